@@ -1,0 +1,71 @@
+"""csgm: privacy calibration for coordinate-subsampled Gaussian mechanisms.
+
+The public names below are loaded on first use, so that importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from csgm_cli.core.account import account_delta, account_epsilon
+    from csgm_cli.core.calibrate import calibrate
+    from csgm_cli.core.compare import compare, compare_at_equal_mse
+    from csgm_cli.core.geometry import resolve_geometry, rounds_from_participation
+    from csgm_cli.core.plan import plan
+    from csgm_cli.errors import CsgmError, NoAnswerError, StorageError, UsageError
+    from csgm_cli.model import Accountant, Adjacency, Calibration, Geometry, Guarantee, Mechanism, Target
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "account_delta": "core.account",
+    "account_epsilon": "core.account",
+    "calibrate": "core.calibrate",
+    "compare": "core.compare",
+    "compare_at_equal_mse": "core.compare",
+    "plan": "core.plan",
+    "resolve_geometry": "core.geometry",
+    "rounds_from_participation": "core.geometry",
+    "CsgmError": "errors",
+    "NoAnswerError": "errors",
+    "StorageError": "errors",
+    "UsageError": "errors",
+    "Accountant": "model",
+    "Adjacency": "model",
+    "Calibration": "model",
+    "Geometry": "model",
+    "Guarantee": "model",
+    "Mechanism": "model",
+    "Target": "model",
+}
+
+__all__ = [  # spelled out for type checkers; a test keeps it equal to _HOMES
+    "Accountant",
+    "Adjacency",
+    "Calibration",
+    "CsgmError",
+    "Geometry",
+    "Guarantee",
+    "Mechanism",
+    "NoAnswerError",
+    "StorageError",
+    "Target",
+    "UsageError",
+    "__version__",
+    "account_delta",
+    "account_epsilon",
+    "calibrate",
+    "compare",
+    "compare_at_equal_mse",
+    "plan",
+    "resolve_geometry",
+    "rounds_from_participation",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(f"csgm_cli.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

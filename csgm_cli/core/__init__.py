@@ -1,0 +1,1 @@
+"""Pure mathematics: numbers in, model objects out. No input or output."""

@@ -1,0 +1,349 @@
+"""The frozen values that cross every boundary of the package (standard library only).
+
+Words mean one thing everywhere (flags, JSON keys, fields, docs):
+
+=====================  ======================================================================
+``gamma``              probability that a coordinate is sent
+``l2_norm``            clip norm Delta_2 of one client's vector
+``linf_norm``          clip norm Delta_inf of one client's vector
+``norm_ratio``         Delta_2 / Delta_inf, at least 1; its square is ``k``
+``rounds``             number of releases that ONE client can influence
+``sigma``              std of the noise on each coordinate of the SUM of the masked vectors
+``noise_multiplier``   sigma / l2_norm, for every mechanism
+=====================  ======================================================================
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+from csgm_cli.errors import UsageError
+
+
+class MechanismName(StrEnum):
+    """What the server does with the clients' vectors."""
+
+    L2_CSGM = "l2-csgm"
+    LINF_CSGM = "linf-csgm"
+    GAUSSIAN = "gaussian"
+
+
+class Adjacency(StrEnum):
+    """Which two data sets must look alike."""
+
+    ADD_REMOVE = "add-remove"
+    REPLACE_ONE = "replace-one"
+
+
+class Accountant(StrEnum):
+    """How the privacy loss is bounded."""
+
+    AUTO = "auto"
+    EXACT = "exact"
+    RDP = "rdp"
+    PAPER = "paper"
+    TIGHT = "tight"
+
+
+class Bound(StrEnum):
+    """The proven statement that an answer rests on."""
+
+    EXACT = "exact"
+    RDP = "rdp"
+    PAPER = "paper"
+    MASK_REVEALED = "mask-revealed"
+
+
+class Conversion(StrEnum):
+    """How a Renyi curve was turned into (epsilon, delta)."""
+
+    CKS20 = "canonne-kamath-steinke-2020"
+
+
+@dataclass(frozen=True)
+class Range:
+    """A closed interval of allowed values; ``open_high`` excludes the upper end."""
+
+    low: float
+    high: float
+    open_high: bool = False
+    integer: bool = False
+
+    def __contains__(self, value: float) -> bool:
+        if not math.isfinite(value) or (self.integer and value != math.floor(value)):
+            return False
+        return self.low <= value and (value < self.high if self.open_high else value <= self.high)
+
+    def __str__(self) -> str:
+        kind = "an integer in " if self.integer else ""
+        return f"{kind}[{self.low:g}, {self.high:g}{')' if self.open_high else ']'}"
+
+
+#: The allowed values of every numeric input, by the one name it has everywhere.
+RANGES: dict[str, Range] = {
+    "epsilon": Range(1e-6, 1e4),
+    "delta": Range(1e-300, 1.0, open_high=True),
+    "gamma": Range(1e-9, 1.0),
+    "compression": Range(1.0, 1e9),
+    "norm_ratio": Range(1.0, 1e6),
+    "l2_norm": Range(1e-30, 1e30),
+    "linf_norm": Range(1e-36, 1e30),
+    "sigma": Range(1e-45, 1e48),
+    "noise_multiplier": Range(1e-15, 1e18),
+    "rounds": Range(1, 1e9, integer=True),
+    "dim": Range(1, 1e12, integer=True),
+    "cohort_size": Range(1, 1e12, integer=True),
+    "population": Range(1, 1e12, integer=True),
+    "training_rounds": Range(1, 1e12, integer=True),
+    "value_bits": Range(1, 64, integer=True),
+    "max_epsilon": Range(0.0, 1e12),
+    "max_mse_overhead": Range(0.0, 1e6),
+    "max_noise_overhead": Range(0.0, 1e6),
+}
+
+
+def check_range(name: str, value: float, allowed: Range | None = None) -> None:
+    """Raise ``UsageError`` (slug ``out-of-range``) unless ``value`` is allowed for ``name``."""
+    allowed = allowed or RANGES[name]
+    if value not in allowed:
+        raise UsageError("out-of-range", f"{name} must be in {allowed}, got {value!r}")
+
+
+@dataclass(frozen=True)
+class Notice:
+    """A warning that travels with a result: a stable ``slug`` and one sentence."""
+
+    slug: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """What is known of one client's clipped vector and of the cohort.
+
+    ``norm_ratio`` in [1, 1e6] and, with ``dim`` known, at most sqrt(dim): build it with
+    ``csgm_cli.core.geometry.resolve_geometry``, which caps and explains.
+    """
+
+    norm_ratio: float = 1.0
+    l2_norm: float = 1.0
+    dim: int | None = None
+    cohort_size: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("norm_ratio", "l2_norm", "dim", "cohort_size"):
+            value = getattr(self, name)
+            if value is not None:
+                check_range(name, value)
+        if self.dim is not None and self.norm_ratio**2 > self.dim * (1 + 1e-9):
+            raise UsageError(
+                "ratio-above-dim",
+                f"norm_ratio {self.norm_ratio!r} exceeds sqrt(dim) for dim {self.dim}",
+                "use resolve_geometry, which caps it",
+            )
+
+    @property
+    def k(self) -> float:
+        """Delta_2^2 / Delta_inf^2: how many coordinates can sit at the clip at once."""
+        k = self.norm_ratio**2
+        return k if self.dim is None else min(k, float(self.dim))
+
+    @property
+    def linf_norm(self) -> float:
+        """Delta_inf, in the units of ``l2_norm``."""
+        return self.l2_norm / self.norm_ratio
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """A mechanism with all that its privacy depends on, except the noise.
+
+    ``gamma`` must be 1 for the Gaussian mechanism; L-inf-CSGM needs ``geometry.dim``.
+    """
+
+    name: MechanismName
+    gamma: float = 1.0
+    geometry: Geometry = Geometry()
+    rounds: int = 1
+    adjacency: Adjacency = Adjacency.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        # Plain strings are welcome from callers; a wrong one is a UsageError.
+        for field, kind in (("name", MechanismName), ("adjacency", Adjacency)):
+            object.__setattr__(self, field, _member(kind, field, getattr(self, field)))
+        check_range("gamma", self.gamma)
+        check_range("rounds", self.rounds)
+        if self.name is MechanismName.GAUSSIAN and self.gamma != 1.0:
+            raise UsageError(
+                "gaussian-gamma",
+                f"the gaussian mechanism sends every coordinate: gamma must be 1, got {self.gamma!r}",
+                "leave gamma out, or use l2-csgm",
+            )
+        if self.name is MechanismName.LINF_CSGM and self.geometry.dim is None:
+            raise UsageError("linf-needs-dim", "linf-csgm needs dim", "give --dim")
+
+    @property
+    def is_gaussian(self) -> bool:
+        """True where every coordinate is always sent, so that the exact analysis applies."""
+        return self.gamma == 1.0
+
+    @property
+    def coordinates(self) -> float:
+        """How many coordinates at Delta_inf the analysis charges (k, or d for L-inf-CSGM)."""
+        if self.name is MechanismName.LINF_CSGM:
+            assert self.geometry.dim is not None  # enforced above
+            return float(self.geometry.dim)
+        return self.geometry.k
+
+    @property
+    def sensitivity(self) -> float:
+        """L2 sensitivity of one round with every coordinate sent, under add-remove."""
+        if self.name is MechanismName.LINF_CSGM:
+            return math.sqrt(self.coordinates) * self.geometry.linf_norm
+        return self.geometry.l2_norm
+
+
+def _member(kind: type[StrEnum], field: str, value: str) -> StrEnum:
+    try:
+        return kind(value)
+    except ValueError:
+        allowed = ", ".join(member.value for member in kind)
+        raise UsageError("unknown-choice", f"{field} must be one of {allowed}, got {value!r}") from None
+
+
+@dataclass(frozen=True)
+class Target:
+    """The (epsilon, delta) guarantee to be met: epsilon in [1e-6, 1e4], delta in [1e-300, 1)."""
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        check_range("epsilon", self.epsilon)
+        check_range("delta", self.delta)
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What the independent high-precision recomputation found.
+
+    ``digits``: decimal digits it worked with; ``relative_difference``: of epsilon (or delta)
+    between the answer and the recomputation.
+    """
+
+    digits: int
+    relative_difference: float
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """An (epsilon, delta) statement and everything it rests on.
+
+    ``order``: Renyi order, None where none is involved. ``lower_bound``: the same quantity below
+    which no analysis can go, None until an accountant provides it.
+    """
+
+    epsilon: float
+    delta: float
+    order: float | None
+    bound: Bound
+    conversion: Conversion | None
+    assumptions: tuple[str, ...]
+    lower_bound: float | None = None
+    verified: Verification | None = None
+    notices: tuple[Notice, ...] = ()
+
+
+@dataclass(frozen=True)
+class MeanSquaredError:
+    """Expected squared L2 error of the mean estimate, summed over coordinates, worst client vectors.
+
+    Units: ``l2_norm`` squared. ``gaussian_total``: the plain Gaussian mechanism at the same target
+    and accountant; ``ratio`` = total / gaussian_total.
+    """
+
+    privacy: float
+    sparsification: float
+    total: float
+    gaussian_total: float
+    ratio: float
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The least noise found for a target, and what it costs.
+
+    ``accountant`` is the resolved one. ``mean_noise_std`` needs ``cohort_size``, ``bits_per_client``
+    (values only) needs ``dim``, ``mse`` needs both; None without.
+    """
+
+    mechanism: Mechanism
+    accountant: Accountant
+    noise_multiplier: float
+    effective_noise_multiplier: float
+    sigma: float
+    guarantee: Guarantee
+    statement: str
+    mean_noise_std: float | None
+    mse: MeanSquaredError | None
+    bits_per_client: float | None
+    notices: tuple[Notice, ...] = ()
+
+
+@dataclass(frozen=True)
+class Account:
+    """What a given noise guarantees: one guarantee per requested delta (or one for an epsilon)."""
+
+    mechanism: Mechanism
+    accountant: Accountant
+    noise_multiplier: float
+    guarantees: tuple[Guarantee, ...]
+    statements: tuple[str, ...]
+    notices: tuple[Notice, ...] = ()
+
+
+@dataclass(frozen=True)
+class ComparisonRow:
+    """One mechanism of a comparison; ``calibration`` is None where it has no answer."""
+
+    mechanism: Mechanism
+    calibration: Calibration | None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Several mechanisms at one target (or at one MSE), all by the one ``accountant``."""
+
+    target: Target
+    accountant: Accountant
+    at_equal_mse: bool
+    rows: tuple[ComparisonRow, ...]
+    notices: tuple[Notice, ...] = ()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The smallest gamma that stays within an overhead over the Gaussian mechanism."""
+
+    gamma: float
+    compression: float
+    calibration: Calibration
+    notices: tuple[Notice, ...] = ()
+
+
+@dataclass(frozen=True)
+class SelftestCase:
+    """One shipped reference value recomputed here."""
+
+    name: str
+    expected: float
+    computed: float
+    relative_difference: float
+    tolerance: float
+
+    @property
+    def holds(self) -> bool:
+        """True where the recomputation agrees (False for a NaN)."""
+        return self.relative_difference <= self.tolerance

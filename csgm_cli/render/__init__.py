@@ -1,0 +1,1 @@
+"""Model objects to text: one module per format, each returns a string."""
