@@ -1,0 +1,194 @@
+"""Results as JSON-shaped dictionaries: the one source of every output format.
+
+A document is ``{"schema", "csgm_version", "inputs", "result", "warnings"}``; its keys and their order
+never change meaning within a schema number. Numbers keep every digit; absent ones are None.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, fields
+from enum import Enum
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from csgm_cli import __version__
+from csgm_cli.model import (
+    Account,
+    Accountant,
+    Calibration,
+    Comparison,
+    ComparisonRow,
+    Guarantee,
+    MeanSquaredError,
+    Notice,
+    Plan,
+    SelftestCase,
+    Verification,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from csgm_cli.errors import CsgmError
+
+Document: TypeAlias = dict[str, Any]
+
+#: Keys of a calibration, in order; a comparison row without an answer has null for each.
+CALIBRATION_KEYS = (
+    "noise_multiplier",
+    "effective_noise_multiplier",
+    "sigma",
+    "epsilon",
+    "delta",
+    "order",
+    "bound",
+    "conversion",
+    "assumptions",
+    "statement",
+    "mean_noise_std",
+    "mse",
+    "bits_per_client",
+    "lower_bound",
+    "verified",
+)
+
+#: Keys whose value is an object (or null), with the keys of that object.
+NESTED_KEYS: dict[str, tuple[str, ...]] = {
+    "mse": tuple(field.name for field in fields(MeanSquaredError)),
+    "verified": tuple(field.name for field in fields(Verification)),
+}
+
+
+def calibration_document(inputs: Mapping[str, Any], calibration: Calibration) -> Document:
+    """Return the ``csgm/calibrate/1`` document."""
+    result = _calibration(calibration)
+    return _document("calibrate", inputs, calibration.accountant, result, _notices(calibration))
+
+
+def account_document(inputs: Mapping[str, Any], account: Account) -> Document:
+    """Return the ``csgm/account/1`` document: flat for one guarantee, ``rows`` for several."""
+    rows = [_guarantee(g, s) for g, s in zip(account.guarantees, account.statements, strict=True)]
+    notices = chain(account.notices, *(guarantee.notices for guarantee in account.guarantees))
+    result = rows[0] if len(rows) == 1 else {"rows": rows}
+    resolved = {**inputs, "noise_multiplier": account.noise_multiplier}
+    return _document("account", resolved, account.accountant, result, notices)
+
+
+def comparison_document(inputs: Mapping[str, Any], comparison: Comparison) -> Document:
+    """Return the ``csgm/compare/1`` document."""
+    answers = (row.calibration for row in comparison.rows if row.calibration is not None)
+    notices = chain(comparison.notices, *map(_notices, answers))
+    result = {"rows": [_comparison_row(row) for row in comparison.rows]}
+    return _document("compare", inputs, comparison.accountant, result, notices)
+
+
+def plan_document(inputs: Mapping[str, Any], plan: Plan) -> Document:
+    """Return the ``csgm/plan/1`` document: one row, with ``gamma`` and ``compression`` also on top."""
+    choice = {"gamma": plan.gamma, "compression": plan.compression}
+    name = str(plan.calibration.mechanism.name)
+    result = {"rows": [{"mechanism": name, **choice, **_calibration(plan.calibration)}], **choice}
+    notices = chain(plan.notices, _notices(plan.calibration))
+    return _document("plan", inputs, plan.calibration.accountant, result, notices)
+
+
+def selftest_document(cases: Sequence[SelftestCase]) -> Document:
+    """Return the ``csgm/selftest/1`` document; a number that came out as NaN or infinity is null."""
+    rows = [
+        {key: _finite_or_none(value) for key, value in asdict(case).items()} | {"holds": case.holds}
+        for case in cases
+    ]
+    result = {"held": sum(case.holds for case in cases), "total": len(cases), "cases": rows}
+    return _document("selftest", {}, None, result, ())
+
+
+def version_document(versions: Mapping[str, str | None]) -> Document:
+    """Return the ``csgm/version/1`` document; a library that is missing has null for its version."""
+    return _document("version", {}, None, {"csgm": __version__, **versions}, ())
+
+
+def error_document(error: CsgmError) -> Document:
+    """Return the ``csgm/error/1`` document."""
+    return {
+        "schema": "csgm/error/1",
+        "error": {"slug": error.slug, "message": error.message, "hint": error.hint},
+    }
+
+
+def _document(
+    command: str,
+    inputs: Mapping[str, Any],
+    accountant: Accountant | None,
+    result: Document,
+    notices: Iterable[Notice],
+) -> Document:
+    resolved = {} if accountant is None else {"accountant": accountant}
+    document = {
+        "schema": f"csgm/{command}/1",
+        "csgm_version": __version__,
+        "inputs": {key: _plain(value) for key, value in {**inputs, **resolved}.items()},
+        "result": result,
+        "warnings": [asdict(notice) for notice in dict.fromkeys(notices)],
+    }
+    for path, value in _leaves(document):
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"{path} is {value!r}: no result may be printed")
+    return document
+
+
+def _calibration(calibration: Calibration) -> Document:
+    values = {
+        "noise_multiplier": calibration.noise_multiplier,
+        "effective_noise_multiplier": calibration.effective_noise_multiplier,
+        "sigma": calibration.sigma,
+        **_guarantee(calibration.guarantee, calibration.statement),
+        "mean_noise_std": calibration.mean_noise_std,
+        "mse": calibration.mse and asdict(calibration.mse),
+        "bits_per_client": calibration.bits_per_client,
+    }
+    return {key: values[key] for key in CALIBRATION_KEYS}
+
+
+def _guarantee(guarantee: Guarantee, statement: str) -> Document:
+    return {
+        "epsilon": guarantee.epsilon,
+        "delta": guarantee.delta,
+        "order": guarantee.order,
+        "bound": str(guarantee.bound),
+        "conversion": None if guarantee.conversion is None else str(guarantee.conversion),
+        "assumptions": list(guarantee.assumptions),
+        "statement": statement,
+        "lower_bound": guarantee.lower_bound,
+        "verified": guarantee.verified and asdict(guarantee.verified),
+    }
+
+
+def _comparison_row(row: ComparisonRow) -> Document:
+    answer = dict.fromkeys(CALIBRATION_KEYS) if row.calibration is None else _calibration(row.calibration)
+    return {"mechanism": str(row.mechanism.name), "gamma": row.mechanism.gamma, **answer}
+
+
+def _notices(calibration: Calibration) -> Iterator[Notice]:
+    return chain(calibration.notices, calibration.guarantee.notices)
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - JSON-shaped in, JSON-shaped out
+    """Enum members become their words and tuples lists, as JSON will have them."""
+    if isinstance(value, Enum):
+        return value.value
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _finite_or_none(value: str | float) -> str | float | None:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - JSON-shaped
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _leaves(item, f"{path}.{key}".lstrip("."))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _leaves(item, f"{path}[{index}]")
+    else:
+        yield path, value

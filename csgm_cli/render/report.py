@@ -1,0 +1,293 @@
+"""What a person should read of a document: labelled facts, a table, a paragraph.
+
+Every number is rounded to the safe side here, once for all formats that people read: noise, privacy
+parameters and costs up; lower bounds and compression down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from csgm_cli.core.rounding import exact, round_down, round_up
+from csgm_cli.render.document import Document
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One labelled value; ``note`` says in words what it is or what it goes with."""
+
+    label: str
+    value: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text under a ``header``; columns named in ``numeric`` are aligned to the right."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    numeric: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Report:
+    """The parts in reading order: ``table``, ``facts``, ``paragraph``; empty ones are left out."""
+
+    table: Table | None = None
+    facts: tuple[Fact, ...] = ()
+    paragraph: str = ""
+
+
+#: A column of a table: its title and how to read its cell off a row (None where there is nothing).
+Column = tuple[str, Callable[[Document], str | None]]
+
+#: Columns of words; all others hold numbers.
+_WORDS = {"mechanism", "bound", "case", "result"}
+
+_ADJACENCY = {
+    "add-remove": "one client's vector is there or not",
+    "replace-one": "one client's vector is replaced by any other",
+}
+_BOUND = {
+    "exact": "the Gaussian mechanism's own privacy curve",
+    "rdp": "Renyi divergence, real orders",
+    "paper": "Renyi divergence, integer orders",
+    "mask-revealed": "the Gaussian mechanism, as if the masks were public",
+}
+_CONVERSION = {"canonne-kamath-steinke-2020": "Canonne-Kamath-Steinke 2020"}
+_OVERHEAD = {
+    "max_mse_overhead": "of the Gaussian mechanism's MSE",
+    "max_noise_overhead": "of the Gaussian mechanism's noise multiplier",
+}
+
+
+def report(document: Document) -> Report:
+    """Return what a person should read of any document but an error."""
+    command = document["schema"].split("/")[1]
+    return _REPORTS[command](document["inputs"], document["result"])
+
+
+def _calibrate(inputs: Document, result: Document) -> Report:
+    facts = (
+        *_noise(result),
+        *_privacy(result, ("epsilon", "delta")),
+        *_setting(inputs, [result]),
+        *_utility(result),
+        *_assurance(result, "noise multiplier"),
+    )
+    return Report(facts=facts, paragraph=result["statement"])
+
+
+def _account(inputs: Document, result: Document) -> Report:
+    if "rows" in result:
+        return _curve(inputs, result["rows"])
+    asked, given = ("delta", "epsilon") if inputs.get("epsilon") is not None else ("epsilon", "delta")
+    facts = (
+        *_privacy(result, (asked, given)),
+        *_limit(inputs, [result]),
+        Fact("noise multiplier", exact(inputs["noise_multiplier"]), "sigma / l2_norm"),
+        *_setting(inputs, [result]),
+        *_assurance(result, asked),
+    )
+    return Report(facts=facts, paragraph=result["statement"])
+
+
+def _curve(inputs: Document, rows: list[Document]) -> Report:
+    columns: list[Column] = [
+        ("delta", lambda row: exact(row["delta"])),
+        ("epsilon", lambda row: round_up(row["epsilon"])),
+        ("order", lambda row: _order(row["order"])),
+        ("lower bound", lambda row: _down(row["lower_bound"])),
+        ("bound", lambda row: row["bound"]),
+    ]
+    facts = (
+        *_limit(inputs, rows),
+        Fact("noise multiplier", exact(inputs["noise_multiplier"]), "sigma / l2_norm"),
+        *_setting(inputs, rows),
+    )
+    return Report(table=_table(columns, rows), facts=facts)
+
+
+def _compare(inputs: Document, result: Document) -> Report:
+    columns: list[Column] = [
+        ("mechanism", lambda row: row["mechanism"]),
+        ("gamma", lambda row: exact(row["gamma"])),
+        ("noise mult.", lambda row: _up(row["noise_multiplier"])),
+        ("effective", lambda row: _up(row["effective_noise_multiplier"])),
+        ("epsilon", lambda row: _up(row["epsilon"])),
+        ("MSE ratio", lambda row: _up((row["mse"] or {}).get("ratio"))),
+        ("bits/client", lambda row: _up(row["bits_per_client"])),
+        ("bound", lambda row: row["bound"]),
+    ]
+    target = f"epsilon {exact(inputs['epsilon'])}, delta {exact(inputs['delta'])}"
+    facts = (Fact("target", target), *_setting(inputs, result["rows"]))
+    return Report(table=_table(columns, result["rows"]), facts=facts)
+
+
+def _plan(inputs: Document, result: Document) -> Report:
+    (row,) = result["rows"]
+    choice = (
+        Fact("gamma", round_up(result["gamma"]), "the smallest within the allowed overhead"),
+        Fact("compression", round_down(result["compression"]), "1 / gamma"),
+    )
+    allowed = tuple(
+        Fact("allowed overhead", exact(inputs[name]), words)
+        for name, words in _OVERHEAD.items()
+        if inputs.get(name) is not None
+    )
+    # The mechanism's line names inputs; the chosen gamma is not one and stands above.
+    rest = _calibrate({**inputs, "gamma": None}, row)
+    return Report(facts=choice + allowed + rest.facts, paragraph=rest.paragraph)
+
+
+def _selftest(inputs: Document, result: Document) -> Report:  # noqa: ARG001 - the common signature
+    columns: list[Column] = [
+        ("case", lambda row: row["name"]),
+        ("result", lambda row: "holds" if row["holds"] else "FAILS"),
+        ("relative difference", lambda row: _up(row["relative_difference"], 2) or "not a number"),
+        ("tolerance", lambda row: exact(row["tolerance"])),
+    ]
+    summary = f"{result['held']} of {result['total']} hold"
+    return Report(table=_table(columns, result["cases"]), paragraph=summary)
+
+
+def _version(inputs: Document, result: Document) -> Report:  # noqa: ARG001 - the common signature
+    versions = [f"{name} {found or 'missing'}" for name, found in result.items() if name != "csgm"]
+    return Report(paragraph=f"csgm {result['csgm']} ({', '.join(versions)})")
+
+
+_REPORTS: dict[str, Callable[[Document, Document], Report]] = {
+    "calibrate": _calibrate,
+    "account": _account,
+    "compare": _compare,
+    "plan": _plan,
+    "selftest": _selftest,
+    "version": _version,
+}
+
+
+def _noise(result: Document) -> tuple[Fact, ...]:
+    return (
+        Fact("noise multiplier", round_up(result["noise_multiplier"]), "sigma / l2_norm"),
+        Fact(
+            "effective noise multiplier",
+            round_up(result["effective_noise_multiplier"]),
+            "sigma / (gamma l2_norm), comparable with the Gaussian mechanism",
+        ),
+        Fact("sigma", round_up(result["sigma"]), "noise std on each coordinate of the sum"),
+    )
+
+
+def _privacy(result: Document, answer_first: tuple[str, str]) -> tuple[Fact, ...]:
+    answer, given = answer_first
+    conversion = result["conversion"]
+    converted = f", converted by {_CONVERSION.get(conversion, conversion)}" if conversion else ""
+    facts = [
+        Fact(answer, round_up(result[answer]), f"at {given} {round_up(result[given])}"),
+        Fact("bound", result["bound"], _BOUND.get(result["bound"], "") + converted),
+    ]
+    if result["order"] is not None:
+        facts.append(Fact("order", f"{result['order']:.6g}", "of the Renyi divergence"))
+    return tuple(facts)
+
+
+def _limit(inputs: Document, rows: list[Document]) -> tuple[Fact, ...]:
+    limit = inputs.get("max_epsilon")
+    if limit is None:
+        return ()
+    holds = all(row["epsilon"] <= limit for row in rows)
+    return (Fact("max epsilon", exact(limit), "holds" if holds else "EXCEEDED"),)
+
+
+def _setting(inputs: Document, rows: list[Document]) -> tuple[Fact, ...]:
+    adjacency = inputs["adjacency"]
+    slugs = dict.fromkeys(slug for row in rows for slug in row["assumptions"] or ())
+    return (
+        Fact("mechanism", _mechanism(inputs)),
+        Fact("adjacency", adjacency, _ADJACENCY.get(adjacency, "")),
+        Fact("assumptions", "; ".join(slug.replace("-", " ") for slug in slugs)),
+    )
+
+
+def _mechanism(inputs: Document) -> str:
+    name = inputs.get("mechanism")
+    hidden = {"norm_ratio"} if name == "gaussian" else set()  # it means nothing there
+    sizes = ("gamma", "norm_ratio", "l2_norm", "rounds", "dim", "cohort_size")
+    parts = [
+        f"{size.replace('_', ' ')} {_exact_each(inputs[size])}"
+        for size in sizes
+        if size not in hidden and inputs.get(size) is not None
+    ]
+    return ", ".join(([name] if name else []) + parts)
+
+
+def _utility(result: Document) -> tuple[Fact, ...]:
+    facts = []
+    if result["mean_noise_std"] is not None:
+        facts.append(Fact("mean noise std", round_up(result["mean_noise_std"]), "left on the mean estimate"))
+    if (mse := result["mse"]) is not None:
+        parts = f"privacy {round_up(mse['privacy'])} + sparsification {round_up(mse['sparsification'])}"
+        gaussian = (
+            f"to the Gaussian mechanism's {round_up(mse['gaussian_total'])}, same target and accountant"
+        )
+        facts += [
+            Fact("MSE", round_up(mse["total"]), parts),
+            Fact("MSE ratio", round_up(mse["ratio"]), gaussian),
+        ]
+    if (bits := result["bits_per_client"]) is not None:
+        facts.append(Fact("bits per client", round_up(bits), "expected, for the values alone"))
+    return tuple(facts)
+
+
+def _assurance(result: Document, quantity: str) -> tuple[Fact, ...]:
+    facts = []
+    if result["lower_bound"] is not None:
+        facts.append(
+            Fact(
+                "lower bound", round_down(result["lower_bound"]), f"no analysis can show a smaller {quantity}"
+            )
+        )
+    if (verified := result["verified"]) is not None:
+        difference = f"relative difference {round_up(verified['relative_difference'], 2)}"
+        facts.append(Fact("verified", f"{verified['digits']} digits", difference))
+    return tuple(facts)
+
+
+def _table(columns: list[Column], rows: list[Document]) -> Table:
+    """Columns without a single cell are left out."""
+    cells = [[read(row) for row in rows] for _, read in columns]
+    kept = [(title, column) for (title, _), column in zip(columns, cells, strict=True) if any(column)]
+    return Table(
+        header=tuple(title for title, _ in kept),
+        rows=tuple(tuple(cell or "-" for cell in row) for row in zip(*(c for _, c in kept), strict=True)),
+        numeric=frozenset(
+            title for title, column in kept if all(_is_number(cell) for cell in column if cell)
+        ),
+    )
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _up(x: float | None, digits: int = 6) -> str | None:
+    return None if x is None else round_up(x, digits)
+
+
+def _down(x: float | None) -> str | None:
+    return None if x is None else round_down(x)
+
+
+def _order(x: float | None) -> str | None:
+    return None if x is None else f"{x:.6g}"
+
+
+def _exact_each(value: Any) -> str:  # noqa: ANN401 - a number, or a list where an option was repeated
+    return ", ".join(map(exact, value)) if isinstance(value, list) else exact(value)
