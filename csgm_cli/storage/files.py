@@ -1,0 +1,86 @@
+"""Text files in, and reports out without ever leaving half of one."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from pathlib import Path
+
+from csgm_cli.errors import StorageError, UsageError
+
+
+def read_text(path: str | Path) -> str:
+    """Return the content of a UTF-8 text file; a byte order mark is dropped.
+
+    ``StorageError`` (slug ``cannot-read``) when it cannot be opened or read; ``UsageError`` (slug
+    ``not-utf-8``) when it is not text.
+    """
+    try:
+        return Path(path).read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        message = f"{str(path)!r} is not UTF-8 text: {error.reason} at byte {error.start}"
+        raise UsageError("not-utf-8", message) from error
+    except (OSError, ValueError) as error:  # ValueError: a path with a null character
+        raise StorageError("cannot-read", f"cannot read {str(path)!r}: {_reason(error)}") from error
+
+
+def write_atomically(path: str | Path, data: str | bytes) -> None:
+    """Write ``data`` (text as UTF-8) to ``path`` so that a reader sees the old content or the new.
+
+    An existing file keeps its permissions, a symbolic link is written through, and a device or a
+    pipe is written to directly. On any failure, Ctrl-C included, the old file stays as it was and
+    nothing is left beside it. ``StorageError`` (slug ``cannot-write``) names the path and the reason.
+    """
+    content = data.encode() if isinstance(data, str) else data
+    target = Path(path)
+    try:
+        mode = _mode(target)
+        if (mode is not None and not stat.S_ISREG(mode)) or _is_open_elsewhere(target):
+            _append(target, content)
+        else:
+            _replace(target.resolve(), content, mode)
+    except BrokenPipeError:
+        raise  # the reader of a pipe went away: that has an exit status of its own
+    except (OSError, ValueError) as error:  # ValueError: a path with a null character
+        raise StorageError("cannot-write", f"cannot write {str(path)!r}: {_reason(error)}") from error
+
+
+def _replace(target: Path, content: bytes, mode: int | None) -> None:
+    if mode is not None and not os.access(target, os.W_OK):
+        raise PermissionError(None, "the file is write-protected")
+    temporary = target.with_name(f".csgm-{secrets.token_hex(8)}.tmp")
+    try:
+        # 0o666 less the umask is what any newly created file gets.
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if mode is not None:
+            temporary.chmod(stat.S_IMODE(mode))
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _append(target: Path, content: bytes) -> None:
+    with os.fdopen(os.open(target, os.O_WRONLY | os.O_APPEND), "wb") as file:
+        file.write(content)
+
+
+def _mode(target: Path) -> int | None:
+    try:
+        return target.stat().st_mode
+    except FileNotFoundError:
+        return None
+
+
+def _is_open_elsewhere(target: Path) -> bool:
+    """/dev/stdout may be a regular file that the shell holds open: replacing it would lose its place."""
+    return target.parent in (Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd"))
+
+
+def _reason(error: OSError | ValueError) -> str:
+    return getattr(error, "strerror", None) or str(error)
