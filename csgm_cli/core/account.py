@@ -1,0 +1,145 @@
+"""What a given noise guarantees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from csgm_cli.core.bounds import DELTA_FLOOR, Spent, bounds_of, resolved, spent_delta, spent_epsilon
+from csgm_cli.core.statement import assumptions_of, statement
+from csgm_cli.core.verify import verify_delta, verify_epsilon
+from csgm_cli.errors import UsageError
+from csgm_cli.model import (
+    Account,
+    Accountant,
+    Bound,
+    Conversion,
+    Guarantee,
+    Mechanism,
+    Notice,
+    Range,
+    check_range,
+)
+
+EPSILON_IN_ACCOUNT = Range(0.0, 1e4)
+
+
+def account_epsilon(
+    mechanism: Mechanism,
+    sigma: float,
+    deltas: Sequence[float],
+    accountant: Accountant = Accountant.AUTO,
+    *,
+    verify: bool = False,
+) -> Account:
+    """The epsilon that noise ``sigma`` proves at each delta in [1e-300, 1).
+
+    ``sigma`` (units of ``l2_norm``) is the std of the noise on each coordinate of the sum.
+
+    Raises:
+        UsageError: a value out of range, no delta, or an accountant without a bound for the mechanism.
+        NoAnswerError: the loss is beyond what can be computed, or verification fails.
+    """
+    noise_multiplier = _checked_noise(mechanism, sigma)
+    if not deltas:
+        raise UsageError("missing-delta", "no delta was given")
+    for delta in deltas:
+        check_range("delta", delta)
+    found = [epsilon_guarantee(mechanism, sigma, delta, accountant, verify=verify) for delta in deltas]
+    return _account(mechanism, sigma, noise_multiplier, accountant, found)
+
+
+def account_delta(
+    mechanism: Mechanism,
+    sigma: float,
+    epsilon: float,
+    accountant: Accountant = Accountant.AUTO,
+    *,
+    verify: bool = False,
+) -> Account:
+    """The delta that noise ``sigma`` proves at ``epsilon`` in [0, 1e4].
+
+    Raises:
+        UsageError: a value out of range, or an accountant without a bound for the mechanism.
+        NoAnswerError: the loss is beyond what can be computed, or verification fails.
+    """
+    noise_multiplier = _checked_noise(mechanism, sigma)
+    check_range("epsilon", epsilon, EPSILON_IN_ACCOUNT)
+    spent = _smallest([spent_delta(mechanism, b, sigma, epsilon) for b in bounds_of(mechanism, accountant)])
+    notices = _notices(spent)
+    if spent.value == DELTA_FLOOR:
+        notices += (Notice("delta-floor", f"delta is below {DELTA_FLOOR:g} and shown as that"),)
+    if spent.value == 1.0:
+        notices += (Notice("no-guarantee", "delta is 1: this noise proves nothing at this epsilon"),)
+    verified = verify_delta(mechanism, sigma, epsilon, spent) if verify else None
+    guarantee = Guarantee(
+        epsilon,
+        spent.value,
+        spent.order,
+        spent.bound,
+        _conversion(spent),
+        assumptions_of(mechanism, spent.bound),
+        verified=verified,
+        notices=notices,
+    )
+    return _account(mechanism, sigma, noise_multiplier, accountant, [guarantee])
+
+
+def epsilon_guarantee(
+    mechanism: Mechanism, sigma: float, delta: float, accountant: Accountant, *, verify: bool = False
+) -> Guarantee:
+    """The guarantee at one delta; the values are taken as checked."""
+    spent = _smallest([spent_epsilon(mechanism, b, sigma, delta) for b in bounds_of(mechanism, accountant)])
+    verified = verify_epsilon(mechanism, sigma, delta, spent) if verify else None
+    return Guarantee(
+        spent.value,
+        delta,
+        spent.order,
+        spent.bound,
+        _conversion(spent),
+        assumptions_of(mechanism, spent.bound),
+        verified=verified,
+        notices=_notices(spent),
+    )
+
+
+def _checked_noise(mechanism: Mechanism, sigma: float) -> float:
+    check_range("sigma", sigma)
+    noise_multiplier = sigma / mechanism.geometry.l2_norm
+    check_range("noise_multiplier", noise_multiplier)
+    return noise_multiplier
+
+
+def _account(
+    mechanism: Mechanism,
+    sigma: float,
+    noise_multiplier: float,
+    accountant: Accountant,
+    guarantees: Sequence[Guarantee],
+) -> Account:
+    used = {resolved(mechanism, accountant, g.bound) for g in guarantees}
+    return Account(
+        mechanism,
+        used.pop() if len(used) == 1 else accountant,
+        noise_multiplier,
+        tuple(guarantees),
+        tuple(statement(mechanism, sigma, g) for g in guarantees),
+    )
+
+
+def _smallest(candidates: Sequence[Spent]) -> Spent:
+    return min(candidates, key=lambda spent: spent.value)
+
+
+def _conversion(spent: Spent) -> Conversion | None:
+    return Conversion.CKS20 if spent.bound in (Bound.RDP, Bound.PAPER) else None
+
+
+def _notices(spent: Spent) -> tuple[Notice, ...]:
+    if not spent.high_precision:
+        return ()
+    return (
+        Notice(
+            "high-precision",
+            "float64 could not be trusted here; the value was computed in 30-digit arithmetic",
+        ),
+    )

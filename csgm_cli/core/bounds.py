@@ -1,0 +1,126 @@
+"""Which proven bounds an accountant rests on, and what each says at a given noise.
+
+Every number returned is an upper bound: float64 errors are added, and where they would exceed
+1e-9 of the answer the mpmath oracle replaces it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from csgm_cli.core import gaussian
+from csgm_cli.core.conversion import Converted, best_epsilon, best_log_delta
+from csgm_cli.core.curves import renyi_curve
+from csgm_cli.errors import UsageError
+from csgm_cli.model import Accountant, Adjacency, Bound, Mechanism
+
+#: Relative float64 error above which the oracle takes over.
+TRUST = 1e-9
+#: Digits of the oracle when it takes over.
+_DIGITS = 30
+#: Deltas below this are reported as this (it is the smallest that csgm accepts).
+DELTA_FLOOR = 1e-300
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What a bound charges: an epsilon or a delta, whichever was asked for.
+
+    ``high_precision``: float64 could not be trusted and mpmath gave the value.
+    """
+
+    value: float
+    order: float | None
+    bound: Bound
+    high_precision: bool = False
+
+
+def bounds_of(mechanism: Mechanism, accountant: Accountant) -> tuple[Bound, ...]:
+    """The bounds of which ``accountant`` takes the smallest.
+
+    Raises:
+        UsageError: the accountant has no bound for this mechanism.
+    """
+    if accountant is Accountant.TIGHT:
+        raise UsageError(
+            "not-in-this-version", "accountant tight is not in this version", "use auto, rdp, paper or exact"
+        )
+    if accountant is Accountant.EXACT and not mechanism.is_gaussian:
+        raise UsageError(
+            "no-exact-accountant",
+            f"accountant exact needs the gaussian mechanism or gamma 1, got {mechanism.name} with gamma"
+            f" {mechanism.gamma!r}",
+            "use auto or rdp",
+        )
+    if accountant is Accountant.AUTO:
+        return (Bound.EXACT,) if mechanism.is_gaussian else (Bound.RDP, Bound.MASK_REVEALED)
+    return (Bound(accountant.value),)
+
+
+def resolved(mechanism: Mechanism, accountant: Accountant, bound: Bound) -> Accountant:
+    """The accountant that alone gives the answer which ``accountant`` found by ``bound``."""
+    if accountant is Accountant.AUTO and bound is not Bound.MASK_REVEALED:
+        return Accountant.EXACT if mechanism.is_gaussian else Accountant(bound.value)
+    return accountant
+
+
+def total_mu(mechanism: Mechanism, sigma: float) -> float:
+    """Sensitivity / sigma of all rounds together, with every coordinate sent."""
+    doubled = 2.0 if mechanism.adjacency is Adjacency.REPLACE_ONE else 1.0
+    return doubled * mechanism.sensitivity * math.sqrt(mechanism.rounds) / sigma
+
+
+def spent_epsilon(mechanism: Mechanism, bound: Bound, sigma: float, delta: float) -> Spent:
+    """Epsilon >= 0 that ``bound`` proves at this noise and delta."""
+    if bound in (Bound.EXACT, Bound.MASK_REVEALED):
+        return Spent(gaussian.epsilon_for(total_mu(mechanism, sigma), delta), None, bound)
+    point = best_epsilon(renyi_curve(mechanism, bound), sigma, math.log(delta))
+    if point.value + point.error <= 0.0:
+        return Spent(0.0, point.order, bound)
+    if point.error > TRUST * point.value:
+        return Spent(
+            oracle_epsilon(mechanism, bound, sigma, delta, point.order),
+            point.order,
+            bound,
+            high_precision=True,
+        )
+    return Spent(point.value + point.error, point.order, bound)
+
+
+def spent_delta(mechanism: Mechanism, bound: Bound, sigma: float, epsilon: float) -> Spent:
+    """Delta that ``bound`` proves at this noise and epsilon, in [DELTA_FLOOR, 1]."""
+    if bound in (Bound.EXACT, Bound.MASK_REVEALED):
+        return Spent(_delta_from_log(gaussian.log_delta(total_mu(mechanism, sigma), epsilon)), None, bound)
+    point = best_log_delta(renyi_curve(mechanism, bound), sigma, epsilon)
+    beyond = point.value - point.error > 0.0 or point.value + point.error < math.log(DELTA_FLOOR)
+    if point.error > TRUST and not beyond:
+        value = _oracle_delta(mechanism, bound, sigma, epsilon, point)
+        return Spent(value, point.order, bound, high_precision=True)
+    return Spent(_delta_from_log(point.value + point.error), point.order, bound)
+
+
+def _delta_from_log(log_delta: float) -> float:
+    if log_delta < math.log(DELTA_FLOOR):
+        return DELTA_FLOOR
+    # exp turns the rounding of its argument into a relative error
+    return min(1.0, math.exp(min(0.0, log_delta)) * (1 + 2.0**-52 * (2 + abs(log_delta))))
+
+
+def oracle_epsilon(
+    mechanism: Mechanism, bound: Bound, sigma: float, delta: float, order: float | None
+) -> float:
+    """The same statement at the same order from the oracle, rounded up."""
+    from csgm_cli.core import oracle
+
+    value = float(oracle.epsilon(mechanism, sigma, delta, order, bound, _DIGITS))
+    return math.nextafter(value, math.inf) if value > 0.0 else 0.0
+
+
+def _oracle_delta(
+    mechanism: Mechanism, bound: Bound, sigma: float, epsilon: float, point: Converted
+) -> float:
+    from csgm_cli.core import oracle
+
+    value = float(oracle.delta(mechanism, sigma, epsilon, point.order, bound, _DIGITS))
+    return min(1.0, max(DELTA_FLOOR, math.nextafter(value, math.inf)))

@@ -1,0 +1,156 @@
+"""The least noise that meets a target."""
+
+from __future__ import annotations
+
+import math
+
+from csgm_cli.core import gaussian
+from csgm_cli.core.account import epsilon_guarantee
+from csgm_cli.core.bounds import TRUST, bounds_of, oracle_epsilon, resolved, total_mu
+from csgm_cli.core.conversion import Converted, best_epsilon
+from csgm_cli.core.curves import Curve, renyi_curve
+from csgm_cli.core.search import Slope, increasing_root, least_safe
+from csgm_cli.core.statement import statement
+from csgm_cli.core.utility import bits_per_client, mean_noise_std, mean_squared_error
+from csgm_cli.errors import NoAnswerError
+from csgm_cli.model import (
+    RANGES,
+    Accountant,
+    Bound,
+    Calibration,
+    Mechanism,
+    MechanismName,
+    Target,
+    check_range,
+)
+
+#: Room for the rounding of numbers derived from sigma (noise multiplier, sigma / l2_norm l2_norm).
+_MARGIN = 2e-13
+
+
+def calibrate(
+    mechanism: Mechanism,
+    target: Target,
+    accountant: Accountant = Accountant.AUTO,
+    *,
+    verify: bool = False,
+    value_bits: int = 32,
+) -> Calibration:
+    """The least noise with which ``mechanism`` meets ``target``, and what it costs.
+
+    The answer meets the target; noise smaller by 1e-8 relative does not, by the same accountant.
+    ``verify`` recomputes the achieved epsilon in 50 digits by independent code.
+
+    Raises:
+        UsageError: a value out of range, or an accountant without a bound for the mechanism.
+        NoAnswerError: delta alone covers the target, no noise in range meets it, or verification fails.
+    """
+    check_range("value_bits", value_bits)
+    _refuse_covered(mechanism, target)
+    bounds = bounds_of(mechanism, accountant)
+    sigma = min(least_sigma(mechanism, bound, target) for bound in bounds)
+    guarantee = epsilon_guarantee(mechanism, sigma, target.delta, accountant, verify=verify)
+    if guarantee.epsilon > target.epsilon:
+        raise NoAnswerError("not-certified", f"the answer sigma {sigma!r} could not be certified")
+    noise_multiplier = sigma / mechanism.geometry.l2_norm
+    if noise_multiplier not in RANGES["noise_multiplier"]:
+        raise NoAnswerError(
+            "no-noise-in-range", f"the target would need noise multiplier {noise_multiplier:g}"
+        )
+    return Calibration(
+        mechanism,
+        resolved(mechanism, accountant, guarantee.bound),
+        noise_multiplier,
+        noise_multiplier / mechanism.gamma,
+        sigma,
+        guarantee,
+        statement(mechanism, sigma, guarantee),
+        mean_noise_std(mechanism, sigma),
+        mean_squared_error(mechanism, sigma, gaussian_sigma(mechanism, guarantee.bound, target)),
+        bits_per_client(mechanism, value_bits),
+        guarantee.notices,
+    )
+
+
+def least_sigma(mechanism: Mechanism, bound: Bound, target: Target) -> float:
+    """The least sigma at which ``bound`` proves ``target``, rounded to the private side with room to spare."""
+    if bound in (Bound.EXACT, Bound.MASK_REVEALED):
+        return total_mu(mechanism, 1.0) / gaussian.mu_for(target.epsilon, target.delta) * (1 + _MARGIN)
+    curve = renyi_curve(mechanism, bound)
+    near, order = _near_sigma(curve, target)
+
+    def is_safe(sigma: float) -> bool:
+        point = best_epsilon(curve, sigma, math.log(target.delta), order)
+        if point.error > TRUST * _renyi(point):  # never seen, but not to be trusted
+            return oracle_epsilon(mechanism, bound, sigma, target.delta, point.order) <= target.epsilon
+        return point.value + point.error <= target.epsilon
+
+    return least_safe(is_safe, near) * (1 + _MARGIN)
+
+
+def gaussian_sigma(mechanism: Mechanism, bound: Bound, target: Target) -> float:
+    """The plain Gaussian mechanism's sigma at the same target, by the accountant behind ``bound``."""
+    baseline = Mechanism(
+        MechanismName.GAUSSIAN, 1.0, mechanism.geometry, mechanism.rounds, mechanism.adjacency
+    )
+    same = bound if bound in (Bound.RDP, Bound.PAPER) else Bound.EXACT
+    return least_sigma(baseline, same, target)
+
+
+def _renyi(point: Converted) -> float:
+    return point.moment.value / (point.order - 1)
+
+
+def _near_sigma(curve: Curve, target: Target) -> tuple[float, float]:
+    """Where epsilon(sigma) meets the target to 1e-12 or so, and the order there.
+
+    Newton on log R in log sigma, R the Renyi divergence at the best order: nearly a power law,
+    and by the envelope theorem its slope is that at a fixed order.
+    """
+    log_delta = math.log(target.delta)
+    order: float | None = None
+
+    def miss(log_sigma: float) -> Slope:
+        nonlocal order
+        point = best_epsilon(curve, math.exp(log_sigma), log_delta, order)
+        order = point.order
+        renyi = _renyi(point)
+        wanted = renyi + target.epsilon - point.value
+        slope = 2 * point.moment.d_log_t / point.moment.value
+        if wanted <= 0.0:  # even R = 0 would not do at this order
+            return -math.inf, slope
+        return math.log(wanted / renyi), slope
+
+    root = increasing_root(miss, math.log(_first_sigma(curve, target)), tolerance=1e-11)
+    assert order is not None  # miss was called
+    return math.exp(root), order
+
+
+def _first_sigma(curve: Curve, target: Target) -> float:
+    """The answer of the curve's Gaussian limit, from zero-concentrated privacy; or gamma of it."""
+    tail = max(-math.log(target.delta), 1e-3)
+    rho = (math.sqrt(tail + target.epsilon) - math.sqrt(tail)) ** 2
+    total = math.sqrt(math.fsum(count * delta**2 for count, delta in curve.parts))
+    doubled = 2.0 if curve.weak_triangle else 1.0
+    clip = max(delta for _, delta in curve.parts)
+    return doubled * max(curve.gamma * total / math.sqrt(2 * rho), clip / 40)
+
+
+def _refuse_covered(mechanism: Mechanism, target: Target) -> None:
+    """No noise is asked for where most likely nothing of a client is ever sent.
+
+    With probability (1 - gamma)^(d rounds) no coordinate of a client is sent at all; where delta
+    covers the rest, every epsilon holds without noise, and "the least noise" is none.
+    """
+    dim = mechanism.geometry.dim
+    if mechanism.is_gaussian or dim is None:
+        return
+    revealed = -math.expm1(dim * mechanism.rounds * math.log1p(-mechanism.gamma))
+    doubled = 2.0 if mechanism.adjacency.value == "replace-one" else 1.0
+    if target.delta >= doubled * revealed:
+        raise NoAnswerError(
+            "delta-covers-target",
+            f"delta {target.delta:g} alone covers the target: anything of a client is sent with probability"
+            f" {revealed:.6g} only, so no noise is needed at any epsilon",
+            "ask for a smaller delta",
+        )

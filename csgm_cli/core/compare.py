@@ -1,0 +1,152 @@
+"""Several mechanisms side by side: at one target, or at one mean squared error."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from csgm_cli.core.account import epsilon_guarantee
+from csgm_cli.core.calibrate import calibrate, gaussian_sigma
+from csgm_cli.core.statement import statement
+from csgm_cli.core.utility import bits_per_client, mean_noise_std, mean_squared_error
+from csgm_cli.errors import NoAnswerError, UsageError
+from csgm_cli.model import (
+    Accountant,
+    Adjacency,
+    Bound,
+    Calibration,
+    Comparison,
+    ComparisonRow,
+    Geometry,
+    Mechanism,
+    MechanismName,
+    Notice,
+    Target,
+    check_range,
+)
+
+
+def compare(
+    geometry: Geometry,
+    target: Target,
+    *,
+    gammas: Sequence[float],
+    rounds: int = 1,
+    adjacency: Adjacency = Adjacency.ADD_REMOVE,
+    accountant: Accountant = Accountant.AUTO,
+    verify: bool = False,
+    value_bits: int = 32,
+) -> Comparison:
+    """The Gaussian mechanism, then L2-CSGM and L-inf-CSGM at every gamma, calibrated to ``target``.
+
+    One accountant serves all rows, so that no mechanism is charged for a looser analysis. L-inf-CSGM
+    needs ``geometry.dim`` and is left out, with a notice, without it. A row without an answer has
+    no calibration, and a notice says why.
+
+    Raises:
+        UsageError: a value out of range, no gamma, or an accountant that cannot serve every row.
+    """
+    check_range("value_bits", value_bits)
+    mechanisms, notices = _mechanisms(geometry, gammas, rounds, adjacency)
+    used = common_accountant(mechanisms, accountant)
+    rows = []
+    for mechanism in mechanisms:
+        try:
+            answer = calibrate(mechanism, target, used, verify=verify, value_bits=value_bits)
+        except NoAnswerError as error:
+            rows.append(_row_without_answer(mechanism, error.message, notices))
+        else:
+            rows.append(ComparisonRow(mechanism, answer))
+    return Comparison(target, used, False, tuple(rows), tuple(notices))
+
+
+def compare_at_equal_mse(
+    geometry: Geometry,
+    target: Target,
+    *,
+    gammas: Sequence[float],
+    rounds: int = 1,
+    adjacency: Adjacency = Adjacency.ADD_REMOVE,
+    accountant: Accountant = Accountant.AUTO,
+    verify: bool = False,
+    value_bits: int = 32,
+) -> Comparison:
+    """The epsilon of every mechanism at the MSE that the Gaussian mechanism has at ``target``.
+
+    sigma_m^2 = gamma^2 (sigma_G^2 - n (1 - gamma) l2_norm^2/(gamma d)); where that is not positive,
+    sparsification alone exceeds the MSE: the row has no calibration and a notice says so.
+
+    Raises:
+        UsageError: as in `compare`, or ``dim`` or ``cohort_size`` is missing.
+    """
+    check_range("value_bits", value_bits)
+    dim, cohort = geometry.dim, geometry.cohort_size
+    if dim is None or cohort is None:
+        raise UsageError(
+            "missing-utility-inputs",
+            "an equal-MSE comparison needs dim and cohort_size",
+            "give --dim and --cohort-size",
+        )
+    mechanisms, notices = _mechanisms(geometry, gammas, rounds, adjacency)
+    used = common_accountant(mechanisms, accountant)
+    baseline = calibrate(mechanisms[0], target, used, verify=verify, value_bits=value_bits)
+    rows = [ComparisonRow(mechanisms[0], baseline)]
+    for mechanism in mechanisms[1:]:
+        gamma = mechanism.gamma
+        lost = cohort * (1 - gamma) * geometry.l2_norm**2 / (gamma * dim)
+        left = baseline.sigma**2 - lost
+        if left <= 0.0:
+            why = "the sparsification error alone exceeds the MSE of the Gaussian mechanism"
+            rows.append(_row_without_answer(mechanism, why, notices))
+            continue
+        answer = _at_sigma(mechanism, gamma * math.sqrt(left), target, used, verify, value_bits)
+        rows.append(ComparisonRow(mechanism, answer))
+    return Comparison(target, used, True, tuple(rows), tuple(notices))
+
+
+def common_accountant(mechanisms: Sequence[Mechanism], accountant: Accountant) -> Accountant:
+    """The one accountant for all rows: auto is exact where every row can have it, else rdp."""
+    if accountant is not Accountant.AUTO:
+        return accountant
+    return Accountant.EXACT if all(m.is_gaussian for m in mechanisms) else Accountant.RDP
+
+
+def _mechanisms(
+    geometry: Geometry, gammas: Sequence[float], rounds: int, adjacency: Adjacency
+) -> tuple[list[Mechanism], list[Notice]]:
+    if not gammas:
+        raise UsageError("missing-gamma", "no gamma was given", "give --gamma or --compression")
+    mechanisms = [Mechanism(MechanismName.GAUSSIAN, 1.0, geometry, rounds, adjacency)]
+    notices = []
+    names = [MechanismName.L2_CSGM, MechanismName.LINF_CSGM]
+    if geometry.dim is None:
+        names.pop()
+        notices.append(Notice("linf-csgm-left-out", "linf-csgm needs dim and is left out; give --dim"))
+    mechanisms += [Mechanism(name, gamma, geometry, rounds, adjacency) for gamma in gammas for name in names]
+    return mechanisms, notices
+
+
+def _row_without_answer(mechanism: Mechanism, why: str, notices: list[Notice]) -> ComparisonRow:
+    notices.append(Notice("row-without-answer", f"{mechanism.name} at gamma {mechanism.gamma!r}: {why}"))
+    return ComparisonRow(mechanism, None)
+
+
+def _at_sigma(
+    mechanism: Mechanism, sigma: float, target: Target, accountant: Accountant, verify: bool, value_bits: int
+) -> Calibration:
+    guarantee = epsilon_guarantee(mechanism, sigma, target.delta, accountant, verify=verify)
+    noise_multiplier = sigma / mechanism.geometry.l2_norm
+    bound = Bound(accountant.value)
+    return Calibration(
+        mechanism,
+        accountant,
+        noise_multiplier,
+        noise_multiplier / mechanism.gamma,
+        sigma,
+        guarantee,
+        statement(mechanism, sigma, guarantee),
+        mean_noise_std(mechanism, sigma),
+        mean_squared_error(mechanism, sigma, gaussian_sigma(mechanism, bound, target)),
+        bits_per_client(mechanism, value_bits),
+        guarantee.notices,
+    )

@@ -1,0 +1,139 @@
+"""What a caller knows of a client's vector, turned into a Geometry; and who takes part how often."""
+
+from __future__ import annotations
+
+import math
+
+from csgm_cli.errors import UsageError
+from csgm_cli.model import Geometry, Notice, check_range
+
+#: Two sources of the same ratio may differ by rounding of what the user typed.
+_AGREEMENT = 1e-6
+
+
+def rotation_linf_norm(l2_norm: float, dim: int, cohort_size: int) -> float:
+    """Delta_inf after a random rotation: Delta_2 sqrt(2 ln(d n)/d) (paper, section 6)."""
+    return l2_norm * math.sqrt(2 * math.log(dim * cohort_size) / dim)
+
+
+def resolve_geometry(
+    *,
+    norm_ratio: float | None = None,
+    linf_norm: float | None = None,
+    l2_norm: float = 1.0,
+    dim: int | None = None,
+    cohort_size: int | None = None,
+) -> tuple[Geometry, tuple[Notice, ...]]:
+    """The Geometry and what was assumed to get it.
+
+    The ratio Delta_2 / Delta_inf comes from ``norm_ratio``, else from ``linf_norm`` (same units as
+    ``l2_norm``), else from ``dim`` and ``cohort_size`` by the rotation rule. It is raised to 1
+    (clipping at Delta_inf > Delta_2 does nothing) and lowered to sqrt(dim) (a vector of norm
+    Delta_2 has a coordinate that large), with a notice.
+
+    Raises:
+        UsageError: a value out of range, a ratio below 1, two sources that disagree, or no source.
+    """
+    given = {"l2_norm": l2_norm, "linf_norm": linf_norm, "dim": dim, "cohort_size": cohort_size}
+    for name, value in given.items():
+        if value is not None:
+            check_range(name, value)
+    ratio, notices = _ratio(norm_ratio, linf_norm, l2_norm, dim, cohort_size)
+    if dim is not None and ratio**2 > dim:
+        if ratio > math.sqrt(dim) * (1 + 1e-12):
+            notices.append(
+                Notice(
+                    "ratio-capped",
+                    f"norm_ratio {ratio:g} exceeds sqrt(dim) = {math.sqrt(dim):g}, which no vector can reach; capped",
+                )
+            )
+        ratio = math.sqrt(dim)
+    return Geometry(ratio, l2_norm, dim, cohort_size), tuple(notices)
+
+
+def _ratio(
+    norm_ratio: float | None,
+    linf_norm: float | None,
+    l2_norm: float,
+    dim: int | None,
+    cohort_size: int | None,
+) -> tuple[float, list[Notice]]:
+    if norm_ratio is not None:
+        _check_ratio(norm_ratio)
+        if linf_norm is not None and not math.isclose(l2_norm / linf_norm, norm_ratio, rel_tol=_AGREEMENT):
+            raise UsageError(
+                "ratio-conflict",
+                f"norm_ratio {norm_ratio!r} disagrees with l2_norm / linf_norm = {l2_norm / linf_norm!r}",
+                "give one of them",
+            )
+        return norm_ratio, []
+    if linf_norm is not None:
+        check_range("norm_ratio", max(1.0, l2_norm / linf_norm))
+        if linf_norm > l2_norm:
+            return 1.0, [
+                Notice(
+                    "linf-norm-capped",
+                    f"linf_norm {linf_norm:g} exceeds l2_norm {l2_norm:g}: norm_ratio is 1",
+                )
+            ]
+        return l2_norm / linf_norm, []
+    if dim is not None and cohort_size is not None:
+        return _rotation_ratio(l2_norm, dim, cohort_size)
+    raise UsageError(
+        "missing-norm-ratio",
+        "the ratio Delta_2 / Delta_inf of the clip norms is not known",
+        "give --norm-ratio, or --linf-norm with --l2-norm, or --dim and --cohort-size for the rotation rule",
+    )
+
+
+def _check_ratio(norm_ratio: float) -> None:
+    if 0 < norm_ratio < 1:
+        raise UsageError(
+            "out-of-range",
+            f"norm_ratio is Delta_2 / Delta_inf and at least 1, got {norm_ratio!r}",
+            f"the inverse was probably meant: {1 / norm_ratio:.10g}",
+        )
+    check_range("norm_ratio", norm_ratio)
+
+
+def _rotation_ratio(l2_norm: float, dim: int, cohort_size: int) -> tuple[float, list[Notice]]:
+    linf_norm = rotation_linf_norm(l2_norm, dim, cohort_size)
+    told = Notice(
+        "rotation-rule",
+        f"norm_ratio from the rotation rule linf_norm = l2_norm sqrt(2 ln(dim cohort_size)/dim) = {linf_norm:.6g}:"
+        " it holds for randomly rotated vectors that are then clipped at it",
+    )
+    if linf_norm >= l2_norm or linf_norm == 0.0:
+        capped = Notice(
+            "linf-norm-capped", "the rotation rule gives linf_norm above l2_norm: norm_ratio is 1"
+        )
+        return 1.0, [told, capped]
+    ratio = l2_norm / linf_norm
+    check_range("norm_ratio", ratio)
+    return ratio, [told]
+
+
+def rounds_from_participation(population: int, cohort_size: int, training_rounds: int) -> tuple[int, Notice]:
+    """Releases that one client can influence when disjoint cohorts take turns: ceil(R n / N).
+
+    Raises:
+        UsageError: a value out of range, or a cohort larger than the population.
+    """
+    for name, value in (
+        ("population", population),
+        ("cohort_size", cohort_size),
+        ("training_rounds", training_rounds),
+    ):
+        check_range(name, value)
+    if cohort_size > population:
+        raise UsageError(
+            "cohort-above-population", f"cohort_size {cohort_size} exceeds population {population}"
+        )
+    rounds = -(-training_rounds * cohort_size // population)
+    check_range("rounds", rounds)
+    notice = Notice(
+        "rounds-from-participation",
+        f"rounds = ceil({training_rounds} x {cohort_size} / {population}) = {rounds}, for disjoint cohorts that"
+        " take turns; random client sampling earns no amplification here",
+    )
+    return rounds, notice

@@ -1,0 +1,186 @@
+r"""The log-moment of one coordinate, in float64, with an estimate of its own error.
+
+    Y = (1 - g) + g M,   M = exp(x sqrt(t) - t/2),   x ~ N(0, 1)
+    K(a; g, t) = log E[Y^a]                      (docs/theory.md, "One coordinate")
+
+``E[Y] = 1``, so with ``y = Y - 1`` the same number is ``K = log1p(E[h(y)])`` where
+``h(y) = (1+y)^a - 1 - a y >= 0``. K is often 1e-6 to 1e-22 and multiplied by 1e6 to 1e21
+coordinates and rounds, so h must not be formed by subtracting nearly equal numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from csgm_cli.core.moment import OUT_OF_REACH, LogMoment, gaussian_moment
+
+Array = NDArray[np.float64]
+
+_ULP = 2.0**-53
+#: The integrand weighs less than exp(-55) of its bumps further away from them than this.
+_REACH = 10.5
+#: From this sqrt(t) on the two bumps of the integrand are closed forms, see `_far_apart`.
+_FAR = 24.0
+#: h is a power series where |y| max(a, 4) is below this.
+_SERIES_RADIUS = 0.5
+#: Longer grids are first thinned to where the integrand is alive; beyond the last, give up.
+_LONG, _TOO_LONG = 3000, 4_000_000
+
+
+def log_moment(order: float, gamma: float, t: float) -> LogMoment:
+    """K(order; gamma, t) for order > 1, gamma in (0, 1], t = kappa^2 / sigma^2 >= 0.
+
+    All infinite where the value or the grid is out of float64's reach.
+    """
+    if gamma == 1.0:
+        return gaussian_moment(order, t)
+    if t == 0.0:
+        return LogMoment(0.0, 0.0, 0.0, 0.0, 0.0)
+    if math.sqrt(t) >= _FAR:
+        return _far_apart(order, gamma, t)
+    return _quadrature(order, gamma, t)
+
+
+def _far_apart(a: float, g: float, t: float) -> LogMoment:
+    """K where the mask bit is all but revealed and E[Y^a] is two separate bumps.
+
+    One at x = 0 where Y = 1 - g, one at x = a sqrt(t) where Y = g M; what lies between weighs
+    less than exp(-t/10) of them. Written so that E[Y^a] - 1 keeps its digits as a -> 1.
+    """
+    log_g, log_rest = math.log(g), math.log1p(-g)
+    exponent = (a - 1) * (log_g + a * t / 2)
+    if not math.isfinite(exponent):
+        return OUT_OF_REACH
+    if exponent < 700.0:
+        value = math.log1p(g * math.expm1(exponent) + (1 - g) * math.expm1((a - 1) * log_rest))
+    else:
+        value = exponent + log_g
+    high = math.exp(log_g + exponent - value)  # the share of the bump at a sqrt(t)
+    slope = log_g + (a - 0.5) * t
+    d_order = high * slope + (1 - high) * log_rest
+    d2_order = high * (t + slope**2) + (1 - high) * log_rest**2 - d_order**2
+    error = _ULP * (20.0 + 8.0 * exponent / max(1.0, value))
+    return LogMoment(value, d_order, max(d2_order, high * t), a * (a - 1) * t / 2 * high, error)
+
+
+def _quadrature(a: float, g: float, t: float) -> LogMoment:
+    """K by the trapezoid rule in x, which converges geometrically for this integrand."""
+    s = math.sqrt(t)
+    grid = _grid(a, g, s)
+    if grid is None:
+        return OUT_OF_REACH
+    x, step = grid
+    f = _integrand(x, a, g, s)
+    sum_h = float(f.h.sum())
+    excess = step / math.sqrt(2 * math.pi) * sum_h
+    total = excess + math.exp(-f.shift)  # E[Y^a] exp(-shift)
+    value = math.log1p(excess) if f.shift == 0.0 else f.shift + math.log(total)
+    share = excess / total / sum_h
+    d_order = share * float(f.h_order.sum())
+    d2_order = share * float((f.tilted * f.u * f.u).sum()) - d_order**2
+    d_log_t = t * a * (a - 1) / 2 * share * float((f.tilted * f.sent * f.sent).sum())
+    error = _relative_error(x, a, s, f) * min(1.0, 1.0 / value) + 8 * _ULP
+    return LogMoment(value, d_order, max(d2_order, 0.0), d_log_t, error)
+
+
+def _step(s: float) -> float:
+    """Step h of the trapezoid rule.
+
+    On a contour Im x = y its relative error is exp(y^2/2 - 2 pi y/h). Y has zeros at
+    Im x = pi/s, so y stays below 0.95 of that; the Gaussian alone would allow y = 2 pi/h.
+    """
+    free = 2 * math.pi / math.sqrt(2 * 100.0)
+    y = 0.95 * math.pi / s
+    if y >= 2 * math.pi / free:
+        return free
+    return min(free, 2 * math.pi * y / (44.0 + y * y / 2))
+
+
+def _grid(a: float, g: float, s: float) -> tuple[Array, float] | None:
+    """Equidistant nodes (and their step) over all of x where the integrand matters.
+
+    The integrand falls like a Gaussian left of 0 and right of max(a, 2) s.
+    """
+    step = _step(s)
+    low, high = -_REACH, max(a, 2.0) * s + _REACH
+    if (high - low) / step > _LONG:
+        if high > _TOO_LONG:
+            return None
+        coarse = np.arange(low, high, 1.0)  # no bump is narrower than the Gaussian's
+        h = _integrand(coarse, a, g, s).h
+        alive = np.flatnonzero(h > 1e-19 * h.max())
+        low, high = coarse[alive[0]] - 2.0, coarse[alive[-1]] + 2.0
+    count = math.ceil((high - low) / step) + 1
+    if count > _TOO_LONG:
+        return None
+    return low + step * np.arange(count, dtype=np.float64), step
+
+
+@dataclass(frozen=True)
+class _Integrand:
+    """The integrands at the nodes; all but ``u`` and ``sent`` carry exp(-x^2/2 - shift)."""
+
+    u: Array  # log Y
+    sent: Array  # R = g M / Y, the posterior probability that the coordinate was sent
+    h: Array  # Y^a - 1 - a (Y - 1)
+    h_order: Array  # dh/da = Y^a log Y - (Y - 1)
+    tilted: Array  # Y^a
+    shift: float
+
+
+def _integrand(x: Array, a: float, g: float, s: float) -> _Integrand:
+    z = s * x - s * s / 2
+    y = g * np.expm1(np.minimum(z, 700.0))
+    u = np.where(z < 700.0, np.log1p(y), z + math.log(g))
+    half_square = x * x / 2
+    exponent = a * u - half_square
+    shift = max(0.0, float(exponent.max()))
+    bell = np.exp(-half_square - shift)
+    tilted = np.exp(exponent - shift)
+    small = np.abs(y) * max(a, 4.0) < _SERIES_RADIUS
+    y_small, u_small = np.where(small, y, 0.0), np.where(small, u, 0.0)
+    # Y^a - Y keeps its digits as a -> 1 where it is written Y (Y^(a-1) - 1).
+    lift = (a - 1) * u
+    above = np.where(
+        lift < 1.0, (1.0 + y) * np.expm1(np.minimum(lift, 1.0)) * bell, tilted - (1.0 + y) * bell
+    )
+    h = np.where(small, _series(y_small, a) * bell, above - (a - 1) * y * bell)
+    slope = u_small * np.expm1(a * u_small) - _log_gap(y_small)
+    h_order = np.where(small, slope * bell, tilted * u - y * bell)
+    sent = np.exp(np.minimum(z + math.log(g) - u, 0.0))
+    return _Integrand(u, sent, h, h_order, tilted, shift)
+
+
+def _series(y: Array, a: float) -> Array:
+    """(1+y)^a - 1 - a y = sum_{j>=2} C(a, j) y^j for |y| max(a, 4) < 1/2."""
+    ratio = max(float(np.abs(y).max()) * max(a, 4.0), 1e-300)
+    terms = min(19, 3 + math.ceil(40.0 / -math.log(ratio)))
+    total = np.zeros_like(y)
+    for j in range(terms, 2, -1):
+        total = (1.0 + total) * y * ((a - j + 1) / j)
+    return (1.0 + total) * y * y * (a * (a - 1) / 2)
+
+
+def _log_gap(y: Array) -> Array:
+    """Y - log(1+y) = y^2/2 - y^3/3 + ... for |y| < 1/8, to 1e-8 (a derivative needs no more)."""
+    total = np.zeros_like(y)
+    for j in range(9, 1, -1):
+        total = 1.0 / j - y * total
+    return y * y * total
+
+
+def _relative_error(x: Array, a: float, s: float, f: _Integrand) -> float:
+    """Bound on the relative error of E[h]: rounding of the exponents, and the trapezoid rule.
+
+    Halving the step at least squares the trapezoid error, and the two interlaced grids of
+    twice the step show what it was before.
+    """
+    sum_h = float(f.h.sum())
+    exponents = a * np.abs(f.u) + x * x / 2 + a * f.sent * (s * np.abs(x) + s * s / 2)
+    rounding = _ULP * (60.0 + 2.0 * float((f.h * exponents).sum()) / sum_h)
+    halves = 2.0 * abs(float(f.h[::2].sum()) - float(f.h[1::2].sum())) / sum_h
+    return rounding + 100.0 * halves * halves

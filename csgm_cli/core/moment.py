@@ -1,0 +1,69 @@
+"""A log-moment with its derivatives: the value that every Renyi bound is made of.
+
+Standard library only, so that the Gaussian mechanism is accounted without numpy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class LogMoment:
+    """K = log E[Y^order], at one order and noise.
+
+    ``error`` bounds the relative error of ``value``. The derivatives only steer searches;
+    ``d_log_t`` is t dK/dt, that is -1/2 of the derivative in log sigma.
+    """
+
+    value: float
+    d_order: float
+    d2_order: float
+    d_log_t: float
+    error: float
+
+
+OUT_OF_REACH = LogMoment(math.inf, math.inf, math.inf, math.inf, math.inf)
+
+
+def gaussian_moment(order: float, t: float) -> LogMoment:
+    """K of the plain Gaussian: order (order - 1) t / 2 with t = (sensitivity / sigma)^2."""
+    value = order * (order - 1) * t / 2
+    return LogMoment(value, (order - 0.5) * t, t, value, 2.0**-50)
+
+
+def combine(terms: Iterable[tuple[float, LogMoment]]) -> LogMoment:
+    """Sum of weight * moment over (weight >= 0, moment): independent coordinates and rounds."""
+    pairs = list(terms)
+    value = math.fsum(w * m.value for w, m in pairs)
+    return LogMoment(
+        value,
+        math.fsum(w * m.d_order for w, m in pairs),
+        math.fsum(w * m.d2_order for w, m in pairs),
+        math.fsum(w * m.d_log_t for w, m in pairs),
+        max(m.error for _, m in pairs) + 2.0**-52,
+    )
+
+
+def replace_one(order: float, at_odd: LogMoment, at_even: LogMoment) -> LogMoment:
+    """(order - 1) times the replace-one Renyi bound, from the add-remove moments.
+
+    ``at_odd`` is K at 2 order - 1, ``at_even`` K at 2 order (docs/theory.md, "Replace-one"):
+    eps(a) <= (2a/(2a-1)) eps(2a-1) + eps(2a), which is K -> c K(2a-1) + (1-c) K(2a) with
+    c = a/(2a-1).
+    """
+    if math.isinf(at_even.value):
+        return OUT_OF_REACH
+    b = 2 * order - 1
+    c, slope, curvature = order / b, 1 / b**2, 4 / b**3
+    step, d_step = at_even.value - at_odd.value, at_even.d_order - at_odd.d_order
+    mixed = combine([(c, at_odd), (1 - c, at_even)])
+    return LogMoment(
+        mixed.value,
+        2 * mixed.d_order + slope * step,
+        4 * mixed.d2_order + 4 * slope * d_step - curvature * step,
+        mixed.d_log_t,
+        mixed.error,
+    )

@@ -1,0 +1,97 @@
+"""Root finding that ends on the private side of the root."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from csgm_cli.errors import NoAnswerError
+
+#: A function value and its derivative.
+Slope = tuple[float, float]
+
+_MAX_STEPS = 200
+
+
+def increasing_root(
+    function: Callable[[float], Slope], start: float, *, tolerance: float, stride: float = 2.0
+) -> float:
+    """The root of an increasing function of one real variable, by Newton steps inside a bracket.
+
+    Stops when a step is below ``tolerance`` (absolute; the step is taken). ``stride`` limits a
+    step while the root is not bracketed. The function may return infinities as values.
+
+    Raises:
+        NoAnswerError: no root was found, for lack of a sign change or of convergence.
+    """
+    low, high = -math.inf, math.inf
+    x = start
+    for _ in range(_MAX_STEPS):
+        value, slope = function(x)
+        if value == 0.0:
+            return x
+        low, high = (x, high) if value < 0.0 else (low, x)
+        step = -value / slope if slope > 0.0 and math.isfinite(value) else math.copysign(stride, -value)
+        target = x + math.copysign(min(abs(step), stride), step)
+        if not low < target < high:
+            if math.isinf(low) or math.isinf(high):
+                target = x + math.copysign(stride, -value)
+            else:
+                target = (low + high) / 2
+        if abs(target - x) <= tolerance or high - low <= tolerance:
+            return target
+        x = target
+    raise NoAnswerError("no-root", "the search did not converge")
+
+
+def least_safe(is_safe: Callable[[float], bool], near: float, *, width: float = 4e-13) -> float:
+    """A point x close to ``near`` with ``is_safe(x)`` and not ``is_safe(x (1 - 2 width))``.
+
+    ``is_safe`` is false below some positive point and true above it, up to rounding noise.
+    ``near`` is an estimate of that point; from it the bracket opens up only as far as needed.
+
+    Raises:
+        NoAnswerError: no such point within a factor two of ``near``.
+    """
+    high, step = near * (1 + width), width
+    while not is_safe(high):
+        step *= 2
+        if step > 1.0:
+            raise NoAnswerError("not-certified", "no certified answer near the root that was found")
+        high *= 1 + step
+    low, step = high * (1 - 2 * width), width
+    while is_safe(low):
+        high, step = low, step * 2
+        if step > 0.5:
+            raise NoAnswerError("not-certified", "no certified answer near the root that was found")
+        low *= 1 - step
+    while high > low * (1 + 2 * width):
+        middle = math.sqrt(low * high) if high > 2 * low else low + (high - low) / 2
+        low, high = (low, middle) if is_safe(middle) else (middle, high)
+    return high
+
+
+def decreasing_root(
+    function: Callable[[float], float], low: float, high: float, *, width: float = 1e-11
+) -> float:
+    """The upper end of a bracket no wider than ``width`` around the root of a decreasing function.
+
+    ``function(low) > 0 >= function(high)`` is taken as given. Regula falsi, with the value of an
+    end that stays put halved (Illinois), and bisection whenever that gains less than half.
+    """
+    at_low, at_high = function(low), function(high)
+    while high - low > width:
+        gap = high - low
+        middle = low + gap * at_low / (at_low - at_high)
+        # Step a little past the estimate, so that the far end comes along.
+        for x in (middle - width / 3, middle + width / 3, low + gap / 2):
+            if not low < x < high:
+                continue
+            value = function(x)
+            if value > 0.0:
+                low, at_low, at_high = x, value, at_high / 2
+            else:
+                high, at_high, at_low = x, value, at_low / 2
+            if high - low <= max(width, gap / 2):
+                break
+    return high
