@@ -7,34 +7,33 @@ from typing import TYPE_CHECKING
 from csgm_cli.render.report import Fact, Table, report
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from csgm_cli.render.document import Document
 
 
 def render(document: Document) -> str:
     """Return the document for a person to read: table, facts and statement, answer first."""
     content = report(document)
-    table = [] if content.table is None else list(table_lines(content.table))
-    blocks = [table, list(_fact_lines(content.facts)), [content.paragraph] if content.paragraph else []]
+    table = [] if content.table is None else table_lines(content.table)
+    facts = ["  ".join(cells).rstrip() for cells in fact_rows(content.facts)]
+    blocks = [table, facts, [content.paragraph] if content.paragraph else []]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
 
-def table_lines(table: Table) -> Iterator[str]:
-    """Yield the header and the rows as lines with aligned columns."""
+def table_lines(table: Table) -> list[str]:
+    """Return the header and the rows as lines with aligned columns."""
     grid = (table.header, *table.rows)
-    widths = [max(map(len, column)) for column in zip(*grid, strict=True)]
-    right = [title in table.numeric for title in table.header]
-    for row in grid:
-        cells = (
-            cell.rjust(width) if to_right else cell.ljust(width)
-            for cell, width, to_right in zip(row, widths, right, strict=True)
-        )
-        yield "  ".join(cells).rstrip()
+    forms = [
+        f"{'>' if column[0] in table.numeric else '<'}{max(map(len, column))}"
+        for column in zip(*grid, strict=True)
+    ]
+    return ["  ".join(map(format, row, forms)).rstrip() for row in grid]
 
 
-def _fact_lines(facts: tuple[Fact, ...]) -> Iterator[str]:
+def fact_rows(facts: tuple[Fact, ...]) -> list[tuple[str, str, str]]:
+    """Return label, value and note of each fact, padded so that they align.
+
+    A value without a note runs on to the right and widens no column.
+    """
     labels = max((len(fact.label) for fact in facts), default=0)
     values = max((len(fact.value) for fact in facts if fact.note), default=0)
-    for fact in facts:
-        yield f"{fact.label:<{labels}}  {fact.value:<{values}}  {fact.note}".rstrip()
+    return [(fact.label.ljust(labels), fact.value.ljust(values), fact.note) for fact in facts]

@@ -80,7 +80,8 @@ def comparison_document(inputs: Mapping[str, Any], comparison: Comparison) -> Do
     answers = (row.calibration for row in comparison.rows if row.calibration is not None)
     notices = chain(comparison.notices, *map(_notices, answers))
     result = {"rows": [_comparison_row(row) for row in comparison.rows]}
-    return _document("compare", inputs, comparison.accountant, result, notices)
+    resolved = {**inputs, "at_equal_mse": comparison.at_equal_mse}
+    return _document("compare", resolved, comparison.accountant, result, notices)
 
 
 def plan_document(inputs: Mapping[str, Any], plan: Plan) -> Document:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from csgm_cli.core.rounding import exact, round_down, round_up
 from csgm_cli.render.document import Document
@@ -58,6 +57,19 @@ _BOUND = {
     "mask-revealed": "the Gaussian mechanism, as if the masks were public",
 }
 _CONVERSION = {"canonne-kamath-steinke-2020": "Canonne-Kamath-Steinke 2020"}
+_ASSUMPTION = {
+    "one-participation-per-round": "one participation per counted round",
+    "masks-bernoulli": "mask bits i.i.d. Bernoulli(gamma)",
+}
+#: Inputs of the mechanism's line. The ratio may be a long quotient: clipping to a larger one is safe.
+_SIZES: dict[str, Callable[[float], str]] = {
+    "gamma": exact,
+    "norm_ratio": round_up,
+    "l2_norm": exact,
+    "rounds": exact,
+    "dim": exact,
+    "cohort_size": exact,
+}
 _OVERHEAD = {
     "max_mse_overhead": "of the Gaussian mechanism's MSE",
     "max_noise_overhead": "of the Gaussian mechanism's noise multiplier",
@@ -123,7 +135,13 @@ def _compare(inputs: Document, result: Document) -> Report:
         ("bound", lambda row: row["bound"]),
     ]
     target = f"epsilon {exact(inputs['epsilon'])}, delta {exact(inputs['delta'])}"
-    facts = (Fact("target", target), *_setting(inputs, result["rows"]))
+    equal_mse = "of the Gaussian mechanism, whose MSE all rows have" if inputs["at_equal_mse"] else ""
+    facts = (
+        Fact("target", target, equal_mse),
+        Fact("accountant", inputs["accountant"], "of every row"),
+        # What differs from row to row stands in the table.
+        *_setting({**inputs, "mechanism": None, "gamma": None}, result["rows"]),
+    )
     return Report(table=_table(columns, result["rows"]), facts=facts)
 
 
@@ -206,22 +224,25 @@ def _setting(inputs: Document, rows: list[Document]) -> tuple[Fact, ...]:
     adjacency = inputs["adjacency"]
     slugs = dict.fromkeys(slug for row in rows for slug in row["assumptions"] or ())
     return (
-        Fact("mechanism", _mechanism(inputs)),
+        Fact("mechanism" if inputs.get("mechanism") else "setting", _mechanism(inputs)),
         Fact("adjacency", adjacency, _ADJACENCY.get(adjacency, "")),
-        Fact("assumptions", "; ".join(slug.replace("-", " ") for slug in slugs)),
+        Fact("assumptions", ", ".join(map(_assumption, slugs))),
     )
+
+
+def _assumption(slug: str) -> str:
+    return _ASSUMPTION.get(slug) or slug.replace("-", " ")
 
 
 def _mechanism(inputs: Document) -> str:
     name = inputs.get("mechanism")
-    hidden = {"norm_ratio"} if name == "gaussian" else set()  # it means nothing there
-    sizes = ("gamma", "norm_ratio", "l2_norm", "rounds", "dim", "cohort_size")
-    parts = [
-        f"{size.replace('_', ' ')} {_exact_each(inputs[size])}"
-        for size in sizes
-        if size not in hidden and inputs.get(size) is not None
+    meaningless = "norm_ratio" if name == "gaussian" else None
+    sizes = [
+        f"{size.replace('_', ' ')} {shown(inputs[size])}"
+        for size, shown in _SIZES.items()
+        if size != meaningless and inputs.get(size) is not None
     ]
-    return ", ".join(([name] if name else []) + parts)
+    return ", ".join(([name] if name else []) + sizes)
 
 
 def _utility(result: Document) -> tuple[Fact, ...]:
@@ -230,9 +251,7 @@ def _utility(result: Document) -> tuple[Fact, ...]:
         facts.append(Fact("mean noise std", round_up(result["mean_noise_std"]), "left on the mean estimate"))
     if (mse := result["mse"]) is not None:
         parts = f"privacy {round_up(mse['privacy'])} + sparsification {round_up(mse['sparsification'])}"
-        gaussian = (
-            f"to the Gaussian mechanism's {round_up(mse['gaussian_total'])}, same target and accountant"
-        )
+        gaussian = f"to {round_up(mse['gaussian_total'])}, the Gaussian mechanism's by the same accountant"
         facts += [
             Fact("MSE", round_up(mse["total"]), parts),
             Fact("MSE ratio", round_up(mse["ratio"]), gaussian),
@@ -244,12 +263,8 @@ def _utility(result: Document) -> tuple[Fact, ...]:
 
 def _assurance(result: Document, quantity: str) -> tuple[Fact, ...]:
     facts = []
-    if result["lower_bound"] is not None:
-        facts.append(
-            Fact(
-                "lower bound", round_down(result["lower_bound"]), f"no analysis can show a smaller {quantity}"
-            )
-        )
+    if (bound := result["lower_bound"]) is not None:
+        facts.append(Fact("lower bound", round_down(bound), f"no analysis can show a smaller {quantity}"))
     if (verified := result["verified"]) is not None:
         difference = f"relative difference {round_up(verified['relative_difference'], 2)}"
         facts.append(Fact("verified", f"{verified['digits']} digits", difference))
@@ -259,22 +274,12 @@ def _assurance(result: Document, quantity: str) -> tuple[Fact, ...]:
 def _table(columns: list[Column], rows: list[Document]) -> Table:
     """Columns without a single cell are left out."""
     cells = [[read(row) for row in rows] for _, read in columns]
-    kept = [(title, column) for (title, _), column in zip(columns, cells, strict=True) if any(column)]
+    kept = {title: column for (title, _), column in zip(columns, cells, strict=True) if any(column)}
     return Table(
-        header=tuple(title for title, _ in kept),
-        rows=tuple(tuple(cell or "-" for cell in row) for row in zip(*(c for _, c in kept), strict=True)),
-        numeric=frozenset(
-            title for title, column in kept if all(_is_number(cell) for cell in column if cell)
-        ),
+        header=tuple(kept),
+        rows=tuple(tuple(cell or "-" for cell in row) for row in zip(*kept.values(), strict=True)),
+        numeric=frozenset(kept) - _WORDS,
     )
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
 
 
 def _up(x: float | None, digits: int = 6) -> str | None:
@@ -287,7 +292,3 @@ def _down(x: float | None) -> str | None:
 
 def _order(x: float | None) -> str | None:
     return None if x is None else f"{x:.6g}"
-
-
-def _exact_each(value: Any) -> str:  # noqa: ANN401 - a number, or a list where an option was repeated
-    return ", ".join(map(exact, value)) if isinstance(value, list) else exact(value)

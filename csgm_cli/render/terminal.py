@@ -1,4 +1,4 @@
-"""Text for a terminal, through rich: notes wrap at its width, numbers are never cut."""
+"""Text for a terminal, through rich: words wrap at its width, numbers are never cut."""
 
 from __future__ import annotations
 
@@ -9,34 +9,44 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from csgm_cli.render.as_text import table_lines
+from csgm_cli.render.as_text import fact_rows, table_lines
 from csgm_cli.render.report import Fact, Table, report
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from csgm_cli.render import Terminal
     from csgm_cli.render.document import Document
 
+#: Beside the labels, facts need this many columns for their longest number or word.
+_ROOM = 30
+
 
 def render_for(document: Document, terminal: Terminal) -> str:
-    """Return the same content as plain text, laid out for ``terminal``."""
+    """Return the same words and numbers as plain text has, laid out for ``terminal``."""
     content = report(document)
-    blocks: list[Grid | Text] = []
+    blocks = []
     if content.table is not None:
-        blocks.append(_table(content.table))
+        blocks.append(_printed(_table(content.table), terminal, wrap=False))
     if content.facts:
-        blocks.append(_facts(content.facts))
+        narrow = terminal.width < _ROOM + max(len(fact.label) for fact in content.facts)
+        block = _lines(content.facts) if narrow else _grid(content.facts)
+        blocks.append(_printed(block, terminal, wrap=not narrow))
     if content.paragraph:
-        blocks.append(Text(content.paragraph))
-    return "\n".join(_printed(block, terminal) for block in blocks)
+        blocks.append(_printed(Text(content.paragraph), terminal, wrap=True))
+    return "\n".join(blocks)
 
 
-def _printed(block: Grid | Text, terminal: Terminal) -> str:
-    # Everything that rich would guess from the environment is stated: the command has decided.
+def _printed(block: Grid | Text, terminal: Terminal, *, wrap: bool) -> str:
+    """Without ``wrap``, lines too long are left for the terminal to break."""
+    text = StringIO()
+    # All that rich would guess from the environment is stated: the command has decided.
     console = Console(
-        file=StringIO(),
+        file=text,
         width=terminal.width,
         height=25,
         force_terminal=True,
+        force_jupyter=False,
         color_system="standard" if terminal.colour else None,
         no_color=not terminal.colour,
         legacy_windows=False,
@@ -44,10 +54,8 @@ def _printed(block: Grid | Text, terminal: Terminal) -> str:
         highlight=False,
         emoji=False,
     )
-    # A table of numbers is left to the terminal to wrap, as rich would cut the numbers.
-    console.print(block, soft_wrap=isinstance(block, Text) and block.no_wrap is True)
-    assert isinstance(console.file, StringIO)
-    return console.file.getvalue()
+    console.print(block, soft_wrap=not wrap)
+    return "\n".join(line.rstrip() for line in text.getvalue().splitlines()) + "\n"
 
 
 def _table(table: Table) -> Text:
@@ -55,11 +63,22 @@ def _table(table: Table) -> Text:
     return Text("\n").join([Text(header, style="bold"), *map(Text, rows)])
 
 
-def _facts(facts: tuple[Fact, ...]) -> Grid:
+def _grid(facts: tuple[Fact, ...]) -> Grid:
     grid = Grid.grid(padding=(0, 2, 0, 0))
     grid.add_column(no_wrap=True)
-    grid.add_column(overflow="fold")
-    grid.add_column(style="dim")
-    for index, fact in enumerate(facts):
-        grid.add_row(Text(fact.label), Text(fact.value, style="bold" if index == 0 else ""), Text(fact.note))
+    grid.add_column()
+    for row in _styled(facts):
+        grid.add_row(*row)
     return grid
+
+
+def _lines(facts: tuple[Fact, ...]) -> Text:
+    return Text("\n").join(Text("  ").join(row) for row in _styled(facts))
+
+
+def _styled(facts: tuple[Fact, ...]) -> Iterator[tuple[Text, Text]]:
+    """The answer, which comes first, stands out; notes stand back."""
+    style = "bold"
+    for label, value, note in fact_rows(facts):
+        yield Text(label), Text.assemble((value, style), "  ", (note, "dim"))
+        style = ""
