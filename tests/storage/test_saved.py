@@ -1,0 +1,132 @@
+"""Reading saved results back: what is kept, and every way in which a file can be wrong."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from csgm_cli.errors import UsageError
+from csgm_cli.storage.saved import SavedResult, load_saved
+
+INPUTS = {"mechanism": "l2-csgm", "gamma": 0.01, "norm_ratio": 1000.0, "noise_multiplier": 0.0122}
+CALIBRATED = {
+    "schema": "csgm/calibrate/1",
+    "csgm_version": "0.1.0",
+    "inputs": {"mechanism": "l2-csgm", "gamma": 0.01},
+    "result": {"noise_multiplier": 0.0125, "epsilon": 4.999, "delta": 1e-8, "order": 3.5},
+    "warnings": [],
+}
+ACCOUNTED = {
+    "schema": "csgm/account/1",
+    "csgm_version": "0.1.0",
+    "inputs": INPUTS,
+    "result": {"epsilon": 0, "delta": 1},
+    "warnings": [],
+}
+
+
+def changed(document, path, value):
+    """A copy of ``document`` with one value replaced, or removed where ``value`` is Ellipsis."""
+    copy = json.loads(json.dumps(document))
+    *outer, last = path.split(".")
+    holder = copy
+    for key in outer:
+        holder = holder[key]
+    if value is ...:
+        del holder[last]
+    else:
+        holder[last] = value
+    return json.dumps(copy)
+
+
+def refused(text):
+    """The message with which ``text`` is refused."""
+    with pytest.raises(UsageError) as caught:
+        load_saved(text)
+    assert caught.value.slug == "bad-result-file"
+    return caught.value.message
+
+
+def test_calibrate_result():
+    """A calibration gives its own noise multiplier and the guarantee it achieved."""
+    assert load_saved(json.dumps(CALIBRATED)) == SavedResult(
+        "calibrate", {"mechanism": "l2-csgm", "gamma": 0.01}, 0.0125, 4.999, 1e-8, "0.1.0"
+    )
+
+
+def test_account_result():
+    """An account has its noise multiplier among the inputs; whole numbers are numbers too."""
+    assert load_saved(json.dumps(ACCOUNTED)) == SavedResult("account", INPUTS, 0.0122, 0.0, 1.0, "0.1.0")
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "reason"),
+    [
+        ("schema", ..., "schema is missing"),
+        ("schema", 1, "schema is missing or not a string"),
+        ("schema", "csgm/calibrate/2", "'csgm/calibrate/2', expected 'csgm/calibrate/1'"),
+        ("schema", "csgm/compare/1", "schema is 'csgm/compare/1'"),
+        ("csgm_version", ..., "csgm_version is missing"),
+        ("inputs", ..., "inputs is not a JSON object"),
+        ("inputs", [], "inputs is not a JSON object"),
+        ("result", None, "result is not a JSON object"),
+        ("result", {"rows": []}, "several results"),
+        ("result.noise_multiplier", ..., "noise_multiplier is missing"),
+        ("result.noise_multiplier", 0, "noise_multiplier must be in"),
+        ("result.noise_multiplier", True, "noise_multiplier is missing or not a number"),
+        ("result.noise_multiplier", "1", "noise_multiplier is missing or not a number"),
+        ("result.epsilon", -0.1, "epsilon must be in"),
+        ("result.epsilon", None, "epsilon is missing or not a number"),
+        ("result.epsilon", 10**400, "epsilon must be in"),
+        ("result.delta", 1.5, "delta must be in"),
+        ("result.delta", 0, "delta must be in"),
+    ],
+)
+def test_wrong_content(path, value, reason):
+    """A missing or wrong key is refused by name."""
+    assert reason in refused(changed(CALIBRATED, path, value))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "not JSON"),
+        (json.dumps(CALIBRATED)[:-20], "not JSON"),
+        ("[]", "the file is not a JSON object"),
+        ("null", "the file is not a JSON object"),
+        (json.dumps({**CALIBRATED, "x": float("nan")}), "NaN"),
+        (json.dumps({**CALIBRATED, "x": float("-inf")}), "-Infinity"),
+        (json.dumps(CALIBRATED).replace("4.999", "1e999"), "epsilon must be in"),
+        ("[" * 100_000, "nested too deeply"),
+        ('{"a":' * 100_000, "nested too deeply"),
+        ("1" * 5000, "not JSON"),
+    ],
+    ids=lambda value: value[:20],
+)
+def test_wrong_text(text, reason):
+    """Truncated files, other JSON, NaN and infinity, absurd nesting and numbers are refused."""
+    assert reason in refused(text)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from([*CALIBRATED, *INPUTS, "rows"]), inner),
+    max_leaves=8,
+)
+
+
+@given(
+    st.text()
+    | JSON.map(json.dumps)
+    | st.builds(changed, st.just(CALIBRATED), st.sampled_from(["result", "inputs", "result.delta"]), JSON)
+)
+def test_any_text(text):
+    """Whatever the file holds, it is a result with sound numbers or a usage error."""
+    try:
+        saved = load_saved(text)
+    except UsageError:
+        return
+    assert saved.noise_multiplier > 0
+    assert saved.epsilon >= 0
+    assert 0 < saved.delta <= 1
