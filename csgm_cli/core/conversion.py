@@ -17,8 +17,8 @@ from csgm_cli.core.search import Slope, increasing_root
 from csgm_cli.errors import NoAnswerError
 
 _ULP = 2.0**-53
-#: Newton tolerance on log(order - 1): the optimum is flat, so this costs 1e-14 of epsilon.
-_ORDER_TOLERANCE = 1e-7
+#: How much of the Renyi divergence a better order may still gain.
+_SETTLED = 1e-15
 
 
 @dataclass(frozen=True)
@@ -62,23 +62,32 @@ def best_epsilon(curve: Curve, sigma: float, log_delta: float, start: float | No
     """The smallest epsilon over the orders that ``curve`` admits; ``start`` is a warm order."""
 
     def slope(order: float, moment: LogMoment) -> Slope:
+        """(order - 1)^2 times the derivative of epsilon in the order."""
         value = (order - 1) * moment.d_order - moment.value + math.log(order) + log_delta
         return value, (order - 1) * moment.d2_order + 1 / order
 
+    def settled(point: Converted, value: float, step: float) -> bool:
+        renyi = point.moment.value / (point.order - 1)
+        return abs(value * step) / (point.order - 1) <= _SETTLED * max(renyi, abs(point.value))
+
     if start is None:
         start = _first_order(curve, sigma, -log_delta)
-    return _best(curve, sigma, start, slope, lambda a, m: epsilon_at(a, m, log_delta))
+    return _best(curve, sigma, start, slope, settled, lambda a, m: epsilon_at(a, m, log_delta))
 
 
 def best_log_delta(curve: Curve, sigma: float, epsilon: float) -> Converted:
     """The smallest log delta over the orders that ``curve`` admits."""
 
     def slope(order: float, moment: LogMoment) -> Slope:
+        """The derivative of log delta in the order."""
         value = moment.d_order - epsilon + log_shrink(order)
         return value, moment.d2_order + 1 / (order * (order - 1))
 
+    def settled(point: Converted, value: float, step: float) -> bool:
+        return abs(value * step) * (point.order - 1) <= _SETTLED * max(1.0, abs(point.value))
+
     start = _first_order(curve, sigma, 10.0 + epsilon)
-    return _best(curve, sigma, start, slope, lambda a, m: log_delta_at(a, m, epsilon))
+    return _best(curve, sigma, start, slope, settled, lambda a, m: log_delta_at(a, m, epsilon))
 
 
 def _best(
@@ -86,24 +95,37 @@ def _best(
     sigma: float,
     start: float,
     slope: Callable[[float, LogMoment], Slope],
+    settled: Callable[[Converted, float, float], bool],
     convert: Callable[[float, LogMoment], Converted],
 ) -> Converted:
-    """Solve for the stationary order in log(order - 1), then convert there (or at its integers)."""
+    """Solve for the stationary order in log(order - 1), then convert there (or at its integers).
+
+    The search ends where a Newton step would gain next to nothing. A tolerance on the order itself
+    would not do: some curves have a cliff, where K is e-fold larger at an order larger by 1e-6.
+    """
+    seen: dict[float, Converted] = {}
+
+    def at(order: float) -> Converted:
+        if order not in seen:
+            seen[order] = convert(order, curve.moment(order, sigma))
+        return seen[order]
 
     def objective(log_gap: float) -> Slope:
         order = 1.0 + math.exp(log_gap)
-        moment = curve.moment(order, sigma)
+        moment = at(order).moment
         if math.isinf(moment.value):
             return math.inf, math.inf
         value, derivative = slope(order, moment)
         return value, derivative * (order - 1)
 
-    order = 1.0 + math.exp(increasing_root(objective, math.log(start - 1), tolerance=_ORDER_TOLERANCE))
+    def enough(log_gap: float, value: float, step: float) -> bool:
+        return math.isfinite(step) and settled(at(1.0 + math.exp(log_gap)), value, step)
+
+    order = 1.0 + math.exp(increasing_root(objective, math.log(start - 1), settled=enough))
     orders = {order}
     if curve.integer_orders:
         orders = {float(max(2, math.floor(order))), float(max(2, math.ceil(order)))}
-    points = [convert(a, curve.moment(a, sigma)) for a in sorted(orders)]
-    best = min(points, key=lambda point: point.value)
+    best = min((at(a) for a in sorted(orders)), key=lambda point: point.value)
     if not math.isfinite(best.value):
         raise NoAnswerError(
             "out-of-reach", f"the privacy loss at sigma {sigma:g} is beyond what can be computed"

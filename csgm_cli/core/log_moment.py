@@ -106,18 +106,45 @@ def _grid(a: float, g: float, s: float) -> tuple[Array, float] | None:
     The integrand falls like a Gaussian left of 0 and right of max(a, 2) s.
     """
     step = _step(s)
-    low, high = -_REACH, max(a, 2.0) * s + _REACH
-    if (high - low) / step > _LONG:
-        if high > _TOO_LONG:
-            return None
-        coarse = np.arange(low, high, 1.0)  # no bump is narrower than the Gaussian's
-        h = _integrand(coarse, a, g, s).h
-        alive = np.flatnonzero(h > 1e-19 * h.max())
-        low, high = coarse[alive[0]] - 2.0, coarse[alive[-1]] + 2.0
-    count = math.ceil((high - low) / step) + 1
-    if count > _TOO_LONG:
+    spans = [(-_REACH, max(a, 2.0) * s + _REACH)]
+    if spans[0][1] / step > _LONG:
+        spans = _bumps(a, g, s) or _alive(a, g, s, *spans[0])
+    counts = [2 * math.ceil((high - low) / step / 2) for low, high in spans]  # even: see `_relative_error`
+    if not spans or sum(counts) > _TOO_LONG:
         return None
-    return low + step * np.arange(count, dtype=np.float64), step
+    nodes = [low + step * np.arange(n, dtype=np.float64) for (low, _), n in zip(spans, counts, strict=True)]
+    return (nodes[0] if len(nodes) == 1 else np.concatenate(nodes)), step
+
+
+def _bumps(a: float, g: float, s: float) -> list[tuple[float, float]]:
+    """Two spans around the two peaks of Y^a exp(-x^2/2), where they are narrow and far apart.
+
+    Peaks solve x = a s R(x), R the posterior that the coordinate was sent; iterating that from 0
+    and from a s climbs to the lowest and descends to the highest. The second derivative of the
+    logarithm is a s^2 R (1 - R) - 1. Empty where the picture is not that simple.
+    """
+    spans = []
+    for start in (0.0, a * s):
+        x = start
+        for _ in range(30):
+            sent = 1 / (1 + math.exp(min(700.0, math.log1p(-g) - math.log(g) - s * x + s * s / 2)))
+            x, before = a * s * sent, x
+        curvature = 1 - a * s * s * sent * (1 - sent)
+        if abs(x - before) > 1e-3 or curvature < 0.5:
+            return []
+        reach = 1.5 * _REACH / math.sqrt(curvature)
+        spans.append((x - reach, x + reach))
+    return spans if spans[0][1] < spans[1][0] else []
+
+
+def _alive(a: float, g: float, s: float, low: float, high: float) -> list[tuple[float, float]]:
+    """The part of [low, high] where the integrand is not negligible, from a coarse scan."""
+    if high > _TOO_LONG:
+        return []
+    coarse = np.arange(low, high, 1.0)  # no bump is narrower than the Gaussian's
+    h = _integrand(coarse, a, g, s).h
+    alive = np.flatnonzero(h > 1e-19 * h.max())
+    return [(float(coarse[alive[0]]) - 2.0, float(coarse[alive[-1]]) + 2.0)]
 
 
 @dataclass(frozen=True)

@@ -130,7 +130,7 @@ class _Integrand:
         ]
 
     def _basins(self, reach: mpmath.mpf) -> list[tuple[mpmath.mpf, mpmath.mpf, mpmath.mpf]]:
-        """Return each (left, peak, right): the integrand rises from left to peak and falls from there to right.
+        """Return each (left, peak, right): the integrand rises up to the peak and falls from there.
 
         Below 0 and above ``far_peak`` it falls at least as fast as a standard normal density, so
         that ``reach`` standard deviations outwards are enough.
@@ -216,7 +216,7 @@ def renyi_divergence(
     _require(order > 1, "order", "above 1", order)
     _require(sigma > 0, "sigma", "above 0", sigma)
     _require(bound in (Bound.RDP, Bound.PAPER), "bound", "rdp or paper", bound)
-    # The divergence can be a times as sensitive to sigma as it is small.
+    # Where K rises steeply a relative error of t grows by about the order.
     with mpmath.workdps(digits + len(str(int(order))) + _SPARE_DIGITS):
         a = mpmath.mpf(order)
         if mechanism.is_gaussian:

@@ -10,37 +10,45 @@ from csgm_cli.errors import NoAnswerError
 #: A function value and its derivative.
 Slope = tuple[float, float]
 
-_MAX_STEPS = 200
+_MAX_STEPS = 300
+_ULP = 2.0**-53
 
 
 def increasing_root(
-    function: Callable[[float], Slope], start: float, *, tolerance: float, stride: float = 2.0
+    function: Callable[[float], Slope],
+    start: float,
+    *,
+    tolerance: float = 0.0,
+    settled: Callable[[float, float, float], bool] | None = None,
+    stride: float = 2.0,
 ) -> float:
     """The root of an increasing function of one real variable, by Newton steps inside a bracket.
 
-    Stops when a step is below ``tolerance`` (absolute; the step is taken). ``stride`` limits a
-    step while the root is not bracketed. The function may return infinities as values.
+    Stops when a Newton step is at most ``tolerance`` (the step is taken), or at the x last looked
+    at when ``settled(x, value, newton step)``, or when the bracket is down to rounding. ``stride``
+    limits a step while the root is not bracketed. A Newton step that leaves the bracket or does
+    not halve the step before it gives way to bisection. Values may be infinite.
 
     Raises:
         NoAnswerError: no root was found, for lack of a sign change or of convergence.
     """
     low, high = -math.inf, math.inf
-    x = start
+    x, last = start, math.inf
     for _ in range(_MAX_STEPS):
         value, slope = function(x)
-        if value == 0.0:
-            return x
         low, high = (x, high) if value < 0.0 else (low, x)
-        step = -value / slope if slope > 0.0 and math.isfinite(value) else math.copysign(stride, -value)
-        target = x + math.copysign(min(abs(step), stride), step)
-        if not low < target < high:
-            if math.isinf(low) or math.isinf(high):
-                target = x + math.copysign(stride, -value)
-            else:
-                target = (low + high) / 2
-        if abs(target - x) <= tolerance or high - low <= tolerance:
-            return target
-        x = target
+        newton = -value / slope if slope > 0.0 and math.isfinite(value) else math.inf
+        if (settled and settled(x, value, newton)) or high - low <= 4 * _ULP * abs(x):
+            return x
+        if abs(newton) <= tolerance:
+            return min(max(x + newton, low), high)
+        if math.isinf(high - low):
+            step = math.copysign(min(abs(newton), stride), -value)
+        elif low < x + newton < high and abs(newton) <= last / 2:
+            step = newton
+        else:
+            step = (low + high) / 2 - x
+        x, last = x + step, abs(step)
     raise NoAnswerError("no-root", "the search did not converge")
 
 
