@@ -223,10 +223,11 @@ def _limit(inputs: Document, rows: list[Document]) -> tuple[Fact, ...]:
 def _setting(inputs: Document, rows: list[Document]) -> tuple[Fact, ...]:
     adjacency = inputs["adjacency"]
     slugs = dict.fromkeys(slug for row in rows for slug in row["assumptions"] or ())
+    assumptions = ", ".join(map(_assumption, slugs)) or "-"  # no row may have an answer
     return (
         Fact("mechanism" if inputs.get("mechanism") else "setting", _mechanism(inputs)),
         Fact("adjacency", adjacency, _ADJACENCY.get(adjacency, "")),
-        Fact("assumptions", ", ".join(map(_assumption, slugs))),
+        Fact("assumptions", assumptions),
     )
 
 

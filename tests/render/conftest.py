@@ -1,0 +1,163 @@
+"""Documents made from hand-built results; their numbers are chosen to show rounding, not to be true."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from csgm_cli.errors import NoAnswerError
+from csgm_cli.model import (
+    Account,
+    Accountant,
+    Bound,
+    Calibration,
+    Comparison,
+    ComparisonRow,
+    Conversion,
+    Geometry,
+    Guarantee,
+    MeanSquaredError,
+    Mechanism,
+    Notice,
+    Plan,
+    SelftestCase,
+    Target,
+    Verification,
+)
+from csgm_cli.render import document
+
+ASSUMPTIONS = (
+    "clipping-enforced",
+    "one-participation-per-round",
+    "trusted-server",
+    "masks-secret",
+    "masks-bernoulli",
+)
+GEOMETRY = Geometry(norm_ratio=1000.0, l2_norm=1.0, dim=1_000_000, cohort_size=1000)
+L2_CSGM = Mechanism("l2-csgm", 0.01, GEOMETRY)
+GAUSSIAN = Mechanism("gaussian", 1.0, Geometry())
+
+#: Every displayed number has a seventh digit, so that a wrong direction would show.
+GUARANTEE = Guarantee(
+    epsilon=4.99999999999,
+    delta=1e-8,
+    order=4.1234567,
+    bound=Bound.RDP,
+    conversion=Conversion.CKS20,
+    assumptions=ASSUMPTIONS,
+    lower_bound=0.01199999999,
+    verified=Verification(50, 1.234e-15),
+    notices=(Notice("high-precision", "mpmath gave the value"), Notice("capped", "the ratio was capped")),
+)
+CALIBRATION = Calibration(
+    mechanism=L2_CSGM,
+    accountant=Accountant.RDP,
+    noise_multiplier=0.01219041001,
+    effective_noise_multiplier=1.219041001,
+    sigma=0.01219041002,
+    guarantee=GUARANTEE,
+    statement='With "sigma" = 0.012, it is private | as proven.',
+    mean_noise_std=0.001219041001,
+    mse=MeanSquaredError(
+        privacy=1.486061001,
+        sparsification=0.09900000001,
+        total=1.585061001,
+        gaussian_total=1.4,
+        ratio=1.132186430,
+    ),
+    bits_per_client=320000.1,
+    notices=(Notice("capped", "the ratio was capped"),),
+)
+BARE = Calibration(
+    mechanism=GAUSSIAN,
+    accountant=Accountant.EXACT,
+    noise_multiplier=1.2181234,
+    effective_noise_multiplier=1.2181234,
+    sigma=1.2181234,
+    guarantee=Guarantee(5.0, 1e-8, None, Bound.EXACT, None, ASSUMPTIONS[:3]),
+    statement="The Gaussian mechanism is private.",
+    mean_noise_std=None,
+    mse=None,
+    bits_per_client=None,
+)
+
+SETTING = {"l2_norm": 1.0, "rounds": 1, "adjacency": "add-remove", "accountant": "auto"}
+SIZES = {"norm_ratio": 1000.0, "dim": 1_000_000, "cohort_size": 1000, **SETTING, "value_bits": 32}
+NOISE = {
+    "mechanism": "l2-csgm",
+    "noise_multiplier": 0.0122,
+    "gamma": 1 / 3,
+    "norm_ratio": 1000 / 7,
+    **SETTING,
+}
+TARGET = {"epsilon": 5.0, "delta": 1e-8}
+
+
+def _account(noise_inputs, *guarantees):
+    statements = tuple(f"Statement {number}." for number, _ in enumerate(guarantees, start=1))
+    account = Account(L2_CSGM, Accountant.RDP, 0.0122, guarantees, statements)
+    return document.account_document({**NOISE, **noise_inputs}, account)
+
+
+def _calibrations():
+    inputs = {"mechanism": "l2-csgm", **TARGET, "gamma": 0.01, **SIZES}
+    yield "calibrate", document.calibration_document(inputs, CALIBRATION)
+    inputs = {"mechanism": "gaussian", **TARGET, "gamma": 1.0, "norm_ratio": None, **SETTING}
+    yield "calibrate-bare", document.calibration_document(inputs, BARE)
+
+
+def _accounts():
+    spent = replace(GUARANTEE, delta=1.2345678e-8, lower_bound=4.3210987, notices=())
+    yield "account", _account({"delta": 1.2345678e-8}, spent)
+    yield "account-delta", _account({"epsilon": 4.99999999999}, replace(spent, lower_bound=1e-9))
+    yield "account-limit", _account({"delta": 1e-8, "max_epsilon": 4.9999}, replace(spent, delta=1e-8))
+    # The second row rests on another bound, which has no order.
+    other = replace(
+        spent, epsilon=3.25, delta=1e-6, bound=Bound.MASK_REVEALED, order=None, conversion=None, verified=None
+    )
+    curve = {"delta": [1.2345678e-8, 1e-6], "max_epsilon": 5.0}
+    yield "account-curve", _account(curve, spent, other)
+
+
+def _comparisons():
+    rows = (
+        ComparisonRow(GAUSSIAN, BARE),
+        ComparisonRow(L2_CSGM, CALIBRATION),
+        ComparisonRow(Mechanism("linf-csgm", 1e-9, GEOMETRY), None),
+    )
+    why = (Notice("no-answer", "linf-csgm with gamma 1e-09 has no answer"),)
+    for name, equal in (("compare", False), ("compare-equal-mse", True)):
+        inputs = {**TARGET, "gamma": [0.01, 1e-9], "at_equal_mse": equal, **SIZES}
+        comparison = Comparison(Target(**TARGET), Accountant.RDP, equal, rows, why)
+        yield name, document.comparison_document(inputs, comparison)
+
+
+def _plans():
+    plan = Plan(gamma=0.0123456001, compression=81.00051, calibration=CALIBRATION)
+    inputs = {"mechanism": "l2-csgm", **TARGET, "max_mse_overhead": 0.05, "max_noise_overhead": None, **SIZES}
+    yield "plan", document.plan_document(inputs, plan)
+
+
+def _others():
+    cases = (
+        SelftestCase("log_moment order 2", 0.5, 0.5, 0.0, 1e-10),
+        SelftestCase("rdp k=100, T=1", 0.25, 0.2500001, 4.000001e-7, 1e-8),
+        SelftestCase("broken", 1.0, math.nan, math.nan, 1e-8),
+    )
+    yield "selftest", document.selftest_document(cases)
+    yield "version", document.version_document({"python": "3.11.7", "numpy": "2.4.6", "rich": None})
+    error = NoAnswerError(
+        "delta-covers-target", "delta 0.5 alone covers the target", "ask for a smaller delta"
+    )
+    yield "error", document.error_document(error)
+
+
+@pytest.fixture
+def documents(monkeypatch):
+    """One document or more of every kind, by name; the version is fixed so that golden files last."""
+    monkeypatch.setattr(document, "__version__", "0.0.0")
+    return {
+        name: made
+        for group in (_calibrations, _accounts, _comparisons, _plans, _others)
+        for name, made in group()
+    }

@@ -1,0 +1,162 @@
+"""Documents: the keys of the contract in their order, exact values, warnings, and no NaN."""
+
+import math
+from dataclasses import replace
+
+import jsonschema
+import pytest
+
+from csgm_cli import __version__
+from csgm_cli.model import Accountant, Calibration, Geometry, Guarantee, Mechanism, Notice, SelftestCase
+from csgm_cli.render.document import calibration_document, selftest_document, version_document
+from csgm_cli.storage.schema import NAMES, load_schema
+
+CALIBRATE_KEYS = [
+    "noise_multiplier",
+    "effective_noise_multiplier",
+    "sigma",
+    "epsilon",
+    "delta",
+    "order",
+    "bound",
+    "conversion",
+    "assumptions",
+    "statement",
+    "mean_noise_std",
+    "mse",
+    "bits_per_client",
+    "lower_bound",
+    "verified",
+]
+ACCOUNT_KEYS = [
+    "epsilon",
+    "delta",
+    "order",
+    "bound",
+    "conversion",
+    "assumptions",
+    "statement",
+    "lower_bound",
+    "verified",
+]
+
+CALIBRATION = Calibration(
+    Mechanism("gaussian", 1.0, Geometry()),
+    Accountant.EXACT,
+    1.25,
+    1.25,
+    1.25,
+    Guarantee(5.0, 1e-8, None, "exact", None, ()),
+    "It is private.",
+    None,
+    None,
+    None,
+)
+
+
+def test_every_document_meets_its_schema(documents):
+    """Each document is valid, and every schema has a document that was held against it."""
+    commands = set()
+    for document in documents.values():
+        command = document["schema"].split("/")[1]
+        jsonschema.Draft202012Validator(load_schema(command)).validate(document)
+        commands.add(command)
+    assert commands == set(NAMES)
+
+
+@pytest.mark.parametrize("name", ["calibrate", "account", "compare", "plan", "selftest", "version"])
+def test_envelope(documents, name):
+    """Every result has the same five keys, in order."""
+    assert list(documents[name]) == ["schema", "csgm_version", "inputs", "result", "warnings"]
+    assert documents[name]["schema"] == f"csgm/{name}/1"
+
+
+def test_keys_of_the_contract(documents):
+    """Results have the promised keys in the promised order."""
+    result = {name: document["result"] for name, document in documents.items() if name != "error"}
+    assert list(result["calibrate"]) == CALIBRATE_KEYS
+    assert list(result["account"]) == ACCOUNT_KEYS
+    assert [list(row) for row in result["account-curve"]["rows"]] == [ACCOUNT_KEYS, ACCOUNT_KEYS]
+    assert [list(row) for row in result["compare"]["rows"]] == [["mechanism", "gamma", *CALIBRATE_KEYS]] * 3
+    assert list(result["plan"]) == ["rows", "gamma", "compression"]
+    assert [list(row) for row in result["plan"]["rows"]] == [
+        ["mechanism", "gamma", "compression", *CALIBRATE_KEYS]
+    ]
+    assert list(result["calibrate"]["mse"]) == [
+        "privacy",
+        "sparsification",
+        "total",
+        "gaussian_total",
+        "ratio",
+    ]
+    assert list(result["calibrate"]["verified"]) == ["digits", "relative_difference"]
+
+
+def test_row_without_an_answer(documents):
+    """A mechanism without an answer keeps its name and gamma, has null elsewhere, and a warning."""
+    document = documents["compare"]
+    row = document["result"]["rows"][2]
+    assert (row["mechanism"], row["gamma"]) == ("linf-csgm", 1e-9)
+    assert {row[key] for key in CALIBRATE_KEYS} == {None}
+    assert document["warnings"][0]["slug"] == "no-answer"
+
+
+def test_resolved_inputs_replace_what_was_given(documents):
+    """The accountant, the noise and the kind of comparison are those of the result, in place."""
+    assert documents["calibrate"]["inputs"]["accountant"] == "rdp"
+    assert list(documents["account"]["inputs"])[:3] == ["mechanism", "noise_multiplier", "gamma"]
+    assert documents["compare-equal-mse"]["inputs"]["at_equal_mse"] is True
+
+
+def test_warnings_are_in_order_and_said_once(documents):
+    """Notices of the result come before those of its guarantee; a repeated one appears once."""
+    assert [warning["slug"] for warning in documents["calibrate"]["warnings"]] == ["capped", "high-precision"]
+    assert [warning["slug"] for warning in documents["compare"]["warnings"]] == [
+        "no-answer",
+        "capped",
+        "high-precision",
+    ]
+
+
+def test_plain_types_only():
+    """Enum members become plain strings and tuples lists, so that any serialiser takes them."""
+    document = calibration_document({"accountant": "auto", "pair": (1, Accountant.RDP)}, CALIBRATION)
+    assert document["inputs"] == {"accountant": "exact", "pair": [1, "rdp"]}
+    assert type(document["inputs"]["accountant"]) is str
+    assert type(document["result"]["bound"]) is str
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("field", ["sigma", "bits_per_client"])
+def test_no_result_with_nan_or_infinity(bad, field):
+    """A result that is not a finite number is a bug and never becomes a document."""
+    with pytest.raises(ValueError, match=rf"result.{field} is (nan|-?inf)"):
+        calibration_document({}, replace(CALIBRATION, **{field: bad}))
+
+
+def test_selftest_shows_a_broken_number_as_null():
+    """Where the machine computes NaN, the case fails and the document stays valid JSON."""
+    good, bad = SelftestCase("a", 1.0, 1.0, 0.0, 1e-9), SelftestCase("b", 1.0, math.nan, math.inf, 1e-9)
+    result = selftest_document([good, bad])["result"]
+    assert (result["held"], result["total"]) == (1, 2)
+    assert result["cases"][1] == {
+        "name": "b",
+        "expected": 1.0,
+        "computed": None,
+        "relative_difference": None,
+        "tolerance": 1e-9,
+        "holds": False,
+    }
+
+
+def test_version_of_csgm():
+    """The version document names the program's own version twice: as a result and as the writer."""
+    document = version_document({"python": "3.11.7"})
+    assert document["csgm_version"] == document["result"]["csgm"] == __version__
+
+
+def test_warnings_with_one_slug():
+    """Warnings are told apart by slug and message together."""
+    pair = (Notice("a", "one"), Notice("a", "two"), Notice("a", "one"))
+    document = calibration_document({}, replace(CALIBRATION, notices=pair))
+    assert [warning["message"] for warning in document["warnings"]] == ["one", "two"]
