@@ -1,0 +1,14 @@
+"""Fixtures that every test may ask for."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def reference() -> dict[str, Any]:
+    """The content of every file in ``tests/reference``, by the name of the file without suffix."""
+    folder = Path(__file__).parent / "reference"
+    return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))}
