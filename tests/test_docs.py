@@ -1,0 +1,330 @@
+"""The documentation says what the program does: every example is run, every name is looked up."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import json
+import os
+import re
+import shlex
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+import pytest
+
+import csgm_cli
+from csgm_cli.cli import main
+from csgm_cli.cli.exits import ExitCode
+from csgm_cli.cli.root import REGISTRY, root
+from csgm_cli.core.statement import ASSUMPTIONS
+from csgm_cli.model import Accountant, Adjacency, Bound, MechanismName
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+GUIDE = ROOT / "docs" / "guide.md"
+JSON_DOC = ROOT / "docs" / "json.md"
+THEORY = ROOT / "docs" / "theory.md"
+PAGES = [README, GUIDE, JSON_DOC, THEORY, ROOT / "CHANGELOG.md", ROOT / "SECURITY.md"]
+SOURCES = sorted((ROOT / "csgm_cli").rglob("*.py"))
+
+
+class Block(NamedTuple):
+    """A fenced block: its language, its text and where it starts."""
+
+    language: str
+    text: str
+    line: int
+
+
+class Step(NamedTuple):
+    """One ``$`` line of a console block and the output shown below it."""
+
+    command: str
+    output: str
+
+
+def blocks(page: Path, language: str) -> list[Block]:
+    """Return the fenced blocks of ``page`` in ``language``."""
+    found, inside = [], None
+    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(keepends=True), 1):
+        if line.startswith("```"):
+            if inside is None:
+                inside = Block(line[3:].strip(), "", number)
+            else:
+                found.append(inside)
+                inside = None
+        elif inside is not None:
+            inside = inside._replace(text=inside.text + line)
+    assert inside is None, f"{page.name} ends inside a fenced block"
+    return [block for block in found if block.language == language]
+
+
+def steps(text: str) -> list[Step]:
+    """Split a console block into commands and their outputs."""
+    parts = re.split(r"^\$ (.*)\n", text, flags=re.MULTILINE)
+    assert not parts[0], f"output before the first command: {parts[0]!r}"
+    return [Step(command, output) for command, output in zip(parts[1::2], parts[2::2], strict=True)]
+
+
+class Shell:
+    """Runs the few forms that the docs use: ``[NAME=value] csgm ... [> file]``, ``cat`` and ``echo $?``."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.monkeypatch = monkeypatch
+        self.status: int = 0
+
+    def run(self, command: str) -> str:
+        """Return what a reader would see: stdout and stderr as they come."""
+        words = shlex.split(command)
+        if words == ["echo", "$?"]:
+            return f"{self.status}\n"
+        if words[0] == "cat":
+            return "".join(Path(name).read_text(encoding="utf-8") for name in words[1:])
+        with self.monkeypatch.context() as patch:
+            while "=" in words[0]:
+                patch.setenv(*words.pop(0).split("=", 1))
+            assert words[0] == "csgm", f"cannot run {command!r}"
+            target = words[words.index(">") + 1] if ">" in words else None
+            return self._csgm(words[1 : words.index(">") if target else None], target)
+
+    def _csgm(self, arguments: list[str], target: str | None) -> str:
+        seen = io.StringIO()
+        stdout = io.StringIO() if target else seen
+        with contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(seen):
+            self.status = main(arguments)
+        if target:
+            Path(target).write_text(stdout.getvalue(), encoding="utf-8")
+        return seen.getvalue()
+
+
+@pytest.fixture
+def quiet_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """An empty folder as the current one, and no setting from this machine's environment."""
+    for name in os.environ:
+        if name.startswith(("CSGM_", "_CSGM")) or name in {"NO_COLOR", "FORCE_COLOR"}:
+            monkeypatch.delenv(name)
+    (tmp_path / ".git").mkdir()  # the search for a config file ends here
+    monkeypatch.chdir(tmp_path)
+    return monkeypatch
+
+
+def run_page(page: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Block, Step, str]]:
+    """Yield every step of the page's console blocks with what it prints here and now."""
+    for block in blocks(page, "toml"):  # the first line is a comment that names the file
+        Path(block.text.split()[1]).write_text(block.text, encoding="utf-8")
+    shell = Shell(monkeypatch)
+    for block in blocks(page, "console"):
+        for step in steps(block.text):
+            yield block, step, shell.run(step.command)
+
+
+#: A number with all its digits; the last ones depend on the machine's float64 libraries.
+ALL_DIGITS = re.compile(r"\b\d+\.\d{9,}(?:e-?\d+)?\b")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_console_examples(page, quiet_place):
+    """Every example prints what the page shows: to the byte, and numbers with all digits to 1e-9."""
+    for block, step, printed in run_page(page, quiet_place):
+        where = f"{page.name}:{block.line}: {step.command}"
+        assert ALL_DIGITS.sub("#", printed) == ALL_DIGITS.sub("#", step.output), where
+        found, shown = (list(map(float, ALL_DIGITS.findall(text))) for text in (printed, step.output))
+        assert found == pytest.approx(shown, rel=1e-9), where
+
+
+@pytest.mark.parametrize("page", [README, GUIDE], ids=lambda page: page.name)
+def test_python_examples(page, quiet_place):
+    """Every Python block runs, and prints what its ``# ->`` comments say."""
+    found = blocks(page, "python")
+    assert found, f"{page.name} has no Python example"
+    for block in found:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(block.text, f"{page.name}:{block.line}", "exec"), {})
+        said = re.findall(r"# -> (.*)\n", block.text)
+        assert printed.getvalue().splitlines() == said, f"{page.name}:{block.line}"
+
+
+def test_examples_are_there():
+    """The README shows every command that answers a question, so the example test cannot pass empty."""
+    commands = {step.command.split()[1] for block in blocks(README, "console") for step in steps(block.text)}
+    assert commands >= {"calibrate", "account", "compare", "plan"}
+
+
+def options() -> dict[str, list[click.Option]]:
+    """Return every command's options."""
+    context = click.Context(root)
+    found = {}
+    for name in REGISTRY:
+        command = root.get_command(context, name)
+        found[name] = [param for param in command.params if isinstance(param, click.Option)]
+    return found
+
+
+def manual() -> str:
+    """Return README and guide, where every word of the command line must be found."""
+    return README.read_text(encoding="utf-8") + GUIDE.read_text(encoding="utf-8")
+
+
+def words(text: str) -> set[str]:
+    """Return the flags and variables that ``text`` names."""
+    return set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*|(?<!\w)_?CSGM_[A-Z][A-Z0-9_]*", text))
+
+
+def test_commands_are_documented():
+    """Every command of the registry has its place in the guide."""
+    text = GUIDE.read_text(encoding="utf-8")
+    assert [name for name in REGISTRY if f"`{name}`" not in text] == []
+
+
+def test_options_and_variables_are_documented():
+    """Every option and its environment variable is named in README or guide."""
+    expected = set()
+    for command in options().values():
+        for option in command:
+            expected |= {name for name in option.opts if name.startswith("--")}
+            expected |= {option.envvar} if isinstance(option.envvar, str) else set(option.envvar or ())
+    for source in SOURCES:
+        expected |= set(re.findall(r"\"(_?CSGM_[A-Z_]+)\"", source.read_text(encoding="utf-8")))
+    assert len(expected) > 50
+    assert expected - words(manual()) == set()
+
+
+def test_no_stale_options_or_variables():
+    """README and guide name no option or variable of csgm that does not exist."""
+    known = {"--help", "--version"}
+    for command in options().values():
+        for option in command:
+            known |= set(option.opts) | {option.envvar}
+    for source in SOURCES:
+        known |= set(re.findall(r"_?CSGM_[A-Z_]+", source.read_text(encoding="utf-8")))
+    assert words(manual()) - known == set()
+
+
+@pytest.mark.parametrize("code", ExitCode, ids=lambda code: code.name)
+def test_exit_codes_are_documented(code):
+    """Every exit code has a row in the README and in the guide."""
+    for page in (README, GUIDE):
+        assert re.search(rf"^\| {code.value} \|", page.read_text(encoding="utf-8"), re.MULTILINE), page.name
+
+
+@pytest.mark.parametrize("word", [*MechanismName, *Adjacency, *Accountant, *Bound, *ASSUMPTIONS], ids=str)
+def test_words_are_documented(word):
+    """Every word that a result can hold is explained in the guide, every assumption in the theory too."""
+    assert f"`{word}`" in GUIDE.read_text(encoding="utf-8")
+    if word in ASSUMPTIONS:
+        assert f"`{word}`" in THEORY.read_text(encoding="utf-8")
+
+
+def slugs() -> set[str]:
+    """Return the slugs of all warnings and errors, which are literals in the source."""
+    kinds = {"Notice", "CsgmError", "UsageError", "NoAnswerError", "StorageError"}
+    found = set()
+    for source in SOURCES:
+        for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+            called = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in kinds
+            if called and node.args:
+                # A slug may be chosen between two literals.
+                constants = [n.value for n in ast.walk(node.args[0]) if isinstance(n, ast.Constant)]
+                found |= {value for value in constants if isinstance(value, str)}
+    return found
+
+
+def test_slugs_are_documented():
+    """Every warning and error that a program can meet is listed with its slug."""
+    text = JSON_DOC.read_text(encoding="utf-8")
+    found = slugs()
+    assert len(found) > 20
+    assert sorted(slug for slug in found if f"`{slug}`" not in text) == []
+
+
+def properties(schema: object) -> set[str]:
+    """Return the names of all properties anywhere in a JSON Schema."""
+    if isinstance(schema, list):
+        return set().union(*map(properties, schema))
+    if not isinstance(schema, dict):
+        return set()
+    own = set(schema.get("properties", {}))
+    return own.union(*map(properties, schema.values()))
+
+
+def test_json_keys_are_documented():
+    """Every schema that ships, and every key in it, is explained."""
+    text = JSON_DOC.read_text(encoding="utf-8")
+    schemas = sorted((ROOT / "csgm_cli" / "storage" / "schemas").glob("*.json"))
+    assert len(schemas) >= 6
+    missing = []
+    for path in schemas:
+        schema = json.loads(path.read_text(encoding="utf-8"))
+        missing += [key for key in sorted(properties(schema)) if f"`{key}`" not in text]
+        name = schema["properties"]["schema"]["const"]
+        missing += [] if f"`{name}`" in text else [name]
+    assert missing == []
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the fragment of every heading of ``page``, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links(page):
+    """Every relative link leads to a file, and every fragment to a heading."""
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for link in re.findall(r"\]\(\s*([^)\s]+)\s*\)", text):
+        if "://" in link:
+            continue
+        name, _, fragment = link.partition("#")
+        target = page.parent / name if name else page
+        assert target.exists(), f"{page.name}: {link}"
+        assert not fragment or fragment in anchors(target), f"{page.name}: {link}"
+
+
+def test_references_from_the_code():
+    """Where the code cites a section of the theory, that section exists."""
+    headings = set(re.findall(r"^#+ (.*)$", THEORY.read_text(encoding="utf-8"), re.MULTILINE))
+    cited = set()
+    for source in SOURCES:
+        cited |= set(re.findall(r"docs/theory\.md,\s+\"([^\"]+)\"", source.read_text(encoding="utf-8")))
+    assert cited
+    assert cited - headings == set()
+
+
+def test_changelog_has_this_version():
+    """The newest release in the changelog is the version of the package."""
+    releases = re.findall(
+        r"^## \[(\d[^\]]*)\]", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert releases[0] == csgm_cli.__version__
+
+
+def test_readme_starts_with_the_two_commands():
+    """What CI runs as the README's two commands is a calibrate and the tests, each one line."""
+    commands = [block.text.strip() for block in blocks(README, "bash")][:2]
+    assert all("\n" not in command and "&&" in command for command in commands)
+    assert " csgm calibrate " in commands[0].replace("/csgm", " csgm")
+    assert commands[1].endswith("-m pytest -q")
+
+
+def refresh(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rewrite the console outputs of ``page``: ``python tests/test_docs.py`` after a change of wording."""
+    outputs: dict[Block, str] = {}
+    for block, step, printed in run_page(page, monkeypatch):
+        outputs[block] = f"{outputs.get(block, '')}$ {step.command}\n{printed}"
+    text = page.read_text(encoding="utf-8")
+    for block, output in outputs.items():
+        text = text.replace(f"```console\n{block.text}```", f"```console\n{output}```", 1)
+    page.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    for name in PAGES:
+        with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
+            patched.chdir(folder)
+            refresh(name, patched)
