@@ -130,10 +130,11 @@ def _compare(inputs: Document, result: Document) -> Report:
         ("noise mult.", lambda row: _up(row["noise_multiplier"])),
         ("effective", lambda row: _up(row["effective_noise_multiplier"])),
         ("epsilon", lambda row: _up(row["epsilon"])),
-        ("MSE ratio", lambda row: _up((row["mse"] or {}).get("ratio"))),
         ("bits/client", lambda row: _up(row["bits_per_client"])),
         ("bound", lambda row: row["bound"]),
     ]
+    if not inputs["at_equal_mse"]:  # there it is 1, give or take the last bit
+        columns.insert(5, ("MSE ratio", lambda row: _up((row["mse"] or {}).get("ratio"))))
     target = f"epsilon {exact(inputs['epsilon'])}, delta {exact(inputs['delta'])}"
     equal_mse = "of the Gaussian mechanism, whose MSE all rows have" if inputs["at_equal_mse"] else ""
     facts = (
