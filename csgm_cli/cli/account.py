@@ -1,0 +1,103 @@
+"""``csgm account``: what a given noise guarantees."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from csgm_cli.cli import console
+from csgm_cli.cli.build import build_mechanism, inputs, resolved
+from csgm_cli.cli.command import Command
+from csgm_cli.cli.exits import ExitCode
+from csgm_cli.cli.options import COHORT, MECHANISM, OUTPUT, option, options
+from csgm_cli.cli.params import Number
+from csgm_cli.cli.report import report
+from csgm_cli.cli.request import Exclusive, Request
+from csgm_cli.errors import UsageError
+from csgm_cli.model import Account, Accountant, Mechanism, Range
+
+_NOISE = ("noise_multiplier", "sigma")
+#: What a saved result settles, so that it must not be given beside one.
+_SAVED = ("epsilon", "delta", *_NOISE, "mechanism", *MECHANISM, *COHORT, "accountant")
+
+
+def run(request: Request) -> ExitCode:
+    """Account and report; an epsilon above --max-epsilon is a claim that fails."""
+    from csgm_cli.render.document import account_document
+
+    saved = None
+    if request["from"] is not None:
+        from csgm_cli.cli.rerun import drift, load, request_from
+
+        saved = load(request["from"])
+        request = request_from(saved, request)
+    mechanism, notices = build_mechanism(request)
+    noise_multiplier, sigma = _noise(request, mechanism.geometry.l2_norm)
+    account = _account(request, mechanism, sigma)
+    if saved is not None:
+        notices += drift(saved, account.guarantees[0], request)
+    account = replace(account, notices=(*notices, *account.notices))
+    settled = {**resolved(mechanism), "noise_multiplier": noise_multiplier}
+    report(request, account_document(inputs(request, **settled), account))
+    return _checked(request, account)
+
+
+def _noise(request: Request, l2_norm: float) -> tuple[float, float]:
+    """Return the noise multiplier and sigma; one of them was given."""
+    if request["sigma"] is not None:
+        return request["sigma"] / l2_norm, request["sigma"]
+    if request["noise_multiplier"] is not None:
+        return request["noise_multiplier"], request["noise_multiplier"] * l2_norm
+    raise UsageError("missing-option", "account needs --noise-multiplier or --sigma", "or --from RESULT.json")
+
+
+def _account(request: Request, mechanism: Mechanism, sigma: float) -> Account:
+    from csgm_cli.core.account import account_delta, account_epsilon
+
+    accountant = Accountant(request["accountant"])
+    if request["epsilon"] is not None:
+        if request["max_epsilon"] is not None:
+            raise UsageError(
+                "conflicting-options",
+                f"{request.label(['max_epsilon'])} checks an epsilon, but with --epsilon delta is the answer",
+                "give --delta instead",
+            )
+        return account_delta(mechanism, sigma, request["epsilon"], accountant, verify=request["verify"])
+    if not request["delta"]:
+        raise UsageError("missing-option", "account needs --delta or --epsilon", "--delta may be repeated")
+    if request["value"] and len(request["delta"]) > 1:
+        raise UsageError("no-single-value", "several deltas have no single value", "use --format csv")
+    return account_epsilon(mechanism, sigma, request["delta"], accountant, verify=request["verify"])
+
+
+def _checked(request: Request, account: Account) -> ExitCode:
+    limit = request["max_epsilon"]
+    worst = max(guarantee.epsilon for guarantee in account.guarantees)
+    if limit is None or worst <= limit:
+        return ExitCode.OK
+    console.note(f"failed: epsilon {worst!r} is above {limit!r} ({request.label(['max_epsilon'])})")
+    return ExitCode.CLAIM_FAILED
+
+
+command = Command(
+    "account",
+    run,
+    help="""Find the epsilon or delta that a given noise guarantees.
+
+    With --delta the answer is epsilon, with --epsilon it is delta. --max-epsilon makes it a check.""",
+    options=[
+        *options(*_NOISE, "from"),
+        option(
+            "epsilon",
+            Number("epsilon", Range(0.0, 1e4)),
+            text="Ask for the delta at this epsilon; 0 is allowed.",
+        ),
+        option("delta", multiple=True, text="Ask for the epsilon at this delta."),
+        *options("max_epsilon", "mechanism", *MECHANISM, *COHORT),
+        *options("accountant", "verify", "value", *OUTPUT),
+    ],
+    examples=(
+        "csgm account --noise-multiplier 0.0122 --gamma 0.01 --norm-ratio 1000 --delta 1e-8",
+        "csgm account --sigma 4 --mechanism gaussian --delta 1e-6 --delta 1e-8 --max-epsilon 2",
+    ),
+    exclusives=(Exclusive(("from",), _SAVED), Exclusive(("delta",), ("epsilon",))),
+)

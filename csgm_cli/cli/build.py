@@ -1,0 +1,98 @@
+"""From a request to the model objects that core takes, and to the ``inputs`` of a result."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from csgm_cli.cli.sources import flag_of
+from csgm_cli.errors import UsageError
+from csgm_cli.model import Adjacency, Geometry, Mechanism, MechanismName, Notice
+
+if TYPE_CHECKING:
+    from csgm_cli.cli.request import Request
+
+Notices = tuple[Notice, ...]
+
+#: The order of ``inputs`` in every document; a command has those of its own options.
+_INPUTS = (
+    "mechanism", "epsilon", "delta", "gamma", "compression", "norm_ratio", "linf_norm", "l2_norm", "dim",
+    "cohort_size", "rounds", "population", "training_rounds", "adjacency", "accountant", "verify",
+    "value_bits", "noise_multiplier", "sigma", "max_epsilon", "at_equal_mse", "max_mse_overhead",
+    "max_noise_overhead",
+)  # fmt: skip
+
+
+def build_mechanism(request: Request) -> tuple[Mechanism, Notices]:
+    """Return the mechanism asked about, and what there is to say about how it was completed."""
+    name = MechanismName(request["mechanism"])
+    gamma = _gamma(request, name)
+    geometry, geometry_notices = build_geometry(request, needs_ratio=name is not MechanismName.GAUSSIAN)
+    rounds, rounds_notices = build_rounds(request)
+    mechanism = Mechanism(name, gamma, geometry, rounds, Adjacency(request["adjacency"]))
+    return mechanism, (*geometry_notices, *rounds_notices)
+
+
+def build_geometry(request: Request, *, needs_ratio: bool = True) -> tuple[Geometry, Notices]:
+    """Return what is known of the vectors; the Gaussian mechanism does not look at the ratio."""
+    from csgm_cli.core.geometry import resolve_geometry
+
+    common = {name: request[name] for name in ("l2_norm", "dim", "cohort_size")}
+    if not needs_ratio:
+        return Geometry(**common), ()
+    return resolve_geometry(norm_ratio=request["norm_ratio"], linf_norm=request["linf_norm"], **common)
+
+
+def build_rounds(request: Request) -> tuple[int, Notices]:
+    """Return the number of releases that one client can influence."""
+    names = ("population", "training_rounds")
+    if not list(request.given(names)):
+        return request["rounds"], ()
+    for name in (*names, "cohort_size"):
+        if request[name] is None:
+            raise UsageError("missing-option", f"{request.label(names)} needs {flag_of(name)} too")
+    from csgm_cli.core.geometry import rounds_from_participation
+
+    rounds, notice = rounds_from_participation(
+        request["population"], request["cohort_size"], request["training_rounds"]
+    )
+    return rounds, (notice,)
+
+
+def _gamma(request: Request, name: MechanismName) -> float:
+    is_gaussian = name is MechanismName.GAUSSIAN
+    if is_gaussian and request.rank(("gamma", "compression")) < request.rank(("mechanism",)):
+        return 1.0  # a weaker source's gamma was meant for another mechanism
+    if request["compression"] is not None:
+        return 1.0 / float(request["compression"])
+    if request["gamma"] is not None:
+        return float(request["gamma"])
+    if is_gaussian:
+        return 1.0
+    raise UsageError(
+        "missing-option", f"{name.value} needs --gamma or --compression", "for example --gamma 0.01"
+    )
+
+
+def resolved(mechanism: Mechanism) -> dict[str, Any]:
+    """Return the inputs that ``mechanism`` settles."""
+    is_gaussian = mechanism.name is MechanismName.GAUSSIAN
+    return {
+        "gamma": mechanism.gamma,
+        "norm_ratio": None if is_gaussian else mechanism.geometry.norm_ratio,
+        "rounds": mechanism.rounds,
+    }
+
+
+def inputs(request: Request, **settled: object) -> dict[str, object]:
+    """Return every input of the command in a fixed order: as ``settled``, else as given.
+
+    A repeated option that was given once is one number.
+    """
+    values = {name: settled.get(name, request[name]) for name in _INPUTS if name in request.values}
+    return {name: _plain(value) for name, value in values.items()}
+
+
+def _plain(value: object) -> object:
+    if not isinstance(value, tuple):
+        return value
+    return {0: None, 1: value[0] if value else None}.get(len(value), list(value))

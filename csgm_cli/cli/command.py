@@ -1,0 +1,123 @@
+"""The class of every csgm command: config file, precedence, help with headings and examples."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from csgm_cli.cli import console
+from csgm_cli.cli.options import CONFIGURABLE, Option
+from csgm_cli.cli.params import Number, Switch
+from csgm_cli.cli.request import EXCLUSIVES, Exclusive, Request, request_of
+from csgm_cli.cli.sources import flag_of, keep_settings
+from csgm_cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from csgm_cli.cli.exits import ExitCode
+    from csgm_cli.storage.config import Setting
+
+
+class Command(click.Command):
+    """A command whose body takes a ``Request`` and returns an ``ExitCode``."""
+
+    def __init__(
+        self,
+        name: str,
+        run: Callable[[Request], ExitCode],
+        *,
+        help: str,  # noqa: A002 - click's name for it
+        options: Sequence[click.Parameter],
+        examples: Sequence[str],
+        exclusives: Sequence[Exclusive] = (),
+    ) -> None:
+        super().__init__(name, params=list(options), help=help)
+        self.run = run
+        self.examples = tuple(examples)
+        self.exclusives = (*EXCLUSIVES, *exclusives)
+        for param in self.params:
+            if param.name == "config":
+                param.is_eager, param.expose_value, param.callback = True, False, _load_config
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse, and refuse an option given twice where only the last one would count."""
+        if not ctx.resilient_parsing:
+            order = self.make_parser(ctx).parse_args(args=list(args))[2]
+            for param in order:
+                if isinstance(param, Option) and not param.multiple and order.count(param) > 1:
+                    raise UsageError("repeated-option", f"{flag_of(param.name or '')} may be given once here")
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> ExitCode:
+        """Run the command."""
+        request = request_of(ctx, self.exclusives)
+        if request["show_inputs"]:
+            _show(self, ctx.params, request)
+        return self.run(request)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options under the headings they belong to."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None:
+                sections.setdefault(getattr(param, "section", "Output"), []).append(record)
+        for section, rows in sections.items():
+            with formatter.section(section):
+                formatter.write_dl(rows)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the examples, unwrapped so that they can be copied."""
+        with formatter.section("Examples"):
+            for example in self.examples:
+                formatter.write(f"{'':>{formatter.current_indent}}{example}\n")
+
+
+def _load_config(ctx: click.Context, param: click.Parameter, value: str | None) -> None:  # noqa: ARG001
+    if ctx.resilient_parsing:  # completion: a broken config file must not stop it
+        return
+    from csgm_cli.cli.root import REGISTRY
+    from csgm_cli.storage.config import check_keys, find_config, read_settings
+
+    path = Path(value) if value is not None else find_config()
+    if path is None:
+        return
+    command = ctx.command
+    settings = read_settings(path, command.name or "", REGISTRY)
+    own = {param.name for param in command.params if param.name} & CONFIGURABLE
+    check_keys(settings.values(), own, CONFIGURABLE)
+    by_name = {param.name: param for param in command.params}
+    mine = {name: setting for name, setting in settings.items() if name in own}
+    keep_settings(ctx, {name: _typed(setting, by_name[name]) for name, setting in mine.items()})
+
+
+def _typed(setting: Setting, param: click.Parameter) -> Setting:
+    """Return the setting in the shape that ``param`` takes; ``UsageError`` for a wrong TOML type."""
+    kind, wanted = _toml_kind(param)
+    several = param.multiple and isinstance(setting.value, list)
+    values = setting.value if several else [setting.value]
+    if not all(isinstance(value, kind) and isinstance(value, bool) == (kind is bool) for value in values):
+        raise UsageError("wrong-type", f"{setting.label} must be {wanted}, got {setting.value!r}")
+    return setting if not param.multiple else replace(setting, value=values)
+
+
+def _toml_kind(param: click.Parameter) -> tuple[Any, str]:
+    if isinstance(param.type, Number):
+        return int | float, "a number"
+    return (bool, "true or false") if isinstance(param.type, Switch) else (str, "a string")
+
+
+def _show(command: click.Command, parsed: Mapping[str, Any], request: Request) -> None:
+    """Put each value and its source on stderr, and say which ones a stronger source set aside."""
+    for name in (param.name or "" for param in command.params if param.name in parsed):
+        value = parsed[name]
+        if value is None or value == ():
+            console.note(f"{name} is not given")
+            continue
+        shown = " ".join(map(str, value)) if isinstance(value, tuple) else value
+        aside = ", set aside" if request[name] is None else ""
+        console.note(f"{name} = {shown}  ({request.sources[name]}{aside})")

@@ -1,0 +1,66 @@
+"""``csgm compare``: the mechanisms side by side."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from csgm_cli.cli.build import build_geometry, build_rounds, inputs
+from csgm_cli.cli.command import Command
+from csgm_cli.cli.exits import ExitCode
+from csgm_cli.cli.options import COHORT, MECHANISM, OUTPUT, options
+from csgm_cli.cli.report import report
+from csgm_cli.errors import UsageError
+from csgm_cli.model import Accountant, Adjacency, Target
+
+if TYPE_CHECKING:
+    from csgm_cli.cli.request import Request
+
+
+def run(request: Request) -> ExitCode:
+    """Compare and report."""
+    from csgm_cli.core.compare import compare, compare_at_equal_mse
+    from csgm_cli.render.document import comparison_document
+
+    gammas = _gammas(request)
+    geometry, geometry_notices = build_geometry(request)
+    rounds, rounds_notices = build_rounds(request)
+    comparison = (compare_at_equal_mse if request["at_equal_mse"] else compare)(
+        geometry,
+        Target(request["epsilon"], request["delta"]),
+        gammas=gammas,
+        rounds=rounds,
+        adjacency=Adjacency(request["adjacency"]),
+        accountant=Accountant(request["accountant"]),
+        verify=request["verify"],
+        value_bits=request["value_bits"],
+    )
+    comparison = replace(comparison, notices=(*geometry_notices, *rounds_notices, *comparison.notices))
+    settled = {"gamma": gammas, "norm_ratio": geometry.norm_ratio, "rounds": rounds}
+    report(request, comparison_document(inputs(request, **settled), comparison))
+    return ExitCode.OK
+
+
+def _gammas(request: Request) -> tuple[float, ...]:
+    gammas = request["gamma"] or tuple(1.0 / factor for factor in request["compression"] or ())
+    if not gammas:
+        raise UsageError("missing-option", "compare needs --gamma or --compression", "either may be repeated")
+    return tuple(gammas)
+
+
+command = Command(
+    "compare",
+    run,
+    help="""Put the mechanisms side by side at one target.
+
+    One accountant serves all rows, so that no row is charged for its accounting alone.""",
+    options=[
+        *options("epsilon", "delta", "at_equal_mse", required=("epsilon", "delta")),
+        *options(*MECHANISM, *COHORT, repeated=("gamma", "compression")),
+        *options("accountant", "value_bits", "verify", *OUTPUT),
+    ],
+    examples=(
+        "csgm compare --epsilon 5 --delta 1e-8 --gamma 0.1 --gamma 0.01 --norm-ratio 1000 --dim 1e6",
+        "csgm compare --epsilon 5 --delta 1e-8 --gamma 0.1 --dim 1e6 --cohort-size 1000 --at-equal-mse",
+    ),
+)

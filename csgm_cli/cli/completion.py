@@ -1,0 +1,47 @@
+"""``csgm completion``: the scripts that let a shell complete csgm's commands and options."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from csgm_cli.cli import console
+from csgm_cli.cli.command import Command
+from csgm_cli.cli.exits import ExitCode
+from csgm_cli.cli.params import Choice
+from csgm_cli.cli.root import COMPLETE_VARIABLE, root
+
+if TYPE_CHECKING:
+    from csgm_cli.cli.request import Request
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+def script(shell: str) -> str:
+    """Return the completion script of ``shell``."""
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell)
+    assert kind is not None  # click has every one of SHELLS
+    complete = kind(root, {}, "csgm", COMPLETE_VARIABLE)
+    # Not source(): for bash that starts bash to look at its version.
+    return complete.source_template % complete.source_vars()
+
+
+def run(request: Request) -> ExitCode:
+    """Print the script."""
+    console.write(script(request["shell"]))
+    return ExitCode.OK
+
+
+command = Command(
+    "completion",
+    run,
+    help="""Print the completion script of a shell.
+
+    Bash: add `eval "$(csgm completion bash)"` to ~/.bashrc. Zsh: save it as _csgm in a folder of fpath.
+    Fish: save it as ~/.config/fish/completions/csgm.fish.""",
+    options=[click.Argument(["shell"], type=Choice(SHELLS))],
+    examples=("csgm completion bash", "csgm completion fish"),
+)

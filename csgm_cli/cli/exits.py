@@ -1,0 +1,76 @@
+"""Exit codes, and what click raises turned into csgm's own errors."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import click
+
+from csgm_cli.cli.root import REGISTRY
+from csgm_cli.errors import CsgmError, StorageError, UsageError
+from csgm_cli.storage.config import meant
+
+
+class ExitCode(IntEnum):
+    """What the status of the process says; each number means only this."""
+
+    OK = 0
+    CLAIM_FAILED = 1
+    USAGE = 2
+    NO_ANSWER = 3
+    IO = 4
+    BUG = 70
+    INTERRUPTED = 130
+    CLOSED_PIPE = 141
+
+
+def as_csgm_error(error: Exception) -> CsgmError:
+    """Return the csgm error that says what ``error`` says, with the exit status it deserves."""
+    match error:
+        case CsgmError():
+            return error
+        case click.ClickException():
+            return _from_click(error)
+        case OSError():
+            return StorageError("io", str(error))
+        case _:
+            what = f"csgm failed in a way it should not: {type(error).__name__}: {error}"
+            hint = (
+                "report it with the command line and the output of 'csgm version'; CSGM_DEBUG=1 shows where"
+            )
+            return CsgmError("bug", what, hint)
+
+
+def _from_click(error: click.ClickException) -> CsgmError:
+    match error:
+        case click.FileError():
+            return StorageError("io", error.format_message())
+        case click.exceptions.NoArgsIsHelpError():
+            return UsageError("missing-command", "no command was given", f"one of {', '.join(REGISTRY)}")
+        case click.exceptions.NoSuchCommand():
+            message = f"no such command: {error.command_name}{meant(error.possibilities or ())}"
+            return UsageError("unknown-command", message, _help_hint(error))
+        case click.NoSuchOption():
+            message = f"no such option: {error.option_name}{meant(error.possibilities or ())}"
+            return UsageError("unknown-option", message, _option_hint(error))
+        case click.MissingParameter():
+            return UsageError("missing-option", f"{_name(error.param)} is required", _help_hint(error))
+        case _:
+            return UsageError("usage", error.format_message(), _help_hint(error))
+
+
+def _name(param: click.Parameter | None) -> str:
+    if isinstance(param, click.Option):
+        return max(param.opts, key=len)
+    return "an argument" if param is None else param.human_readable_name
+
+
+def _option_hint(error: click.NoSuchOption) -> str:
+    if error.ctx and error.ctx.parent is None:
+        return "options follow the command: csgm COMMAND --option"
+    return _help_hint(error)
+
+
+def _help_hint(error: click.ClickException) -> str:
+    context = getattr(error, "ctx", None)  # usage errors have one
+    return f"{context.command_path if context else 'csgm'} --help"

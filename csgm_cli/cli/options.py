@@ -1,0 +1,137 @@
+"""Every option of csgm, once: its type, its default and what it means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from csgm_cli.cli.params import Choice, Number, Switch
+from csgm_cli.cli.sources import flag_of, variable_of
+from csgm_cli.model import Accountant, Adjacency, MechanismName
+from csgm_cli.render import FORMATS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+
+class Option(click.Option):
+    """A click option that knows under which heading of the help it stands."""
+
+    section = "Output"
+
+
+@dataclass(frozen=True)
+class _Spec:
+    """What is the same wherever an option appears; no ``type`` means the number that RANGES has for it."""
+
+    section: str
+    help: str
+    type: click.ParamType[Any] | None = None
+    default: float | str | None = None
+    metavar: str | None = None
+
+
+_TARGET, _MECHANISM, _COHORT, _NOISE, _ACCOUNTING, _OUTPUT = (
+    "Target", "Mechanism", "Cohort and rounds", "Noise", "Accounting", "Output"
+)  # fmt: skip
+_FILE = click.Path()
+_SWITCH = Switch()
+
+_SPECS: dict[str, _Spec] = {
+    "epsilon": _Spec(_TARGET, "Privacy loss epsilon."),
+    "delta": _Spec(_TARGET, "Probability delta with which epsilon may be exceeded."),
+    "max_epsilon": _Spec(_TARGET, "Exit with 1 if an epsilon is above this."),
+    "max_mse_overhead": _Spec(_TARGET, "MSE may be (1 + this) times the Gaussian mechanism's."),
+    "max_noise_overhead": _Spec(
+        _TARGET, "Effective noise multiplier may be (1 + this) times the Gaussian mechanism's."
+    ),
+    "at_equal_mse": _Spec(_TARGET, "Ask which epsilon each mechanism has at the Gaussian's MSE.", _SWITCH),
+    "noise_multiplier": _Spec(_NOISE, "Noise std over the L2 clip norm."),
+    "sigma": _Spec(_NOISE, "Noise std on each coordinate of the sum."),
+    "from": _Spec(
+        _NOISE,
+        "Recompute a saved JSON result of calibrate or account and show the drift.",
+        _FILE,
+        None,
+        "RESULT.json",
+    ),
+    "mechanism": _Spec(
+        _MECHANISM, "Mechanism.", Choice([name.value for name in MechanismName]), MechanismName.L2_CSGM.value
+    ),
+    "gamma": _Spec(_MECHANISM, "Probability that a coordinate is sent."),
+    "compression": _Spec(_MECHANISM, "The same as a factor: gamma = 1 / compression."),
+    "norm_ratio": _Spec(_MECHANISM, "L2 clip norm over L-inf clip norm, at least 1."),
+    "linf_norm": _Spec(_MECHANISM, "L-inf clip norm, another way to give the ratio."),
+    "l2_norm": _Spec(_MECHANISM, "L2 clip norm.", default=1.0),
+    "adjacency": _Spec(
+        _MECHANISM,
+        "Which two data sets must look alike.",
+        Choice([name.value for name in Adjacency]),
+        Adjacency.ADD_REMOVE.value,
+    ),
+    "dim": _Spec(
+        _COHORT, "Dimension; with the cohort size it gives the ratio if nothing else does, and the MSE."
+    ),
+    "cohort_size": _Spec(_COHORT, "Clients per round."),
+    "rounds": _Spec(_COHORT, "Releases that one client can influence.", default=1),
+    "population": _Spec(
+        _COHORT, "Clients in all: rounds = ceil(training-rounds * cohort-size / population)."
+    ),
+    "training_rounds": _Spec(_COHORT, "Rounds of training, for --population."),
+    "accountant": _Spec(
+        _ACCOUNTING,
+        "How the loss is bounded.",
+        Choice([name.value for name in Accountant]),
+        Accountant.AUTO.value,
+    ),
+    "value_bits": _Spec(_ACCOUNTING, "Bits of one sent value, for the bits per client.", default=32),
+    "verify": _Spec(_ACCOUNTING, "Recompute in 50 digits by independent code first.", _SWITCH),
+    "format": _Spec(_OUTPUT, "Format of the report.", Choice(FORMATS), "text"),
+    "value": _Spec(_OUTPUT, "Print one bare number.", _SWITCH),
+    "output": _Spec(_OUTPUT, "Write the report to this file.", _FILE, metavar="FILE"),
+    "config": _Spec(
+        _OUTPUT, "Read settings from this file, instead of searching for one.", _FILE, metavar="FILE"
+    ),
+    "show_inputs": _Spec(_OUTPUT, "Show each value and where it comes from, on stderr.", _SWITCH),
+}
+
+#: Options that may stand in a config file: all but the one that names it.
+CONFIGURABLE = frozenset(_SPECS) - {"config"}
+
+MECHANISM = ("gamma", "compression", "norm_ratio", "linf_norm", "l2_norm", "adjacency")
+COHORT = ("dim", "cohort_size", "rounds", "population", "training_rounds")
+OUTPUT = ("format", "output", "config", "show_inputs")
+
+
+def options(*names: str, required: Collection[str] = (), repeated: Collection[str] = ()) -> list[Option]:
+    """Return the options called ``names``, in that order."""
+    return [option(name, required=name in required, multiple=name in repeated) for name in names]
+
+
+def option(
+    name: str,
+    kind: click.ParamType[Any] | None = None,
+    *,
+    required: bool = False,
+    multiple: bool = False,
+    text: str = "",
+) -> Option:
+    """Return one option; ``kind`` and ``text`` replace its usual type and help where a command differs."""
+    spec = _SPECS[name]
+    kind = kind or spec.type or Number(name)
+    result = Option(
+        [flag_of(name)],
+        help=(text or spec.help) + "  [repeatable]" * multiple,
+        type=kind,
+        default=False if isinstance(kind, Switch) else spec.default,
+        show_default=spec.default is not None,
+        metavar=spec.metavar or (kind.name.upper() if isinstance(kind, Number) else None),
+        is_flag=isinstance(kind, Switch),
+        required=required,
+        multiple=multiple,
+        envvar=variable_of(name),
+    )
+    result.section = spec.section
+    return result

@@ -1,0 +1,100 @@
+"""Parameter types: each refuses a wrong value with one message that names where the value came from."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import click
+
+from csgm_cli.cli.sources import source_of
+from csgm_cli.errors import UsageError
+from csgm_cli.model import RANGES, Range
+from csgm_cli.storage.config import did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+_FLOAT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
+_GROUPED = re.compile(r"\d{1,3}(_\d{3})+", re.ASCII)
+
+_HINTS: dict[str, Callable[[float], str]] = {
+    "norm_ratio": lambda x: (
+        f"norm_ratio is l2_norm / linf_norm; was the inverse meant, {1 / x:.6g}?" * (0 < x < 1)
+    ),
+    "gamma": lambda x: f"for a compression factor: --compression {x:g}" * (x > 1),
+    "compression": lambda x: f"for a sparsification rate: --gamma {x:g}" * (0 < x < 1),
+}
+
+
+class Number(click.ParamType[float]):
+    """A finite number in the allowed range of ``quantity``; a count also as 1e6 or 1_000_000."""
+
+    def __init__(self, quantity: str, allowed: Range | None = None) -> None:
+        self.quantity = quantity
+        self.allowed = allowed or RANGES[quantity]
+        self.name = "count" if self.allowed.integer else "number"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the number; ``UsageError`` names its source, the value and the range."""
+        return self.read(value, source_of(ctx, param).label)
+
+    def read(self, value: object, label: str) -> float:
+        """Return ``value`` (text, or a number from a file) as a number, called ``label`` in an error."""
+        number = _number(value, grouped=self.allowed.integer)
+        if number is not None and number in self.allowed:
+            return int(number) if self.allowed.integer else number + 0.0  # no negative zero
+        kind = "" if self.allowed.integer else "a number in "
+        hint = _HINTS[self.quantity](number) if number is not None and self.quantity in _HINTS else ""
+        raise UsageError("out-of-range", f"{label} must be {kind}{self.allowed}, got {_shown(value)}", hint)
+
+    def split_envvar_value(self, rv: str) -> Sequence[str]:
+        """Split the variable of a repeatable option at commas and white space."""
+        return rv.replace(",", " ").split()
+
+
+class Choice(click.Choice[str]):
+    """One of a few words, with a suggestion for a misspelt one."""
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the word; ``UsageError`` names its source and the words allowed."""
+        return self.read(value, source_of(ctx, param).label)
+
+    def read(self, value: object, label: str) -> str:
+        """Return ``value`` if it is one of the words; it is called ``label`` in an error."""
+        if value in self.choices:
+            return str(value)
+        message = f"{label} must be one of {', '.join(self.choices)}, got {_shown(value)}"
+        raise UsageError("unknown-choice", message + did_you_mean(str(value), self.choices))
+
+
+class Switch(click.types.BoolParamType):
+    """A flag; from the environment 1, true, yes, on and their opposites."""
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> bool:
+        """Return the truth value; ``UsageError`` names its source."""
+        truth = self.str_to_bool(value) if isinstance(value, str | bool) else None
+        if truth is None:
+            label = source_of(ctx, param).label
+            raise UsageError("not-a-switch", f"{label} must be true or false, got {_shown(value)}")
+        return truth
+
+
+def _number(value: object, *, grouped: bool) -> float | None:
+    """Return ``value`` as a float; None where it is not a plain decimal number."""
+    if isinstance(value, str):
+        text = value.strip()
+        if grouped and _GROUPED.fullmatch(text):
+            text = text.replace("_", "")
+        return float(text) if _FLOAT.fullmatch(text) else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf")
+
+
+def _shown(value: object, limit: int = 60) -> str:
+    text = repr(value)
+    return text if len(text) <= limit else f"{text[:limit]}..."

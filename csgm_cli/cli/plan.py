@@ -1,0 +1,66 @@
+"""``csgm plan``: how far one can compress within an overhead."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from csgm_cli.cli.build import build_geometry, build_rounds, inputs
+from csgm_cli.cli.command import Command
+from csgm_cli.cli.exits import ExitCode
+from csgm_cli.cli.options import COHORT, MECHANISM, OUTPUT, option, options
+from csgm_cli.cli.params import Choice
+from csgm_cli.cli.report import report
+from csgm_cli.errors import UsageError
+from csgm_cli.model import Accountant, Adjacency, MechanismName, Target
+
+if TYPE_CHECKING:
+    from csgm_cli.cli.request import Request
+
+_OVERHEADS = ("max_mse_overhead", "max_noise_overhead")
+
+
+def run(request: Request) -> ExitCode:
+    """Plan and report."""
+    from csgm_cli.core.plan import plan
+    from csgm_cli.render.document import plan_document
+
+    if not list(request.given(_OVERHEADS)):
+        raise UsageError("missing-option", "plan needs --max-mse-overhead or --max-noise-overhead")
+    geometry, geometry_notices = build_geometry(request)
+    rounds, rounds_notices = build_rounds(request)
+    answer = plan(
+        MechanismName(request["mechanism"]),
+        geometry,
+        Target(request["epsilon"], request["delta"]),
+        max_mse_overhead=request["max_mse_overhead"],
+        max_noise_overhead=request["max_noise_overhead"],
+        rounds=rounds,
+        adjacency=Adjacency(request["adjacency"]),
+        accountant=Accountant(request["accountant"]),
+        verify=request["verify"],
+        value_bits=request["value_bits"],
+    )
+    answer = replace(answer, notices=(*geometry_notices, *rounds_notices, *answer.notices))
+    settled = {"norm_ratio": geometry.norm_ratio, "rounds": rounds}
+    report(request, plan_document(inputs(request, **settled), answer))
+    return ExitCode.OK
+
+
+command = Command(
+    "plan",
+    run,
+    help="""Find how far one can compress within an overhead.
+
+    The overhead is over the plain Gaussian mechanism at the same target and accountant.""",
+    options=[
+        *options("epsilon", "delta", *_OVERHEADS, required=("epsilon", "delta")),
+        option("mechanism", Choice([MechanismName.L2_CSGM.value, MechanismName.LINF_CSGM.value])),
+        *options(*(name for name in MECHANISM if name not in ("gamma", "compression")), *COHORT),
+        *options("accountant", "value_bits", "verify", "value", *OUTPUT),
+    ],
+    examples=(
+        "csgm plan --epsilon 5 --delta 1e-8 --dim 1e6 --cohort-size 1000 --max-mse-overhead 0.05",
+        "csgm plan --epsilon 5 --delta 1e-8 --norm-ratio 1000 --max-noise-overhead 0.02 --value",
+    ),
+)

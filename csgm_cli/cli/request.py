@@ -1,0 +1,99 @@
+"""What the caller asks, after flags, environment, config file and defaults were weighed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from csgm_cli.cli.sources import Rank, Source, flag_of, source_of
+from csgm_cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    import click
+
+
+@dataclass(frozen=True)
+class Exclusive:
+    """Two sides of which one may be used; the one from the stronger source wins.
+
+    From equal sources they are an error, unless ``may_agree``: then both go on to be compared.
+    """
+
+    left: tuple[str, ...]
+    right: tuple[str, ...]
+    may_agree: bool = False
+
+
+#: Holds wherever a command has the options.
+EXCLUSIVES = (
+    Exclusive(("gamma",), ("compression",)),
+    Exclusive(("norm_ratio",), ("linf_norm",), may_agree=True),
+    Exclusive(("rounds",), ("population", "training_rounds")),
+    Exclusive(("noise_multiplier",), ("sigma",)),
+    Exclusive(("max_mse_overhead",), ("max_noise_overhead",)),
+    Exclusive(("value",), ("format",)),
+)
+
+
+@dataclass(frozen=True)
+class Request:
+    """Values of a command's options by name (None where not given) and the source of each."""
+
+    values: Mapping[str, Any]
+    sources: Mapping[str, Source]
+
+    def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - every option has a type of its own
+        """Return the value of an option; None where it is not given or the command lacks it."""
+        return self.values.get(name)
+
+    def rank(self, names: Iterable[str]) -> Rank:
+        """Return the strongest source of ``names``; DEFAULT where none was given."""
+        return max((self.sources[name].rank for name in self.given(names)), default=Rank.DEFAULT)
+
+    def given(self, names: Iterable[str]) -> Iterator[str]:
+        """Yield those of ``names`` that the caller gave."""
+        for name in names:
+            value = self[name]
+            absent = value is None or value is False or value == ()  # not ==: an epsilon of 0 is given
+            if not absent and self.sources[name].rank > Rank.DEFAULT:
+                yield name
+
+    def without(self, names: Iterable[str]) -> Request:
+        """Return the request as if ``names`` had not been given."""
+        dropped = dict.fromkeys(names)
+        return Request(
+            {**self.values, **{name: None for name in dropped if name in self.values}}, self.sources
+        )
+
+    def label(self, names: Iterable[str]) -> str:
+        """Return how messages call the first of ``names`` that was given."""
+        return next((self.sources[name].label for name in self.given(names)), flag_of(next(iter(names))))
+
+
+def request_of(ctx: click.Context, exclusives: Iterable[Exclusive]) -> Request:
+    """Return what was parsed into ``ctx``, with weaker alternatives dropped.
+
+    ``UsageError`` (slug ``conflicting-options``) where alternatives come from equally strong sources.
+    """
+    sources = {param.name: source_of(ctx, param) for param in ctx.command.params if param.name}
+    request = Request(ctx.params, sources)
+    for exclusive in exclusives:
+        request = _settle(request, exclusive)
+    return request
+
+
+def _settle(request: Request, exclusive: Exclusive) -> Request:
+    left, right = request.rank(exclusive.left), request.rank(exclusive.right)
+    if Rank.DEFAULT in (left, right):
+        # A default must not stand beside the alternative that was given.
+        return request.without(exclusive.left if left < right else exclusive.right if right < left else ())
+    if left != right:
+        return request.without(exclusive.left if left < right else exclusive.right)
+    if exclusive.may_agree:
+        return request
+    names = request.label(exclusive.left), request.label(exclusive.right)
+    raise UsageError(
+        "conflicting-options", f"{names[0]} and {names[1]} exclude each other", "give one of them"
+    )

@@ -1,0 +1,102 @@
+"""The root group: a registry of commands whose modules are imported when they are run."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+import click
+
+from csgm_cli import __version__
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+#: The variable through which a shell asks for completions.
+COMPLETE_VARIABLE = "_CSGM_COMPLETE"
+
+#: Name -> (where the command is, what it does). Help and completion need nothing else.
+REGISTRY: dict[str, tuple[str, str]] = {
+    "calibrate": ("csgm_cli.cli.calibrate:command", "Find the least noise that meets (epsilon, delta)."),
+    "account": ("csgm_cli.cli.account:command", "Find the epsilon or delta that a given noise guarantees."),
+    "compare": ("csgm_cli.cli.compare:command", "Put the mechanisms side by side at one target."),
+    "plan": ("csgm_cli.cli.plan:command", "Find how far one can compress within an overhead."),
+    "selftest": ("csgm_cli.cli.selftest:command", "Recompute reference values on this machine."),
+    "completion": ("csgm_cli.cli.completion:command", "Print the completion script of a shell."),
+    "version": ("csgm_cli.cli.version:command", "Print the versions of csgm and its libraries."),
+}
+
+_EPILOG = """\
+\b
+Examples:
+  csgm calibrate --epsilon 5 --delta 1e-8 --gamma 0.01 --norm-ratio 1000
+  csgm plan --epsilon 5 --delta 1e-8 --dim 1e6 --cohort-size 1000 --max-mse-overhead 0.05
+
+\b
+Exit codes:
+  0    the answer was printed
+  1    a checked claim does not hold
+  2    a wrong option, config file or input file
+  3    no answer meets the target, or none could be certified
+  4    a file could not be read or written
+  70   a bug in csgm
+  130  interrupted
+  141  the reader of the output went away
+
+Every option can also come from the environment (CSGM_EPSILON for --epsilon) or from [tool.csgm] and
+[tool.csgm.COMMAND] in csgm.toml or pyproject.toml.
+"""
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by the registry and imports one only to run it."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Return the command names in the order of the registry."""
+        return list(REGISTRY)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import and return a command; None for an unknown name."""
+        if cmd_name not in REGISTRY:
+            return None
+        module, _, attribute = REGISTRY[cmd_name][0].partition(":")
+        command: click.Command = getattr(import_module(module), attribute)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; an unknown name is met with the registry's closest ones."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.exceptions.NoSuchCommand as error:
+            raise click.exceptions.NoSuchCommand(
+                error.command_name, possibilities=REGISTRY, ctx=ctx
+            ) from None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the registry's lines; no command is imported for them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, help_line) for name, (_, help_line) in REGISTRY.items()])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete command names from the registry, and the group's own options."""
+        from click.shell_completion import CompletionItem
+
+        commands = [
+            CompletionItem(name, help=help_line)
+            for name, (_, help_line) in REGISTRY.items()
+            if name.startswith(incomplete)
+        ]
+        return commands + click.Command.shell_complete(self, ctx, incomplete)
+
+
+root = LazyGroup(
+    "csgm",
+    help="How much noise an (epsilon, delta) target costs when clients send only some coordinates.",
+    epilog=_EPILOG,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    params=[],
+)
+root = click.version_option(__version__, prog_name="csgm", message="%(prog)s %(version)s")(root)

@@ -1,0 +1,155 @@
+"""Settings from ``[tool.csgm]`` and ``[tool.csgm.<command>]`` in csgm.toml or pyproject.toml."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from csgm_cli.errors import StorageError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+#: File names looked for in each folder; the first one that holds settings wins.
+FILE_NAMES = ("csgm.toml", "pyproject.toml")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One key of a config file: its option ``name`` (underscores), its value and where it stands.
+
+    ``table`` is the TOML table it was found in; ``specific`` is True in a command's own table.
+    """
+
+    name: str
+    value: Any
+    key: str
+    table: str
+    path: Path
+    specific: bool
+
+    @property
+    def label(self) -> str:
+        """How messages name it, for example ``norm-ratio in csgm.toml [tool.csgm]``."""
+        return f"{self.key} in {self.path} [{self.table}]"
+
+
+def find_config(start: Path | None = None) -> Path | None:
+    """Return the nearest config file at or above ``start`` (the working folder), up to a repository root.
+
+    A folder with ``.git`` is a repository root; without one the search ends at the file system's.
+    Errors are those of ``read_settings``, for a pyproject.toml that mentions csgm.
+    """
+    try:
+        start = start or Path.cwd()
+    except FileNotFoundError:  # the working folder was removed
+        return None
+    for folder in (start, *start.parents):
+        for name in FILE_NAMES:
+            path = folder / name
+            if path.is_file() and (name == "csgm.toml" or _mentions_csgm(path)):
+                return path
+        if (folder / ".git").exists():
+            return None
+    return None
+
+
+def read_settings(path: Path, command: str, commands: Collection[str]) -> dict[str, Setting]:
+    """Return the settings that ``path`` holds for ``command``, by option name.
+
+    ``[tool.csgm.<command>]`` overrides ``[tool.csgm]``; tables of other ``commands`` are left alone.
+    ``StorageError``: unreadable. ``UsageError``: not TOML, a table that is no command, a key twice.
+    """
+    table = _csgm_table(path, _parse(path))
+    shared = {key: value for key, value in table.items() if not isinstance(value, dict)}
+    if strangers := table.keys() - shared.keys() - set(commands):
+        name = min(strangers)
+        message = f"[tool.csgm.{name}] in {path} is no command{did_you_mean(name, commands)}"
+        raise UsageError("unknown-key", message, f"one of {', '.join(commands)}")
+    found = {setting.name: setting for setting in _settings(path, "tool.csgm", shared, specific=False)}
+    if isinstance(own := table.get(command), dict):
+        own_table = f"tool.csgm.{command}"
+        found |= {setting.name: setting for setting in _settings(path, own_table, own, specific=True)}
+    return found
+
+
+def check_keys(settings: Iterable[Setting], own: Collection[str], known: Collection[str]) -> None:
+    """Raise ``UsageError`` (slug ``unknown-key``) for a key that means nothing.
+
+    A command's own table may hold the command's ``own`` option names, ``[tool.csgm]`` any ``known`` one.
+    """
+    for setting in settings:
+        allowed = own if setting.specific else known
+        if setting.name not in allowed:
+            message = f"unknown key {setting.label}{did_you_mean(setting.name, allowed)}"
+            raise UsageError("unknown-key", message, f"one of {', '.join(sorted(allowed))}")
+
+
+def did_you_mean(word: str, possible: Iterable[str]) -> str:
+    """Return the end of a message about an unknown ``word``: the close ones, or nothing."""
+    from difflib import get_close_matches
+
+    return meant(get_close_matches(word, sorted(possible)))
+
+
+def meant(words: Sequence[str]) -> str:
+    """Return the end of a message that suggests ``words``; nothing for none."""
+    return f"; did you mean {' or '.join(words)}?" if words else ""
+
+
+def _mentions_csgm(pyproject: Path) -> bool:
+    # Most projects' files hold nothing for csgm: a look at the bytes spares them the TOML parser.
+    return b"csgm" in _read(pyproject) and "csgm" in _tool_table(_parse(pyproject))
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise StorageError("unreadable-config", f"cannot read {path}: {error.strerror}") from None
+
+
+def _parse(path: Path) -> dict[str, Any]:
+    import tomllib
+
+    data = _read(path)
+    try:
+        return tomllib.loads(data.decode())
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise UsageError("invalid-toml", f"{path} is not valid TOML: not UTF-8 (at line {line})") from None
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError("invalid-toml", f"{path} is not valid TOML: {error}") from None
+    except RecursionError:
+        raise UsageError("invalid-toml", f"{path} is nested too deeply") from None
+
+
+def _tool_table(document: Mapping[str, Any]) -> dict[str, Any]:
+    tool = document.get("tool", {})
+    return tool if isinstance(tool, dict) else {}
+
+
+def _csgm_table(path: Path, document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``[tool.csgm]``; a file that is csgm's alone may hold nothing else."""
+    tool = _tool_table(document)
+    strangers = (document.keys() - {"tool"}) | (tool.keys() - {"csgm"})
+    if strangers and path.name != "pyproject.toml":
+        message = f"unknown key {min(strangers)} in {path}: csgm reads only [tool.csgm]"
+        raise UsageError("unknown-key", message, "put options below a line [tool.csgm]")
+    table = tool.get("csgm", {})
+    if not isinstance(table, dict):
+        raise UsageError("invalid-config", f"tool.csgm in {path} must be a table, got {table!r}")
+    return table
+
+
+def _settings(path: Path, table: str, entries: Mapping[str, Any], *, specific: bool) -> Iterator[Setting]:
+    seen: dict[str, str] = {}
+    for key, value in entries.items():
+        name = key.replace("-", "_")
+        if name in seen:
+            raise UsageError(
+                "duplicate-key", f"{seen[name]} and {key} in {path} [{table}] are the same option"
+            )
+        seen[name] = key
+        yield Setting(name, value, key, table, path, specific)
