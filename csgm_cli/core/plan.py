@@ -24,6 +24,9 @@ from csgm_cli.model import (
     check_range,
 )
 
+#: Relative width of the bracket around the planned gamma.
+_WIDTH = 1e-10
+
 
 def plan(
     name: MechanismName,
@@ -106,6 +109,5 @@ def _smallest_gamma(
         raise NoAnswerError(
             "no-gamma-fits", "not even gamma = 1 stays within the overhead", "allow a larger overhead"
         )
-    return min(
-        1.0, math.exp(decreasing_root(lambda x: excess(math.exp(min(x, 0.0))), math.log(lowest), 0.0))
-    ), ()
+    log_gamma = descend(lambda x: excess(math.exp(x)), 0.0, -math.inf, width=_WIDTH)
+    return math.exp(log_gamma), ()
