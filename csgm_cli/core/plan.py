@@ -8,7 +8,7 @@ from collections.abc import Callable
 from csgm_cli.core.bounds import bounds_of
 from csgm_cli.core.calibrate import calibrate, gaussian_sigma, least_sigma
 from csgm_cli.core.compare import common_accountant
-from csgm_cli.core.search import decreasing_root
+from csgm_cli.core.search import descend
 from csgm_cli.core.utility import error_parts
 from csgm_cli.errors import NoAnswerError, UsageError
 from csgm_cli.model import (
