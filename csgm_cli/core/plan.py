@@ -109,5 +109,5 @@ def _smallest_gamma(
         raise NoAnswerError(
             "no-gamma-fits", "not even gamma = 1 stays within the overhead", "allow a larger overhead"
         )
-    log_gamma = descend(lambda x: excess(math.exp(x)), 0.0, -math.inf, width=_WIDTH)
+    log_gamma = descend(lambda x: excess(max(math.exp(x), lowest)), 0.0, -math.inf, width=_WIDTH)
     return math.exp(log_gamma), ()
