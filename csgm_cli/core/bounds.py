@@ -15,8 +15,9 @@ from csgm_cli.core.curves import renyi_curve
 from csgm_cli.errors import UsageError
 from csgm_cli.model import Accountant, Adjacency, Bound, Mechanism
 
-#: Relative float64 error above which the oracle takes over.
-TRUST = 1e-9
+#: Relative float64 error above which the oracle takes over: value + error is then within 1e-9 of
+#: the truth, whichever way the error went.
+TRUST = 4e-10
 #: Digits of the oracle when it takes over.
 _DIGITS = 30
 #: Deltas below this are reported as this (it is the smallest that csgm accepts).

@@ -11,6 +11,7 @@ from csgm_cli.core.bounds import bounds_of, resolved, spent_delta, spent_epsilon
 from csgm_cli.core.calibrate import calibrate, least_sigma
 from csgm_cli.core.conversion import best_epsilon
 from csgm_cli.core.curves import renyi_curve
+from csgm_cli.core.verify import AGREEMENT
 from csgm_cli.errors import UsageError
 from csgm_cli.model import Accountant, Bound, Geometry, Mechanism, Target
 
@@ -160,6 +161,20 @@ def just_above_zero(mechanism, near, delta, accountant):
             return middle
         low, high = (middle, high) if value > 0 else (low, middle)
         assert high / low - 1 > 1e-15
+
+
+@pytest.mark.parametrize("name", TAKEOVERS)
+def test_what_float64_is_still_trusted_with_passes_verification(name):
+    """Noises close to the takeover on its other side: the added error keeps within what --verify accepts."""
+    mechanism, sigma, delta, accountant = TAKEOVERS[name]
+    edge = just_above_zero(mechanism, sigma, delta, accountant)
+    trusted = 0
+    for step in range(40):
+        smaller = edge * (1 - 1e-14 * 2.0**step)
+        (found,) = account_epsilon(mechanism, smaller, [delta], accountant, verify=True).guarantees
+        trusted += not found.notices and found.verified.relative_difference > 1e-11
+    assert trusted >= 3
+    assert 2 * bounds.TRUST < AGREEMENT  # value + error when the value was itself an error too high
 
 
 def test_calibration_next_to_where_delta_covers_all():
