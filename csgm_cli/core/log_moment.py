@@ -19,22 +19,24 @@ from numpy.typing import NDArray
 from csgm_cli.core.moment import OUT_OF_REACH, LogMoment, gaussian_moment
 
 Array = NDArray[np.float64]
+ComplexArray = NDArray[np.complex128]
 
 _ULP = 2.0**-53
 #: The integrand weighs less than exp(-55) of its bumps further away from them than this.
 _REACH = 10.5
 #: From this sqrt(t) on the two bumps of the integrand are closed forms, see `_far_apart`.
 _FAR = 24.0
-#: h is a power series where |y| max(a, 4) is below this.
+#: h is a power series where |y| max(|a|, 4) is below this.
 _SERIES_RADIUS = 0.5
 #: Longer grids are first thinned to where the integrand is alive; beyond the last, give up.
 _LONG, _TOO_LONG = 3000, 4_000_000
 
 
 def log_moment(order: float, gamma: float, t: float) -> LogMoment:
-    """K(order; gamma, t) for order > 1, gamma in (0, 1], t = kappa^2 / sigma^2 >= 0.
+    """K(order; gamma, t) for gamma in (0, 1], t = kappa^2 / sigma^2 >= 0.
 
-    All infinite where the value or the grid is out of float64's reach.
+    ``order`` is above 1 (the client is there) or below 0 (the client is absent: the order of the
+    reversed divergence is then 1 - order). All infinite where the value or the grid is out of float64's reach.
     """
     if gamma == 1.0:
         return gaussian_moment(order, t)
@@ -52,6 +54,8 @@ def _far_apart(a: float, g: float, t: float) -> LogMoment:
     less than exp(-t/10) of them. Written so that E[Y^a] - 1 keeps its digits as a -> 1.
     """
     log_g, log_rest = math.log(g), math.log1p(-g)
+    if a < 0.0:  # Y^a is largest where the coordinate is not sent, and there it is constant
+        return LogMoment(a * log_rest, log_rest, 0.0, 0.0, 16 * _ULP)
     exponent = (a - 1) * (log_g + a * t / 2)
     if not math.isfinite(exponent):
         return OUT_OF_REACH
@@ -103,11 +107,11 @@ def _step(s: float) -> float:
 def _grid(a: float, g: float, s: float) -> tuple[Array, float] | None:
     """Equidistant nodes (and their step) over all of x where the integrand matters.
 
-    The integrand falls like a Gaussian left of 0 and right of max(a, 2) s.
+    The integrand falls like a Gaussian left of min(a, 0) s and right of max(a, 2) s.
     """
     step = _step(s)
-    spans = [(-_REACH, max(a, 2.0) * s + _REACH)]
-    if spans[0][1] / step > _LONG:
+    spans = [(min(a, 0.0) * s - _REACH, max(a, 2.0) * s + _REACH)]
+    if (spans[0][1] - spans[0][0]) / step > _LONG:
         spans = _bumps(a, g, s) or _alive(a, g, s, *spans[0])
     counts = [2 * math.ceil((high - low) / step / 2) for low, high in spans]  # even: see `_relative_error`
     if not spans or sum(counts) > _TOO_LONG:
@@ -139,7 +143,7 @@ def _bumps(a: float, g: float, s: float) -> list[tuple[float, float]]:
 
 def _alive(a: float, g: float, s: float, low: float, high: float) -> list[tuple[float, float]]:
     """The part of [low, high] where the integrand is not negligible, from a coarse scan."""
-    if high > _TOO_LONG:
+    if high - low > _TOO_LONG:
         return []
     coarse = np.arange(low, high, 1.0)  # no bump is narrower than the Gaussian's
     h = _integrand(coarse, a, g, s).h
@@ -168,7 +172,7 @@ def _integrand(x: Array, a: float, g: float, s: float) -> _Integrand:
     shift = max(0.0, float(exponent.max()))
     bell = np.exp(-half_square - shift)
     tilted = np.exp(exponent - shift)
-    small = np.abs(y) * max(a, 4.0) < _SERIES_RADIUS
+    small = np.abs(y) * max(abs(a), 4.0) < _SERIES_RADIUS
     y_small, u_small = np.where(small, y, 0.0), np.where(small, u, 0.0)
     # Y^a - Y keeps its digits as a -> 1 where it is written Y (Y^(a-1) - 1).
     lift = (a - 1) * u
@@ -183,8 +187,8 @@ def _integrand(x: Array, a: float, g: float, s: float) -> _Integrand:
 
 
 def _series(y: Array, a: float) -> Array:
-    """(1+y)^a - 1 - a y = sum_{j>=2} C(a, j) y^j for |y| max(a, 4) < 1/2."""
-    ratio = max(float(np.abs(y).max()) * max(a, 4.0), 1e-300)
+    """(1+y)^a - 1 - a y = sum_{j>=2} C(a, j) y^j for |y| max(|a|, 4) < 1/2."""
+    ratio = max(float(np.abs(y).max()) * max(abs(a), 4.0), 1e-300)
     terms = min(19, 3 + math.ceil(40.0 / -math.log(ratio)))
     total = np.zeros_like(y)
     for j in range(terms, 2, -1):
@@ -192,10 +196,10 @@ def _series(y: Array, a: float) -> Array:
     return (1.0 + total) * y * y * (a * (a - 1) / 2)
 
 
-def _log_gap(y: Array) -> Array:
-    """Y - log(1+y) = y^2/2 - y^3/3 + ... for |y| < 1/8, to 1e-8 (a derivative needs no more)."""
+def _log_gap(y: Array, terms: int = 8) -> Array:
+    """Y - log(1+y) = y^2/2 - y^3/3 + ... for |y| < 1/8, to 8^-terms (a derivative needs few)."""
     total = np.zeros_like(y)
-    for j in range(9, 1, -1):
+    for j in range(terms + 1, 1, -1):
         total = 1.0 / j - y * total
     return y * y * total
 
@@ -207,7 +211,89 @@ def _relative_error(x: Array, a: float, s: float, f: _Integrand) -> float:
     twice the step show what it was before.
     """
     sum_h = float(f.h.sum())
-    exponents = a * np.abs(f.u) + x * x / 2 + a * f.sent * (s * np.abs(x) + s * s / 2)
+    exponents = abs(a) * np.abs(f.u) + x * x / 2 + abs(a) * f.sent * (s * np.abs(x) + s * s / 2)
     rounding = _ULP * (60.0 + 2.0 * float((f.h * exponents).sum()) / sum_h)
     halves = 2.0 * abs(float(f.h[::2].sum()) - float(f.h[1::2].sum())) / sum_h
     return rounding + 100.0 * halves * halves
+
+
+def complex_log_moment(orders: ComplexArray, gamma: float, t: float) -> ComplexArray | None:
+    """K at complex orders of one common real part (> 1 or < 0), to about 1e-14 relative.
+
+    The principal branch of log E[Y^a], continuous where E[Y^a] stays off the negative axis: only
+    its exponential to integer powers is free of that choice. None where it would take more than
+    some million evaluations: the integrand oscillates as fast as the orders are far from real.
+    """
+    if gamma == 1.0:
+        return orders * (orders - 1) * (t / 2)
+    s = math.sqrt(t)
+    real, span = float(orders[0].real), float(np.abs(orders.imag).max())
+    if s >= _FAR:
+        return None  # the loss has all but an atom there, and no contour integral converges
+    height = min(0.95 * math.pi / s, 9.2)
+    step = 2 * math.pi / ((44.0 + height * height / 2) / height + span * s)
+    low, high = min(real, 0.0) * s - _REACH, max(real, 2.0) * s + _REACH
+    count = math.ceil((high - low) / step)
+    if count > _TOO_LONG:
+        return None
+    x = low + step * np.arange(count + 1, dtype=np.float64)
+    z = s * x - s * s / 2
+    y = gamma * np.expm1(np.minimum(z, 700.0))
+    u = np.where(z < 700.0, np.log1p(y), z + math.log(gamma))
+    weight = step / math.sqrt(2 * math.pi) * np.exp(-x * x / 2)
+    size = math.hypot(real, span)
+    small = np.abs(y) < 0.125
+    gap = np.where(small, _log_gap(np.where(small, y, 0.0), terms=18), y - u)
+    lost = float((weight * gap).sum())
+    excess = _moment_series(orders, u, weight, size)
+    if excess is None:
+        if count * orders.size > _TOO_LONG:
+            return None
+        excess = _direct(orders, u, x, step)
+    return _complex_log1p(excess - orders * lost)
+
+
+def _moment_series(orders: ComplexArray, u: Array, weight: Array, size: float) -> ComplexArray | None:
+    """E[e^w - 1 - w], w = a log Y, as a power series in a: moments of log Y serve all orders at once.
+
+    None where the series would be long or lose digits.
+    """
+    scaled = size * u
+    power = weight * scaled * scaled / 2
+    coefficients: list[float] = []
+    first = float(power.sum())
+    for j in range(3, 26):
+        coefficients.append(float(power.sum()))
+        if float(np.abs(power).sum()) < 1e-18 * first:
+            break
+        power = power * scaled / j
+        if float(np.abs(power).sum()) > first:
+            return None
+    else:
+        return None
+    unit = orders / size
+    total = np.zeros_like(orders)
+    for coefficient in reversed(coefficients):
+        total = total * unit + coefficient
+    return total * unit * unit
+
+
+def _direct(orders: ComplexArray, u: Array, x: Array, step: float) -> ComplexArray:
+    """E[e^w - 1 - w], w = a log Y, node by node."""
+    w = orders[:, None] * u[None, :]
+    bell = np.exp(-x * x / 2)[None, :]
+    small = np.abs(w) < 0.35
+    w_small = np.where(small, w, 0.0)
+    series = np.zeros_like(w)
+    for j in range(16, 2, -1):
+        series = (1.0 + series) * w_small / j
+    series = (1.0 + series) * w_small * w_small / 2
+    value = np.where(small, series * bell, np.exp(w - (x * x / 2)[None, :]) - (1.0 + w) * bell)
+    return step / math.sqrt(2 * math.pi) * value.sum(axis=1)
+
+
+def _complex_log1p(z: ComplexArray) -> ComplexArray:
+    """log(1 + z) without losing the digits of a small z."""
+    a, b = z.real, z.imag
+    modulus = 0.5 * np.log1p(a * (2 + a) + b * b)
+    return modulus + 1j * np.arctan2(b, 1 + a)
