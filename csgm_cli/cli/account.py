@@ -83,7 +83,9 @@ command = Command(
     run,
     help="""Find the epsilon or delta that a given noise guarantees.
 
-    With --delta the answer is epsilon, with --epsilon it is delta. --max-epsilon makes it a check.""",
+    With --delta the answer is epsilon, with --epsilon it is delta.
+
+    --max-epsilon makes it a check: exit code 1 where an epsilon is above it.""",
     options=[
         *options(*_NOISE, "from"),
         option(

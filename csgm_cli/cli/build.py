@@ -93,6 +93,6 @@ def inputs(request: Request, **settled: object) -> dict[str, object]:
 
 
 def _plain(value: object) -> object:
-    if not isinstance(value, tuple):
-        return value
-    return {0: None, 1: value[0] if value else None}.get(len(value), list(value))
+    if isinstance(value, tuple):
+        return value[0] if len(value) == 1 else list(value) or None
+    return value

@@ -113,7 +113,7 @@ def _toml_kind(param: click.Parameter) -> tuple[Any, str]:
 
 def _show(command: click.Command, parsed: Mapping[str, Any], request: Request) -> None:
     """Put each value and its source on stderr, and say which ones a stronger source set aside."""
-    for name in (param.name or "" for param in command.params if param.name in parsed):
+    for name in [param.name for param in command.params if param.name and param.name in parsed]:
         value = parsed[name]
         if value is None or value == ():
             console.note(f"{name} is not given")

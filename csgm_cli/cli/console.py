@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, TextIO
 
 from csgm_cli.errors import CsgmError, StorageError
@@ -35,33 +36,25 @@ def terminal() -> Terminal | None:
 
 
 def write(text: str) -> None:
-    """Put ``text`` on stdout; ``StorageError`` where there is none."""
-    if sys.stdout is None:
-        raise StorageError("unwritable-output", "cannot write the result: standard output is closed")
-    _put(text, sys.stdout)
+    """Hand ``text`` to stdout and on to the system, while an error can still become an exit code.
 
-
-def flush() -> None:
-    """Hand stdout's buffer to the system now, while an error can still become an exit code.
-
-    ``BrokenPipeError`` where the reader went away, ``StorageError`` where the system refuses.
+    ``BrokenPipeError`` where the reader went away, ``StorageError`` where stdout is closed or full.
     """
     if sys.stdout is None:
-        return
+        raise StorageError("cannot-write", "cannot write to standard output: it is closed")
     try:
-        sys.stdout.flush()
+        _put(text, sys.stdout)
     except BrokenPipeError:
         raise
     except OSError as error:
-        abandon(sys.stdout)
-        raise StorageError("unwritable-output", f"cannot write the result: {error.strerror}") from None
+        raise StorageError("cannot-write", f"cannot write to standard output: {error.strerror}") from None
 
 
 def note(line: str) -> None:
-    """Put one line (or block of lines) on stderr."""
+    """Put one line (or block of lines) on stderr; where that is impossible, the exit code has to do."""
     if sys.stderr is not None:
-        _put(f"{line}\n", sys.stderr)
-        sys.stderr.flush()
+        with suppress(OSError):
+            _put(f"{line}\n", sys.stderr)
 
 
 def warning(slug: str, message: str) -> None:
@@ -76,14 +69,14 @@ def error(problem: CsgmError) -> None:
         note(f"  try: {problem.hint}")
 
 
-def abandon(*streams: TextIO | None) -> None:
-    """Point each stream's descriptor at the null device, so that the flush at exit cannot fail."""
-    for stream in streams:
+def abandon_unless_flushed() -> None:
+    """Make sure that the flush at the interpreter's exit cannot fail and change the exit code."""
+    for stream in (sys.stdout, sys.stderr):
         try:
-            descriptor = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(descriptor, stream.fileno() if stream else descriptor)
-        except (OSError, ValueError):  # not backed by a descriptor, or closed: nothing left to flush
-            continue
+            if stream is not None:
+                stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _coloured(text: str, colour: str) -> str:
@@ -96,3 +89,4 @@ def _put(text: str, stream: TextIO) -> None:
     except UnicodeEncodeError:  # a terminal that cannot show a character still gets the rest
         encoding = stream.encoding or "ascii"
         stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    stream.flush()

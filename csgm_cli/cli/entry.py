@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from csgm_cli.cli import console
 from csgm_cli.cli.exits import ExitCode, as_csgm_error
-from csgm_cli.cli.requested_format import requested_format
 from csgm_cli.cli.root import COMPLETE_VARIABLE, root
-from csgm_cli.errors import CsgmError
+from csgm_cli.errors import CsgmError, StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,12 +30,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
-        return int(_guarded(arguments))
+        status = int(_guarded(arguments))
     except BrokenPipeError:
-        console.abandon(sys.stdout, sys.stderr)
-        return ExitCode.CLOSED_PIPE
+        status = ExitCode.CLOSED_PIPE
     except KeyboardInterrupt:
-        return ExitCode.INTERRUPTED
+        status = ExitCode.INTERRUPTED
+    except Exception as error:  # the report of an error failed: still no traceback, and not exit code 1
+        console.error(as_csgm_error(error))
+        status = ExitCode.BUG
+    console.abandon_unless_flushed()
+    return status
 
 
 def _guarded(arguments: list[str]) -> int:
@@ -60,19 +64,20 @@ def _run(arguments: list[str]) -> int:
                 status = root.invoke(context)
         except click.exceptions.Exit as done:  # --help and --version
             status = done.exit_code
-    console.flush()
     return status
 
 
 def _failed(error: Exception, arguments: list[str]) -> int:
     """Report ``error``, on stdout too where the caller reads JSON; return its exit status."""
+    from csgm_cli.cli.requested_format import requested_format
+
     problem = as_csgm_error(error)
     if requested_format(arguments) == "json":
         from csgm_cli.render import render
         from csgm_cli.render.document import error_document
 
-        console.write(render(error_document(problem), "json"))
-        console.flush()
+        with suppress(StorageError):  # stdout itself may be what failed
+            console.write(render(error_document(problem), "json"))
     elif isinstance(error, click.exceptions.NoArgsIsHelpError):
         console.note(error.format_message())
         return problem.exit_status

@@ -8,7 +8,6 @@ import click
 
 from csgm_cli.cli.root import REGISTRY
 from csgm_cli.errors import CsgmError, StorageError, UsageError
-from csgm_cli.storage.config import meant
 
 
 class ExitCode(IntEnum):
@@ -42,6 +41,8 @@ def as_csgm_error(error: Exception) -> CsgmError:
 
 
 def _from_click(error: click.ClickException) -> CsgmError:
+    from csgm_cli.storage.config import meant
+
     match error:
         case click.FileError():
             return StorageError("io", error.format_message())

@@ -121,17 +121,19 @@ def option(
     """Return one option; ``kind`` and ``text`` replace its usual type and help where a command differs."""
     spec = _SPECS[name]
     kind = kind or spec.type or Number(name)
+    # A default of None would count as a value: a required option would never be missed.
+    default: dict[str, Any] = {} if spec.default is None else {"default": spec.default}
     result = Option(
         [flag_of(name)],
         help=(text or spec.help) + "  [repeatable]" * multiple,
         type=kind,
-        default=False if isinstance(kind, Switch) else spec.default,
-        show_default=spec.default is not None,
+        show_default=True,
         metavar=spec.metavar or (kind.name.upper() if isinstance(kind, Number) else None),
-        is_flag=isinstance(kind, Switch),
+        is_flag=isinstance(kind, Switch) or None,  # False would let the value be left out
         required=required,
         multiple=multiple,
         envvar=variable_of(name),
+        **default,
     )
     result.section = spec.section
     return result

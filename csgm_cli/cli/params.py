@@ -13,18 +13,23 @@ from csgm_cli.model import RANGES, Range
 from csgm_cli.storage.config import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 _FLOAT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 _GROUPED = re.compile(r"\d{1,3}(_\d{3})+", re.ASCII)
 
-_HINTS: dict[str, Callable[[float], str]] = {
-    "norm_ratio": lambda x: (
-        f"norm_ratio is l2_norm / linf_norm; was the inverse meant, {1 / x:.6g}?" * (0 < x < 1)
-    ),
-    "gamma": lambda x: f"for a compression factor: --compression {x:g}" * (x > 1),
-    "compression": lambda x: f"for a sparsification rate: --gamma {x:g}" * (0 < x < 1),
-}
+
+def _hint(quantity: str, number: float) -> str:
+    """Return what was probably meant by a number out of range; empty where nobody can tell."""
+    match quantity:
+        case "norm_ratio" if 0 < number < 1:
+            return f"norm_ratio is l2_norm / linf_norm; was the inverse meant, {1 / number:.6g}?"
+        case "gamma" if number > 1:
+            return f"for a compression factor: --compression {number:g}"
+        case "compression" if 0 < number < 1:
+            return f"for a sparsification rate: --gamma {number:g}"
+        case _:
+            return ""
 
 
 class Number(click.ParamType[float]):
@@ -45,7 +50,7 @@ class Number(click.ParamType[float]):
         if number is not None and number in self.allowed:
             return int(number) if self.allowed.integer else number + 0.0  # no negative zero
         kind = "" if self.allowed.integer else "a number in "
-        hint = _HINTS[self.quantity](number) if number is not None and self.quantity in _HINTS else ""
+        hint = "" if number is None else _hint(self.quantity, number)
         raise UsageError("out-of-range", f"{label} must be {kind}{self.allowed}, got {_shown(value)}", hint)
 
     def split_envvar_value(self, rv: str) -> Sequence[str]:

@@ -29,6 +29,5 @@ def report(request: Request, document: dict[str, Any]) -> None:
         write_atomically(Path(request["output"]), text)
     else:
         console.write(text)
-        console.flush()
     for warning in document["warnings"]:
         console.warning(warning["slug"], warning["message"])

@@ -62,10 +62,8 @@ class Request:
 
     def without(self, names: Iterable[str]) -> Request:
         """Return the request as if ``names`` had not been given."""
-        dropped = dict.fromkeys(names)
-        return Request(
-            {**self.values, **{name: None for name in dropped if name in self.values}}, self.sources
-        )
+        dropped = dict.fromkeys(name for name in names if name in self.values)
+        return Request({**self.values, **dropped}, self.sources)
 
     def label(self, names: Iterable[str]) -> str:
         """Return how messages call the first of ``names`` that was given."""
@@ -86,14 +84,9 @@ def request_of(ctx: click.Context, exclusives: Iterable[Exclusive]) -> Request:
 
 def _settle(request: Request, exclusive: Exclusive) -> Request:
     left, right = request.rank(exclusive.left), request.rank(exclusive.right)
-    if Rank.DEFAULT in (left, right):
-        # A default must not stand beside the alternative that was given.
-        return request.without(exclusive.left if left < right else exclusive.right if right < left else ())
-    if left != right:
+    if left != right:  # a default, too, must not stand beside the alternative that was given
         return request.without(exclusive.left if left < right else exclusive.right)
-    if exclusive.may_agree:
+    if left == Rank.DEFAULT or exclusive.may_agree:
         return request
-    names = request.label(exclusive.left), request.label(exclusive.right)
-    raise UsageError(
-        "conflicting-options", f"{names[0]} and {names[1]} exclude each other", "give one of them"
-    )
+    names = f"{request.label(exclusive.left)} and {request.label(exclusive.right)}"
+    raise UsageError("conflicting-options", f"{names} exclude each other", "give one of them")

@@ -73,7 +73,7 @@ def calibrate(
 
 
 def least_sigma(mechanism: Mechanism, bound: Bound, target: Target) -> float:
-    """The least sigma at which ``bound`` proves ``target``, rounded to the private side with room to spare."""
+    """The least sigma at which ``bound`` proves ``target``, on the private side with room to spare."""
     if bound in (Bound.EXACT, Bound.MASK_REVEALED):
         return total_mu(mechanism, 1.0) / gaussian.mu_for(target.epsilon, target.delta) * (1 + _MARGIN)
     curve = renyi_curve(mechanism, bound)
@@ -146,8 +146,7 @@ def _refuse_covered(mechanism: Mechanism, target: Target) -> None:
     if mechanism.is_gaussian or dim is None:
         return
     revealed = -math.expm1(dim * mechanism.rounds * math.log1p(-mechanism.gamma))
-    doubled = 2.0 if mechanism.adjacency.value == "replace-one" else 1.0
-    if target.delta >= doubled * revealed:
+    if target.delta >= revealed:  # also under replace-one: the masks of both vectors can be the same
         raise NoAnswerError(
             "delta-covers-target",
             f"delta {target.delta:g} alone covers the target: anything of a client is sent with probability"

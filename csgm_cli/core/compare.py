@@ -57,7 +57,7 @@ def compare(
             rows.append(_row_without_answer(mechanism, error.message, notices))
         else:
             rows.append(ComparisonRow(mechanism, answer))
-    return Comparison(target, used, False, tuple(rows), tuple(notices))
+    return Comparison(target, used, at_equal_mse=False, rows=tuple(rows), notices=tuple(notices))
 
 
 def compare_at_equal_mse(
@@ -99,9 +99,11 @@ def compare_at_equal_mse(
             why = "the sparsification error alone exceeds the MSE of the Gaussian mechanism"
             rows.append(_row_without_answer(mechanism, why, notices))
             continue
-        answer = _at_sigma(mechanism, gamma * math.sqrt(left), target, used, verify, value_bits)
+        answer = _at_sigma(
+            mechanism, gamma * math.sqrt(left), target, used, verify=verify, value_bits=value_bits
+        )
         rows.append(ComparisonRow(mechanism, answer))
-    return Comparison(target, used, True, tuple(rows), tuple(notices))
+    return Comparison(target, used, at_equal_mse=True, rows=tuple(rows), notices=tuple(notices))
 
 
 def common_accountant(mechanisms: Sequence[Mechanism], accountant: Accountant) -> Accountant:
@@ -132,7 +134,13 @@ def _row_without_answer(mechanism: Mechanism, why: str, notices: list[Notice]) -
 
 
 def _at_sigma(
-    mechanism: Mechanism, sigma: float, target: Target, accountant: Accountant, verify: bool, value_bits: int
+    mechanism: Mechanism,
+    sigma: float,
+    target: Target,
+    accountant: Accountant,
+    *,
+    verify: bool,
+    value_bits: int,
 ) -> Calibration:
     guarantee = epsilon_guarantee(mechanism, sigma, target.delta, accountant, verify=verify)
     noise_multiplier = sigma / mechanism.geometry.l2_norm

@@ -10,11 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from csgm_cli.core.curves import Curve
-from csgm_cli.core.moment import LogMoment
 from csgm_cli.core.search import Slope, increasing_root
 from csgm_cli.errors import NoAnswerError
+
+if TYPE_CHECKING:
+    from csgm_cli.core.curves import Curve
+    from csgm_cli.core.moment import LogMoment
 
 _ULP = 2.0**-53
 #: How much of the Renyi divergence a better order may still gain.

@@ -44,7 +44,8 @@ def resolve_geometry(
             notices.append(
                 Notice(
                     "ratio-capped",
-                    f"norm_ratio {ratio:g} exceeds sqrt(dim) = {math.sqrt(dim):g}, which no vector can reach; capped",
+                    f"norm_ratio {ratio:g} exceeds sqrt(dim) = {math.sqrt(dim):g}, which no vector can reach;"
+                    " capped",
                 )
             )
         ratio = math.sqrt(dim)
@@ -100,8 +101,8 @@ def _rotation_ratio(l2_norm: float, dim: int, cohort_size: int) -> tuple[float, 
     linf_norm = rotation_linf_norm(l2_norm, dim, cohort_size)
     told = Notice(
         "rotation-rule",
-        f"norm_ratio from the rotation rule linf_norm = l2_norm sqrt(2 ln(dim cohort_size)/dim) = {linf_norm:.6g}:"
-        " it holds for randomly rotated vectors that are then clipped at it",
+        "norm_ratio from the rotation rule linf_norm = l2_norm sqrt(2 ln(dim cohort_size)/dim) ="
+        f" {linf_norm:.6g}: it holds for randomly rotated vectors that are then clipped at it",
     )
     if linf_norm >= l2_norm or linf_norm == 0.0:
         capped = Notice(
@@ -133,7 +134,7 @@ def rounds_from_participation(population: int, cohort_size: int, training_rounds
     check_range("rounds", rounds)
     notice = Notice(
         "rounds-from-participation",
-        f"rounds = ceil({training_rounds} x {cohort_size} / {population}) = {rounds}, for disjoint cohorts that"
-        " take turns; random client sampling earns no amplification here",
+        f"rounds = ceil({training_rounds} x {cohort_size} / {population}) = {rounds}, for disjoint cohorts"
+        " that take turns; random client sampling earns no amplification here",
     )
     return rounds, notice

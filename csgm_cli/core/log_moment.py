@@ -28,6 +28,8 @@ _REACH = 10.5
 _FAR = 24.0
 #: h is a power series where |y| max(|a|, 4) is below this.
 _SERIES_RADIUS = 0.5
+#: No exponent goes beyond this unscaled: it leaves room for factors of 1e40.
+_LARGE = 600.0
 #: Longer grids are first thinned to where the integrand is alive; beyond the last, give up.
 _LONG, _TOO_LONG = 3000, 4_000_000
 
@@ -165,11 +167,12 @@ class _Integrand:
 
 def _integrand(x: Array, a: float, g: float, s: float) -> _Integrand:
     z = s * x - s * s / 2
-    y = g * np.expm1(np.minimum(z, 700.0))
-    u = np.where(z < 700.0, np.log1p(y), z + math.log(g))
+    y = g * np.expm1(np.minimum(z, _LARGE))
+    u = np.where(z < _LARGE, np.log1p(y), z + math.log(g))
     half_square = x * x / 2
     exponent = a * u - half_square
-    shift = max(0.0, float(exponent.max()))
+    peak = float(exponent.max())
+    shift = peak if peak > _LARGE else 0.0  # a small shift would cost digits of log1p
     bell = np.exp(-half_square - shift)
     tilted = np.exp(exponent - shift)
     small = np.abs(y) * max(abs(a), 4.0) < _SERIES_RADIUS

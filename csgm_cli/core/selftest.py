@@ -41,8 +41,9 @@ class _Calibrated:
 
     @property
     def name(self) -> str:
-        parts = f"epsilon={self.epsilon:g} delta={self.delta:g} gamma={self.gamma:g} k={self.k:g} rounds={self.rounds}"
-        return f"calibrate {self.accountant} {self.adjacency} {parts}"
+        target = f"epsilon={self.epsilon:g} delta={self.delta:g}"
+        mechanism = f"gamma={self.gamma:g} k={self.k:g} rounds={self.rounds}"
+        return f"calibrate {self.accountant} {self.adjacency} {target} {mechanism}"
 
     def compute(self) -> float:
         name = MechanismName.GAUSSIAN if self.gamma == 1.0 else MechanismName.L2_CSGM

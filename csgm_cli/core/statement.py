@@ -53,9 +53,10 @@ def statement(mechanism: Mechanism, sigma: float, guarantee: Guarantee) -> str:
     sent = "" if gaussian else f", each coordinate sent with probability {mechanism.gamma!r}"
     releases = "1 release" if mechanism.rounds == 1 else f"{mechanism.rounds} releases"
     assumed = "; ".join(ASSUMPTIONS[slug] for slug in guarantee.assumptions)
+    name = _NAMES[mechanism.name]
     return (
-        f"{_NAMES[mechanism.name][0].upper()}{_NAMES[mechanism.name][1:]} with client vectors clipped to {clip}{sent},"
-        f" and Gaussian noise of standard deviation {round_up(sigma, 10)} on each coordinate of the sum, satisfies"
+        f"{name[0].upper()}{name[1:]} with client vectors clipped to {clip}{sent}, and Gaussian noise of"
+        f" standard deviation {round_up(sigma, 10)} on each coordinate of the sum, satisfies"
         f" ({round_up(guarantee.epsilon)}, {round_up(guarantee.delta)})-differential privacy over {releases}"
         f" that a client can influence, where neighbouring inputs differ in that"
         f" {_NEIGHBOURS[mechanism.adjacency]}. Proof: {_PROOFS[guarantee.bound]}. Assumed: {assumed}."

@@ -100,14 +100,15 @@ def meant(words: Sequence[str]) -> str:
 
 def _mentions_csgm(pyproject: Path) -> bool:
     # Most projects' files hold nothing for csgm: a look at the bytes spares them the TOML parser.
-    return b"csgm" in _read(pyproject) and "csgm" in _tool_table(_parse(pyproject))
+    return b"csgm" in _read(pyproject) and "csgm" in _table(_parse(pyproject), "tool", pyproject)
 
 
 def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
-    except OSError as error:
-        raise StorageError("unreadable-config", f"cannot read {path}: {error.strerror}") from None
+    except (OSError, ValueError) as error:  # ValueError: a path with a null character
+        reason = getattr(error, "strerror", None) or error
+        raise StorageError("cannot-read", f"cannot read {str(path)!r}: {reason}") from None
 
 
 def _parse(path: Path) -> dict[str, Any]:
@@ -125,21 +126,20 @@ def _parse(path: Path) -> dict[str, Any]:
         raise UsageError("invalid-toml", f"{path} is nested too deeply") from None
 
 
-def _tool_table(document: Mapping[str, Any]) -> dict[str, Any]:
-    tool = document.get("tool", {})
-    return tool if isinstance(tool, dict) else {}
-
-
 def _csgm_table(path: Path, document: Mapping[str, Any]) -> dict[str, Any]:
     """Return ``[tool.csgm]``; a file that is csgm's alone may hold nothing else."""
-    tool = _tool_table(document)
+    tool = _table(document, "tool", path)
     strangers = (document.keys() - {"tool"}) | (tool.keys() - {"csgm"})
     if strangers and path.name != "pyproject.toml":
         message = f"unknown key {min(strangers)} in {path}: csgm reads only [tool.csgm]"
         raise UsageError("unknown-key", message, "put options below a line [tool.csgm]")
-    table = tool.get("csgm", {})
+    return _table(tool, "csgm", path)
+
+
+def _table(holder: Mapping[str, Any], key: str, path: Path) -> dict[str, Any]:
+    table = holder.get(key, {})
     if not isinstance(table, dict):
-        raise UsageError("invalid-config", f"tool.csgm in {path} must be a table, got {table!r}")
+        raise UsageError("invalid-config", f"{key} in {path} must be a table, got {table!r}")
     return table
 
 

@@ -1,0 +1,58 @@
+"""The command line run inside the test process, away from this machine's settings."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from csgm_cli.cli import main
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one run of csgm left behind."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The JSON on stdout."""
+        parsed: dict[str, Any] = json.loads(self.stdout)
+        return parsed
+
+
+Csgm = Callable[..., Outcome]
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty repository as the current folder, and an environment that says nothing to csgm."""
+    for name in os.environ:
+        if name.startswith(("CSGM_", "_CSGM")) or name in {"NO_COLOR", "FORCE_COLOR"}:
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("COLUMNS", "80")
+    (tmp_path / ".git").mkdir()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def csgm(place: Path, capsys: pytest.CaptureFixture[str]) -> Csgm:
+    """Run a command line, given as one string or as words, through ``main``."""
+
+    def run(*words: str) -> Outcome:
+        arguments = words[0].split() if len(words) == 1 else list(words)
+        capsys.readouterr()
+        status = main(arguments)
+        captured = capsys.readouterr()
+        return Outcome(status, captured.out, captured.err)
+
+    return run

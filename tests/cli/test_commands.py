@@ -1,0 +1,377 @@
+"""The commands, end to end: known answers, formats, files, checks and drift."""
+
+import json
+import math
+import shlex
+import stat
+from importlib.metadata import version
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+import csgm_cli
+from csgm_cli.cli.root import REGISTRY, root
+from csgm_cli.core import selftest as reference
+from csgm_cli.model import SelftestCase
+from csgm_cli.storage.schema import load_schema
+
+COMMANDS = {name: root.get_command(None, name) for name in REGISTRY}
+EXAMPLES = [(name, example) for name, command in COMMANDS.items() for example in command.examples]
+CALIBRATE = "calibrate --epsilon 5 --delta 1e-8 --gamma 0.01 --norm-ratio 1000"
+ACCOUNT = "account --noise-multiplier 0.0122 --gamma 0.01 --norm-ratio 1000"
+
+
+@pytest.mark.parametrize(("name", "example"), EXAMPLES, ids=[example for _, example in EXAMPLES])
+def test_examples_in_the_help(csgm, name, example):
+    """Every example runs, says something, and stands in the help as it is here."""
+    assert f"  {example}\n" in csgm(f"{name} --help").stdout
+    program, *words = shlex.split(example)
+    assert (program, words[0]) == ("csgm", name)
+    outcome = csgm(*words)
+    assert outcome.status == 0
+    assert outcome.stdout
+
+
+def test_two_examples_each():
+    """Every command's help has two examples, or the test above would pass without any."""
+    assert {name: len(command.examples) for name, command in COMMANDS.items()} == dict.fromkeys(REGISTRY, 2)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        CALIBRATE,
+        f"{CALIBRATE} --verify",
+        "calibrate --epsilon 5 --delta 1e-8 --compression 100 --dim 1e6 --cohort-size 1000",
+        "calibrate --epsilon 5 --delta 1e-8 --mechanism gaussian",
+        f"{ACCOUNT} --delta 1e-8",
+        f"{ACCOUNT} --delta 1e-8 --delta 1e-6 --max-epsilon 9",
+        f"{ACCOUNT} --epsilon 0",
+        "compare --epsilon 5 --delta 1e-8 --gamma 0.1 --gamma 0.01 --norm-ratio 1000 --dim 1e6",
+        "compare --epsilon 5 --delta 1e-8 --compression 10 --dim 1e6 --cohort-size 1000 --at-equal-mse",
+        "plan --epsilon 5 --delta 1e-8 --dim 1e6 --cohort-size 1000 --max-mse-overhead 0.05",
+        "plan --epsilon 5 --delta 1e-8 --norm-ratio 1000 --max-noise-overhead 0.02",
+        "selftest",
+        "version",
+        "calibrate --epsilon nan",
+    ],
+)
+def test_json_meets_its_schema(csgm, line):
+    """What a command prints as JSON is what the shipped schema promises."""
+    document = csgm(f"{line} --format json").document
+    name = document["schema"].split("/")[1]
+    jsonschema.validate(document, load_schema(name))
+
+
+@pytest.mark.parametrize("mechanism", ["l2-csgm", "linf-csgm", "gaussian"])
+def test_gamma_one_is_the_gaussian_mechanism(csgm, mechanism, reference):
+    """With every coordinate sent, each mechanism needs the noise of the analytic Gaussian."""
+    (known,) = [
+        x
+        for x in reference["accounting"]["gaussian"]
+        if (x["epsilon"], x["delta"], x["rounds"]) == (1.0, 1e-5, 1)
+    ]
+    line = f"calibrate --mechanism {mechanism} --epsilon 1 --delta 1e-5 --gamma 1 --norm-ratio 10 --dim 100"
+    assert float(csgm(f"{line} --value").stdout) == pytest.approx(float(known["noise_multiplier"]), rel=1e-9)
+
+
+def test_options_reach_the_answer(csgm, reference):
+    """Ratio, gamma, rounds and accountant are passed on: known values come out."""
+    for accountant in ("paper", "rdp"):
+        for known in reference["accounting"][accountant][:4]:
+            words = {name: repr(known[name]) for name in ("epsilon", "delta", "gamma", "rounds")}
+            words |= {"norm-ratio": repr(math.sqrt(known["k"])), "accountant": accountant, "format": "json"}
+            line = " ".join(f"--{name} {value}" for name, value in words.items())
+            result = csgm(f"calibrate {line}").document["result"]
+            assert result["effective_noise_multiplier"] == pytest.approx(float(known["effective"]), rel=1e-8)
+
+
+def test_sources_of_the_ratio(csgm):
+    """norm-ratio, linf-norm with l2-norm, and the rotation rule sqrt(2 ln(d n)/d) of the paper."""
+    ratio = lambda line: csgm(f"calibrate --epsilon 5 --delta 1e-8 --gamma 0.1 --format json {line}")  # noqa: E731
+    assert ratio("--norm-ratio 4").document["inputs"]["norm_ratio"] == 4.0
+    assert ratio("--linf-norm 0.5 --l2-norm 2").document["inputs"]["norm_ratio"] == 4.0
+    rotated = ratio("--dim 1e6 --cohort-size 1000")
+    assert 1 / rotated.document["inputs"]["norm_ratio"] == pytest.approx(math.sqrt(2 * math.log(1e9) / 1e6))
+    assert "warning[rotation-rule]: " in rotated.stderr
+    assert rotated.document["warnings"][0]["slug"] == "rotation-rule"
+
+
+def test_participation(csgm):
+    """100 rounds with 30 of 1000 clients are ceil(3) rounds of one client; 101 rounds are 4."""
+    line = f"{CALIBRATE} --population 1000 --cohort-size 30 --format json --training-rounds"
+    for training_rounds, rounds in ((100, 3), (101, 4)):
+        outcome = csgm(f"{line} {training_rounds}")
+        assert outcome.document["inputs"]["rounds"] == rounds
+        assert "no amplification" in outcome.stderr
+
+
+def test_scale_of_the_norms(csgm):
+    """Sigma scales with the clip norm; the noise multiplier does not."""
+    one = csgm(f"{CALIBRATE} --format json").document["result"]
+    ten = csgm(f"{CALIBRATE} --l2-norm 10 --format json").document["result"]
+    assert ten["sigma"] == pytest.approx(10 * one["sigma"], rel=1e-12)
+    assert ten["noise_multiplier"] == pytest.approx(one["noise_multiplier"], rel=1e-12)
+
+
+def test_sigma_and_noise_multiplier_are_one_thing(csgm):
+    """account takes either, and resolves the noise multiplier."""
+    by_sigma = csgm("account --sigma 8 --l2-norm 2 --mechanism gaussian --delta 1e-6 --format json").document
+    by_multiplier = csgm(
+        "account --noise-multiplier 4 --mechanism gaussian --delta 1e-6 --format json"
+    ).document
+    assert by_sigma["result"]["epsilon"] == by_multiplier["result"]["epsilon"]
+    assert by_sigma["inputs"]["noise_multiplier"] == 4.0
+
+
+def test_values(csgm):
+    """--value prints the one number that the JSON has, with every digit."""
+    for line, key in (
+        (CALIBRATE, "noise_multiplier"),
+        (f"{ACCOUNT} --delta 1e-8", "epsilon"),
+        (f"{ACCOUNT} --epsilon 3", "delta"),
+        ("plan --epsilon 5 --delta 1e-8 --norm-ratio 1000 --max-noise-overhead 0.02", "gamma"),
+    ):
+        bare = csgm(f"{line} --value")
+        assert bare.stdout == f"{csgm(f'{line} --format json').document['result'][key]!r}\n"
+
+
+@pytest.mark.parametrize("kind", ["text", "json", "csv", "markdown"])
+def test_output_file(csgm, place, kind):
+    """--output holds the bytes that stdout would have had; stdout is empty."""
+    expected = csgm(f"{CALIBRATE} --format {kind}").stdout
+    outcome = csgm(f"{CALIBRATE} --format {kind} --output report")
+    assert (outcome.status, outcome.stdout, outcome.stderr) == (0, "", "")
+    assert (place / "report").read_text(encoding="utf-8") == expected
+
+
+def test_output_file_for_a_terminal_is_plain(csgm, place, monkeypatch):
+    """A report in a file is not laid out for the terminal that the command was typed at."""
+    expected = csgm(CALIBRATE).stdout
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    csgm(f"{CALIBRATE} --output report")
+    assert (place / "report").read_text(encoding="utf-8") == expected
+
+
+def test_unwritable_output(csgm, place):
+    """A file that cannot be written is an IO error, and an error leaves an old report alone."""
+    outcome = csgm(f"{CALIBRATE} --output no/such/folder")
+    assert (outcome.status, outcome.stdout) == (4, "")
+    assert outcome.stderr.startswith("error[cannot-write]: ")
+    (place / "report").write_text("old", encoding="utf-8")
+    assert csgm("calibrate --epsilon nan --output report").status == 2
+    assert (place / "report").read_text(encoding="utf-8") == "old"
+    assert stat.S_ISREG((place / "report").stat().st_mode)
+
+
+def test_same_inputs_same_bytes(csgm):
+    """Two runs print the same bytes."""
+    for kind in ("text", "json", "csv", "markdown"):
+        assert csgm(f"{CALIBRATE} --format {kind}").stdout == csgm(f"{CALIBRATE} --format {kind}").stdout
+
+
+def test_warnings_go_to_stderr(csgm):
+    """A warning is on stderr in every format, and in the JSON as well."""
+    line = "calibrate --epsilon 5 --delta 1e-8 --gamma 0.1 --norm-ratio 100 --dim 50"
+    for kind in ("--format text", "--format csv", "--format markdown", "--value"):
+        outcome = csgm(f"{line} {kind}")
+        assert outcome.stderr.startswith("warning[ratio-capped]: ")
+        assert "ratio-capped" not in outcome.stdout
+    assert [warning["slug"] for warning in csgm(f"{line} --format json").document["warnings"]] == [
+        "ratio-capped"
+    ]
+
+
+@pytest.mark.parametrize(("limit", "status"), [("4.8", 1), ("4.9", 0), ("0", 1)])
+@pytest.mark.parametrize("kind", ["text", "json", "csv", "markdown"])
+def test_max_epsilon(csgm, limit, status, kind):
+    """The answer (4.898...) is printed either way; the exit code says whether the limit holds."""
+    outcome = csgm(f"{ACCOUNT} --delta 1e-8 --max-epsilon {limit} --format {kind}")
+    assert outcome.status == status
+    assert "4.898" in outcome.stdout
+    assert outcome.stderr.startswith("failed: epsilon 4.898") == (status == 1)
+
+
+def test_max_epsilon_for_several_deltas(csgm):
+    """One epsilon above the limit is enough to fail."""
+    line = "account --sigma 4 --mechanism gaussian --delta 1e-6 --delta 1e-8 --max-epsilon"
+    assert csgm(f"{line} 1.2").status == 1  # 1.06 and 1.29
+    assert csgm(f"{line} 1.3").status == 0
+
+
+def test_limit_that_is_met_exactly(csgm):
+    """What calibrate prints passes the check at the target it was asked for."""
+    noise = csgm(f"{CALIBRATE} --value").stdout.strip()
+    line = f"account --noise-multiplier {noise} --gamma 0.01 --norm-ratio 1000 --delta 1e-8 --max-epsilon 5"
+    assert csgm(line).status == 0
+
+
+def save(csgm, line, name="saved.json"):
+    """Save the JSON result of a line."""
+    assert csgm(f"{line} --format json --output {name}").status == 0
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        CALIBRATE,
+        "calibrate --epsilon 5 --delta 1e-8 --compression 100 --dim 1e6 --cohort-size 1000 --l2-norm 3",
+        "calibrate --epsilon 5 --delta 1e-8 --gamma 0.1 --norm-ratio 100 --dim 50",
+        "calibrate --epsilon 5 --delta 1e-8 --gamma 0.01 --linf-norm 0.002 --mechanism linf-csgm --dim 1e6",
+        "calibrate --epsilon 5 --delta 1e-8 --mechanism gaussian --rounds 7 --adjacency replace-one",
+        f"{CALIBRATE} --population 1000 --cohort-size 30 --training-rounds 101 --accountant paper",
+        f"{ACCOUNT} --delta 1e-8",
+        f"{ACCOUNT} --epsilon 3",
+        f"{ACCOUNT} --epsilon 0 --adjacency replace-one",
+    ],
+)
+def test_rerun_of_a_saved_result(csgm, line):
+    """A saved result asked again gives the same number: no drift, exit code 0, whatever led to its inputs."""
+    save(csgm, line)
+    saved = json.loads(Path("saved.json").read_text(encoding="utf-8"))
+    outcome = csgm("account --from saved.json --format json")
+    assert outcome.status == 0
+    assert [warning["slug"] for warning in outcome.document["warnings"]] == []
+    for key in ("epsilon", "delta"):
+        assert outcome.document["result"][key] == pytest.approx(saved["result"][key], rel=1e-11)
+    assert outcome.stderr.startswith("saved.json: ")
+    for key in ("mechanism", "gamma", "norm_ratio", "l2_norm", "dim", "rounds", "adjacency"):
+        assert outcome.document["inputs"][key] == saved["inputs"][key]
+
+
+@pytest.mark.parametrize(
+    ("factor", "drifts"), [(1.0, False), (1 + 1e-10, False), (1 + 1e-8, True), (0.9, True)]
+)
+def test_drift(csgm, factor, drifts):
+    """Both numbers are always shown; a difference of more than 1e-9 is a warning, and never a failure."""
+    save(csgm, CALIBRATE)
+    saved = json.loads(Path("saved.json").read_text(encoding="utf-8"))
+    saved["result"]["epsilon"] *= factor
+    saved["csgm_version"] = "0.0.9"
+    Path("saved.json").write_text(json.dumps(saved), encoding="utf-8")
+    outcome = csgm("account --from saved.json --format json")
+    assert outcome.status == 0
+    assert [warning["slug"] for warning in outcome.document["warnings"]] == ["drift"] * drifts
+    assert ("warning[drift]: " in outcome.stderr) == drifts
+    first = outcome.stderr.splitlines()[0]
+    assert repr(saved["result"]["epsilon"]) in first
+    assert repr(outcome.document["result"]["epsilon"]) in first
+    assert "csgm 0.0.9" in first
+
+
+def test_rerun_as_a_check(csgm):
+    """A saved result can be held against a limit and verified."""
+    save(csgm, CALIBRATE)
+    assert csgm("account --from saved.json --max-epsilon 4").status == 1
+    outcome = csgm("account --from saved.json --max-epsilon 5 --verify --format json")
+    assert outcome.status == 0
+    assert outcome.document["result"]["verified"]["digits"] == 50
+
+
+def test_rerun_is_stronger_than_a_weaker_source(csgm, monkeypatch):
+    """What the environment says of the mechanism does not change a saved question."""
+    save(csgm, CALIBRATE)
+    monkeypatch.setenv("CSGM_GAMMA", "0.5")
+    monkeypatch.setenv("CSGM_DELTA", "1e-3")
+    document = csgm("account --from saved.json --format json").document
+    assert (document["inputs"]["gamma"], document["result"]["delta"]) == (0.01, 1e-8)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"gamma": 7}, "gamma in the saved inputs must be"),
+        ({"gamma": "0.01"}, "gamma in the saved inputs must be"),
+        ({"gamma": None}, "gamma in the saved inputs must be"),
+        ({"rounds": 1.5}, "rounds in the saved inputs must be"),
+        ({"rounds": True}, "rounds in the saved inputs must be"),
+        ({"mechanism": "l2"}, "mechanism in the saved inputs must be"),
+        ({"adjacency": 3}, "adjacency in the saved inputs must be"),
+        ({"accountant": "tight"}, "not in this version"),
+        ({"norm_ratio": None}, "ratio"),
+    ],
+)
+def test_wrong_input_in_a_saved_result(csgm, change, said):
+    """A file whose inputs are no question is a content error, not a bug."""
+    save(csgm, CALIBRATE)
+    saved = json.loads(Path("saved.json").read_text(encoding="utf-8"))
+    saved["inputs"] |= change
+    Path("saved.json").write_text(json.dumps(saved), encoding="utf-8")
+    outcome = csgm("account --from saved.json")
+    assert (outcome.status, outcome.stdout) == (2, "")
+    assert said in outcome.stderr
+
+
+def test_files_that_are_no_saved_result(csgm):
+    """Content is exit code 2, reading is exit code 4."""
+    assert csgm("account --from missing.json").status == 4
+    assert csgm("account --from .").status == 4
+    for line in ("version", "selftest", f"{ACCOUNT} --delta 1e-6 --delta 1e-7"):
+        save(csgm, line)
+        assert csgm("account --from saved.json").status == 2
+    for content in (b"", b"[]", b"{", b"\xff", b'{"schema": "csgm/calibrate/2"}', b"[" * 10**5):
+        Path("saved.json").write_bytes(content)
+        assert csgm("account --from saved.json").status == 2
+
+
+def test_compare_rows(csgm):
+    """The Gaussian mechanism stands first, then each mechanism at each gamma, in the order given."""
+    line = "compare --epsilon 5 --delta 1e-8 --norm-ratio 100 --dim 1e6 --format json"
+    document = csgm(f"{line} --gamma 0.1 --gamma 0.01").document
+    rows = [(row["mechanism"], row["gamma"]) for row in document["result"]["rows"]]
+    assert rows == [
+        ("gaussian", 1.0),
+        ("l2-csgm", 0.1),
+        ("linf-csgm", 0.1),
+        ("l2-csgm", 0.01),
+        ("linf-csgm", 0.01),
+    ]
+    assert document["inputs"]["gamma"] == [0.1, 0.01]
+    by_factor = csgm(f"{line} --compression 10 --compression 100").document
+    assert by_factor["result"] == document["result"]
+    assert by_factor["inputs"]["compression"] == [10.0, 100.0]
+
+
+def test_plan_holds_what_it_promises(csgm):
+    """At the planned gamma the MSE is within the overhead, and 1 % below it is not."""
+    common = "--epsilon 5 --delta 1e-8 --dim 1e6 --cohort-size 1000"
+    gamma = float(csgm(f"plan {common} --max-mse-overhead 0.05 --value").stdout)
+    ratio = lambda rate: csgm(f"calibrate {common} --accountant rdp --gamma {rate!r} --format json")  # noqa: E731
+    assert ratio(gamma).document["result"]["mse"]["ratio"] <= 1.05
+    assert ratio(gamma * 0.99).document["result"]["mse"]["ratio"] > 1.05
+
+
+def test_plan_without_an_answer(csgm):
+    """linf-csgm charges every coordinate, so that the rotation rule's norms cost too much at any gamma."""
+    line = "plan --epsilon 5 --delta 1e-8 --dim 1e6 --cohort-size 1000 --max-mse-overhead 0.05"
+    outcome = csgm(f"{line} --mechanism linf-csgm")
+    assert (outcome.status, outcome.stdout) == (3, "")
+    assert "error[no-gamma-fits]: " in outcome.stderr
+
+
+def test_selftest_that_fails(csgm, monkeypatch):
+    """A reference value that comes out differently is a failed claim, and the report says which."""
+    cases = (
+        SelftestCase("sound", 1.0, 1.0, 0.0, 1e-9),
+        SelftestCase("broken", 1.0, math.nan, math.nan, 1e-9),
+    )
+    monkeypatch.setattr(reference, "selftest", lambda: cases)
+    outcome = csgm("selftest --format json")
+    assert outcome.status == 1
+    assert [case["holds"] for case in outcome.document["result"]["cases"]] == [True, False]
+
+
+def test_version(csgm):
+    """The versions are those of the installed distributions."""
+    result = csgm("version --format json").document["result"]
+    assert list(result) == ["csgm", "python", "numpy", "scipy", "mpmath", "click", "rich"]
+    assert result["csgm"] == csgm_cli.__version__
+    assert result["numpy"] == version("numpy")
+    assert csgm("--version").stdout == f"csgm {csgm_cli.__version__}\n"
+
+
+def test_missing_library(csgm, monkeypatch):
+    """A library that is not installed is null, so that a broken installation can still be reported."""
+    monkeypatch.setattr("csgm_cli.cli.version._LIBRARIES", ("nosuchlibrary",))
+    assert csgm("version --format json").document["result"]["nosuchlibrary"] is None

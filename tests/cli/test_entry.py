@@ -1,0 +1,220 @@
+"""Exit codes: each thing that can happen ends in its own, without a traceback."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from csgm_cli import cli
+from csgm_cli.cli.exits import ExitCode, as_csgm_error
+from csgm_cli.cli.version import command as version
+from csgm_cli.errors import CsgmError, NoAnswerError, StorageError, UsageError
+
+CALIBRATE = "calibrate --epsilon 5 --delta 1e-8 --gamma 0.01 --norm-ratio 1000"
+PROGRAM = [sys.executable, "-m", "csgm_cli"]
+
+
+def raising(error):
+    """A command body that fails with ``error``."""
+
+    def run(request):
+        raise error
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (UsageError("x", "m"), 2),
+        (NoAnswerError("x", "m"), 3),
+        (StorageError("x", "m"), 4),
+        (click.UsageError("m"), 2),
+        (click.BadParameter("m"), 2),
+        (click.ClickException("m"), 2),
+        (click.FileError("f", "m"), 4),
+        (PermissionError(errno.EACCES, "denied", "f"), 4),
+        (FileNotFoundError(errno.ENOENT, "missing", "f"), 4),
+        (ZeroDivisionError("division by zero"), 70),
+        (RecursionError(), 70),
+        (MemoryError(), 70),
+        (CsgmError("x", "m"), 70),
+        (AssertionError(), 70),
+        (KeyboardInterrupt(), 130),
+        (click.Abort(), 130),
+        (EOFError(), 130),
+        (BrokenPipeError(errno.EPIPE, "Broken pipe"), 141),
+        (click.exceptions.Exit(5), 5),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else str(value),
+)
+def test_exit_code_of_what_a_command_raises(csgm, monkeypatch, error, status):
+    """Whatever a command raises becomes an exit code and at most one error on stderr."""
+    monkeypatch.setattr(version, "run", raising(error))
+    outcome = csgm("version")
+    assert (outcome.status, outcome.stdout) == (status, "")
+    assert "Traceback" not in outcome.stderr
+    assert outcome.stderr.count("error[") == (status in (2, 3, 4, 70))
+
+
+def test_bug_asks_for_a_report(csgm, monkeypatch):
+    """A bug says what happened and how to report it; its traceback is shown only on demand."""
+    monkeypatch.setattr(version, "run", raising(ZeroDivisionError("division by zero")))
+    plain = csgm("version").stderr
+    assert "ZeroDivisionError: division by zero" in plain
+    assert "csgm version" in plain
+    monkeypatch.setenv("CSGM_DEBUG", "1")
+    assert "Traceback (most recent call last)" in csgm("version").stderr
+
+
+def test_bug_in_json_mode(csgm, monkeypatch):
+    """A bug, too, is an object where the caller reads JSON."""
+    monkeypatch.setattr(version, "run", raising(ZeroDivisionError()))
+    outcome = csgm("version --format json")
+    assert (outcome.status, outcome.document["error"]["slug"]) == (70, "bug")
+
+
+def test_failure_of_the_error_report(csgm, monkeypatch):
+    """Even if reporting an error fails there is no traceback, and not the exit code of a failed claim."""
+    monkeypatch.setattr("csgm_cli.render.render", lambda *_: 1 / 0)
+    outcome = csgm("calibrate --format json")
+    assert outcome.status == 70
+    assert "Traceback" not in outcome.stderr
+
+
+def test_exit_codes_are_those_of_the_design():
+    """The table of exit codes, as users script against it."""
+    assert {code.name: code.value for code in ExitCode} == {
+        "OK": 0,
+        "CLAIM_FAILED": 1,
+        "USAGE": 2,
+        "NO_ANSWER": 3,
+        "IO": 4,
+        "BUG": 70,
+        "INTERRUPTED": 130,
+        "CLOSED_PIPE": 141,
+    }
+    for error in (UsageError, NoAnswerError, StorageError, CsgmError):
+        assert error.exit_status in set(ExitCode)
+
+
+def test_no_click_exception_becomes_a_failed_claim():
+    """Every exception class of click maps to a status other than 1, which click itself would use."""
+    ctx = click.Context(click.Command("x"))
+    errors = [
+        click.ClickException("m"),
+        click.UsageError("m", ctx),
+        click.BadParameter("m", ctx),
+        click.MissingParameter("m", ctx),
+        click.NoSuchOption("--x", ctx=ctx),
+        click.BadOptionUsage("--x", "m", ctx),
+        click.BadArgumentUsage("m", ctx),
+        click.exceptions.NoSuchCommand("x", ctx=ctx),
+        click.exceptions.NoArgsIsHelpError(ctx),
+        click.FileError("f"),
+    ]
+    assert {type(as_csgm_error(error)).exit_status for error in errors} == {2, 4}
+
+
+def test_no_command(csgm):
+    """Without a command the help goes to stderr, with exit code 2."""
+    outcome = csgm("")
+    assert (outcome.status, outcome.stdout) == (2, "")
+    assert outcome.stderr.startswith("Usage: csgm")
+
+
+def test_no_command_in_json_mode(csgm, monkeypatch):
+    """Where the environment asks for JSON, a missing command is an error object like any other."""
+    monkeypatch.setenv("CSGM_FORMAT", "json")
+    outcome = csgm("")
+    assert (outcome.status, outcome.document["error"]["slug"]) == (2, "missing-command")
+
+
+@pytest.mark.parametrize("line", ["--help", "-h", "--version", "calibrate --help", "plan -h"])
+def test_help_and_version(csgm, line):
+    """Help and version are results: stdout, exit code 0."""
+    outcome = csgm(line)
+    assert (outcome.status, outcome.stderr) == (0, "")
+    assert "csgm" in outcome.stdout
+
+
+def test_entry_point(monkeypatch, place, capsys):
+    """The console script leaves the interpreter with main's exit code."""
+    monkeypatch.setattr(sys, "argv", ["csgm", "nonsense"])
+    with pytest.raises(SystemExit) as left:
+        cli.entry_point()
+    assert left.value.code == 2
+
+
+def shell(script: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run a bash script in which ``csgm`` is this package's program."""
+    csgm = f'csgm() {{ "{sys.executable}" -m csgm_cli "$@"; }}\n'
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("CSGM_")}
+    environment["PYTHONPATH"] = str(Path(cli.__file__).parents[2])
+    return subprocess.run(
+        ["bash", "-c", csgm + script],
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("line", [CALIBRATE, "--help", "completion zsh", f"{CALIBRATE} --format json"])
+def test_closed_pipe(place, line):
+    """A reader that goes away ends csgm quietly with 141, also when only the last flush notices."""
+    done = shell(f"(sleep 0.5; csgm {line}; echo $? >&2) | true", place)
+    assert done.stderr == "141\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs the device that is always full")
+@pytest.mark.parametrize(
+    "line", [CALIBRATE, "--help", "--version", "completion bash", f"{CALIBRATE} --output /dev/full"]
+)
+def test_full_disk(place, line):
+    """What cannot be written is an IO error, with one message and no complaint of the interpreter."""
+    done = shell(f"csgm {line} > /dev/full", place)
+    assert done.returncode == 4
+    assert done.stderr.count("\n") == 1
+    assert "No space left on device" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("script", "status"),
+    [
+        (f"csgm {CALIBRATE} >&-", 4),
+        ("csgm calibrate --format json >&-", 2),
+        ("csgm calibrate 2>&-", 2),
+        ("csgm calibrate 2> /dev/full", 2),
+        ("csgm calibrate --format json > /dev/full", 2),
+    ],
+)
+def test_lost_streams(place, script, status):
+    """A stream that is closed or full never turns one exit code into another, least of all into 1."""
+    done = shell(script, place)
+    assert done.returncode == status
+    assert "Traceback" not in done.stderr
+
+
+def test_ctrl_c(place):
+    """An interrupt ends a waiting csgm with 130 and without a word."""
+    os.mkfifo(place / "pipe")
+    process = subprocess.Popen(
+        [*PROGRAM, "account", "--from", "pipe"],
+        cwd=place,
+        env=os.environ | {"PYTHONPATH": str(Path(cli.__file__).parents[2])},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with (place / "pipe").open("w"):  # opens once csgm has opened its end, and now waits for content
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=30) == ("", "")
+    assert process.returncode == 130

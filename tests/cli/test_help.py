@@ -1,0 +1,60 @@
+"""The help: complete, grouped, and in step with the registry."""
+
+import pytest
+
+from csgm_cli.cli.command import Command
+from csgm_cli.cli.root import REGISTRY, root
+
+HEADINGS = ["Target", "Mechanism", "Cohort and rounds", "Noise", "Accounting", "Output", "Examples"]
+
+
+def test_registry_is_what_the_help_lists(csgm):
+    """``csgm --help`` lists every command with its line, in the registry's order."""
+    listed = csgm("--help").stdout.split("Commands:\n")[1].split("\n\n")[0].splitlines()
+    assert [line.split()[0] for line in listed] == list(REGISTRY)
+    assert [" ".join(line.split()[1:]) for line in listed] == [summary for _, summary in REGISTRY.values()]
+
+
+def test_exit_codes_are_in_the_help(csgm):
+    """The help explains every exit code."""
+    text = csgm("--help").stdout
+    assert all(f"\n    {code:<4} " in text for code in (0, 1, 2, 3, 4, 70, 130, 141))
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_help_of_a_command(csgm, name):
+    """A command's help starts as the registry describes it; its options stand under known headings."""
+    outcome = csgm(f"{name} --help")
+    assert outcome.stdout == csgm(f"{name} -h").stdout
+    assert f"\n  {REGISTRY[name][1]}\n" in outcome.stdout
+    headings = [line[:-1] for line in outcome.stdout.splitlines() if line.endswith(":") and line[0] != " "]
+    assert headings == [heading for heading in dict.fromkeys(headings) if heading in HEADINGS]
+    assert headings[-2:] == ["Output", "Examples"]
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_every_option_is_explained(name):
+    """Each option says what it is, and none is there that another option of the command already is."""
+    command = root.get_command(None, name)
+    assert isinstance(command, Command)
+    helps = [param.help for param in command.params if param.param_type_name == "option"]
+    assert all(helps)
+    assert len(set(helps)) == len(helps)
+
+
+@pytest.mark.parametrize(
+    ("name", "absent"),
+    [
+        ("calibrate", {"--sigma", "--noise-multiplier", "--max-epsilon", "--at-equal-mse"}),
+        ("account", {"--value-bits", "--max-mse-overhead"}),
+        ("compare", {"--mechanism", "--value", "--sigma"}),
+        ("plan", {"--gamma", "--compression", "--sigma"}),
+        ("selftest", {"--value", "--epsilon", "--verify"}),
+        ("version", {"--value", "--epsilon"}),
+        ("completion", {"--format", "--output"}),
+    ],
+)
+def test_options_are_absent_where_they_do_not_apply(csgm, name, absent):
+    """An option that would mean nothing is not offered."""
+    offered = set(csgm(f"{name} --help").stdout.split())
+    assert offered.isdisjoint(absent)

@@ -1,0 +1,154 @@
+"""Config files: which one is found, what is read from it, and how each mistake in it is named."""
+
+from pathlib import Path
+
+import pytest
+
+from csgm_cli.errors import StorageError, UsageError
+from csgm_cli.storage import config
+from csgm_cli.storage.config import check_keys, did_you_mean, find_config, read_settings
+
+COMMANDS = ("calibrate", "account", "version")
+
+
+def written(path: Path, text: str | bytes) -> Path:
+    """Write a file, with the folders above it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+def values(path: Path, command: str = "calibrate") -> dict[str, object]:
+    """Return the settings of a command as plain values."""
+    return {name: setting.value for name, setting in read_settings(path, command, COMMANDS).items()}
+
+
+def test_nearest_file_is_found(tmp_path):
+    """The search goes upward and stops at the first folder with settings."""
+    far = written(tmp_path / "csgm.toml", "")
+    start = tmp_path / "a" / "b"
+    start.mkdir(parents=True)
+    assert find_config(start) == far
+    near = written(tmp_path / "a" / "pyproject.toml", "[tool.csgm]\n")
+    assert find_config(start) == near
+    nearer = written(tmp_path / "a" / "csgm.toml", "")
+    assert find_config(start) == nearer
+
+
+@pytest.mark.parametrize("as_file", [False, True], ids=["repository", "worktree"])
+def test_search_ends_at_the_repository_root(tmp_path, as_file):
+    """A file above the repository root is another project's; one in the root counts."""
+    written(tmp_path / "csgm.toml", "")
+    root = tmp_path / "repository"
+    start = root / "src"
+    start.mkdir(parents=True)
+    (root / ".git").write_text("") if as_file else (root / ".git").mkdir()
+    assert find_config(start) is None
+    assert find_config(root) is None
+    own = written(root / "csgm.toml", "")
+    assert find_config(start) == own
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[tool.black]\n", "[project]\ndependencies = ['csgm-cli']\n", "[[broken"]
+)
+def test_pyproject_without_settings_is_passed_by(tmp_path, text):
+    """A pyproject.toml that holds nothing for csgm does not end the search, not even a broken one."""
+    found = written(tmp_path / "csgm.toml", "")
+    written(tmp_path / "a" / "pyproject.toml", text)
+    assert find_config(tmp_path / "a") == found
+
+
+def test_removed_working_folder(tmp_path, monkeypatch):
+    """Where the working folder is gone there is no config file."""
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert find_config() is None
+
+
+def test_toml_parser_is_not_imported_for_nothing(tmp_path, monkeypatch):
+    """A project's pyproject.toml that never mentions csgm is not parsed."""
+    written(tmp_path / "pyproject.toml", "[tool.black]\nline-length = 99\n")
+    (tmp_path / ".git").mkdir()
+    monkeypatch.setattr(config, "_parse", lambda path: pytest.fail("parsed"))
+    assert find_config(tmp_path) is None
+
+
+def test_command_table_beats_shared_table(tmp_path):
+    """[tool.csgm.calibrate] overrides [tool.csgm], key by key, whichever spelling either uses."""
+    path = written(
+        tmp_path / "csgm.toml",
+        "[tool.csgm]\nnorm-ratio = 10\nrounds = 7\n"
+        "[tool.csgm.calibrate]\nnorm_ratio = 20\n[tool.csgm.account]\nx = 1\n",
+    )
+    assert values(path) == {"norm_ratio": 20, "rounds": 7}
+    assert values(path, "version") == {"norm_ratio": 10, "rounds": 7}
+    settings = read_settings(path, "calibrate", COMMANDS)
+    assert settings["norm_ratio"].specific
+    assert settings["norm_ratio"].label == f"norm_ratio in {path} [tool.csgm.calibrate]"
+    assert settings["rounds"].label == f"rounds in {path} [tool.csgm]"
+
+
+def test_pyproject_may_hold_other_things(tmp_path):
+    """In pyproject.toml other tables are none of csgm's business."""
+    path = written(
+        tmp_path / "pyproject.toml", "[project]\nname = 'x'\n[tool.black]\n[tool.csgm]\nepsilon = 3\n"
+    )
+    assert values(path) == {"epsilon": 3}
+
+
+@pytest.mark.parametrize(
+    ("text", "slug", "said"),
+    [
+        ("epsilon = 3\n", "unknown-key", "epsilon"),
+        ("[tool.cgsm]\nepsilon = 3\n", "unknown-key", "cgsm"),
+        ("tool = 3\n", "invalid-config", "must be a table"),
+        ("[tool]\ncsgm = 3\n", "invalid-config", "must be a table"),
+        ("[tool.csgm.calibrat]\n", "unknown-key", "did you mean calibrate?"),
+        ("[tool.csgm]\nnorm-ratio = 1\nnorm_ratio = 2\n", "duplicate-key", "norm-ratio and norm_ratio"),
+        ("[tool.csgm]\nepsilon = \n", "invalid-toml", "line 2"),
+        ("[tool.csgm]\nepsilon = 1\nepsilon = 2\n", "invalid-toml", "line 3"),
+        (b"[tool.csgm]\n# \xff\n", "invalid-toml", "line 2"),
+        (f"x = {'[' * 100_000}", "invalid-toml", "deep"),
+    ],
+)
+def test_wrong_file(tmp_path, text, slug, said):
+    """Each kind of wrong content is a usage error that names the file and the place."""
+    path = written(tmp_path / "csgm.toml", text)
+    with pytest.raises(UsageError, match=said) as error:
+        values(path)
+    assert error.value.slug == slug
+    assert str(path) in error.value.message
+
+
+def test_unreadable_file(tmp_path):
+    """A file that cannot be read is an IO error that names it."""
+    for path in (tmp_path / "missing.toml", tmp_path, Path("a\0b")):
+        with pytest.raises(StorageError) as error:
+            values(path)
+        assert (error.value.slug, error.value.exit_status) == ("cannot-read", 4)
+        assert repr(str(path)) in error.value.message
+
+
+def test_unknown_keys(tmp_path):
+    """A command's table may hold its own options only; the shared table any command's."""
+    path = written(tmp_path / "csgm.toml", "[tool.csgm]\ngamma = 0.1\n")
+    shared = read_settings(path, "version", COMMANDS).values()
+    check_keys(shared, own={"format"}, known={"format", "gamma"})
+    with pytest.raises(
+        UsageError, match=r"unknown key gamma in .*csgm.toml \[tool.csgm\]; did you mean gama\?"
+    ):
+        check_keys(shared, own={"format"}, known={"format", "gama"})
+    path = written(tmp_path / "csgm.toml", "[tool.csgm.version]\ngamma = 0.1\n")
+    specific = read_settings(path, "version", COMMANDS).values()
+    with pytest.raises(UsageError, match=r"\[tool.csgm.version\]$") as error:
+        check_keys(specific, own={"format"}, known={"format", "gamma"})
+    assert error.value.hint == "one of format"
+
+
+def test_did_you_mean():
+    """Close words are suggested, others are not."""
+    assert did_you_mean("epsilom", ["delta", "epsilon"]) == "; did you mean epsilon?"
+    assert did_you_mean("zzz", ["delta", "epsilon"]) == ""

@@ -1,0 +1,86 @@
+"""Shell completion: the shipped scripts are what the program prints, and they get answers."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from csgm_cli.cli import main
+from csgm_cli.cli.completion import SHELLS
+from csgm_cli.cli.root import REGISTRY
+
+ROOT = Path(__file__).parents[1]
+FILES = {"bash": "csgm.bash", "zsh": "_csgm", "fish": "csgm.fish"}
+
+
+@pytest.fixture(autouse=True)
+def no_settings(monkeypatch, tmp_path):
+    """Nothing in the environment or above the current folder speaks to csgm."""
+    for name in os.environ:
+        if name.startswith(("CSGM_", "_CSGM")):
+            monkeypatch.delenv(name)
+    (tmp_path / ".git").mkdir()
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_shipped_script(capsys, shell):
+    """completions/ holds the bytes that ``csgm completion SHELL`` prints."""
+    assert main(["completion", shell]) == 0
+    shipped = (ROOT / "completions" / FILES[shell]).read_bytes()
+    regenerate = f"csgm completion {shell} > completions/{FILES[shell]}"
+    assert capsys.readouterr().out.encode() == shipped, f"regenerate it: {regenerate}"
+
+
+def test_no_other_files():
+    """Every shipped script belongs to a shell that the command knows."""
+    assert {path.name for path in (ROOT / "completions").iterdir()} == {FILES[shell] for shell in SHELLS}
+
+
+def completed(capsys, monkeypatch, line: str) -> list[str]:
+    """Return what bash is told when <TAB> is pressed at the end of ``line``."""
+    monkeypatch.setenv("_CSGM_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", line)
+    monkeypatch.setenv("COMP_CWORD", str(len(line.split(" ")) - 1))
+    assert main([]) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("line", "answers"),
+    [
+        ("csgm ", [f"plain,{name}" for name in REGISTRY]),
+        ("csgm ca", ["plain,calibrate"]),
+        ("csgm --v", ["plain,--version"]),
+        ("csgm calibrate --eps", ["plain,--epsilon"]),
+        ("csgm account --max", ["plain,--max-epsilon"]),
+        ("csgm plan --max", ["plain,--max-mse-overhead", "plain,--max-noise-overhead"]),
+        ("csgm calibrate --mechanism l", ["plain,l2-csgm", "plain,linf-csgm"]),
+        ("csgm calibrate --epsilon nan --accountant p", ["plain,paper"]),
+        ("csgm calibrate --output ", ["file,"]),
+        ("csgm completion ", ["plain,bash", "plain,zsh", "plain,fish"]),
+        ("csgm nosuch --eps", [""]),
+    ],
+)
+def test_answers(capsys, monkeypatch, line, answers):
+    """Commands, options, choices and file names are completed."""
+    assert completed(capsys, monkeypatch, line) == answers
+
+
+def test_in_bash(tmp_path):
+    """Bash that sources the shipped script completes an option through the program."""
+    (tmp_path / "csgm").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m csgm_cli "$@"\n')
+    (tmp_path / "csgm").chmod(0o755)
+    script = f"""
+        source {ROOT / "completions" / "csgm.bash"}
+        COMP_WORDS=(csgm calibrate --norm) COMP_CWORD=2
+        _csgm_completion csgm
+        echo "${{COMPREPLY[*]}}"
+    """
+    environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        ["bash", "-c", script], env=environment, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout == "--norm-ratio\n"

@@ -1,0 +1,103 @@
+"""Imports point one way, and each heavy library is imported in one place: read from the source, not run."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "csgm_cli"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+#: What each layer may import of the package; a layer may always import itself.
+ALLOWED = {
+    "errors": set(),
+    "model": {"errors"},
+    "core": {"model", "errors"},
+    "storage": {"model", "errors"},
+    "render": {"model", "errors", "core.rounding"},
+    "cli": {"render", "storage", "core", "model", "errors"},
+}
+
+#: The only modules that may import a library.
+HOMES = {
+    "numpy": {"core/log_moment.py"},
+    "mpmath": {"core/oracle.py"},
+    "scipy": set(),
+    "rich": {"render/terminal.py"},
+    "click": {path.relative_to(PACKAGE).as_posix() for path in (PACKAGE / "cli").glob("*.py")},
+}
+
+
+def imports(path: Path, *, at_run_time: bool = True) -> Iterator[str]:
+    """Yield the dotted names that a module imports, wherever it does; type-checking blocks only if asked."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    guarded = {
+        id(node)
+        for block in ast.walk(tree)
+        if isinstance(block, ast.If) and "TYPE_CHECKING" in ast.unparse(block.test)
+        for statement in block.body
+        for node in ast.walk(statement)
+    }
+    for node in ast.walk(tree):
+        if at_run_time and id(node) in guarded:
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def layer_of(path: Path) -> str:
+    """Return the layer a module belongs to; the top of the package has none."""
+    first = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    return first if first in ALLOWED else ""
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_imports_point_one_way(path):
+    """A module imports its own layer and those below it: cli -> render, storage, core -> model, errors."""
+    layer = layer_of(path)
+    if not layer:
+        return
+    allowed = {f"csgm_cli.{name}" for name in ALLOWED[layer] | {layer}} | {"csgm_cli.__version__"}
+    for name in imports(path, at_run_time=False):
+        if name == "csgm_cli" or name.startswith("csgm_cli."):
+            assert any(f"{name}.".startswith(f"{prefix}.") for prefix in allowed), name
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_libraries_have_one_home(path):
+    """numpy, mpmath, scipy, rich and click are imported only where they belong."""
+    place = path.relative_to(PACKAGE).as_posix()
+    for name in imports(path):
+        library = name.split(".")[0]
+        assert place in HOMES.get(library, {place}), f"{place} imports {name}"
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "core").glob("*.py")), ids=lambda path: path.name)
+def test_core_is_pure(path):
+    """core does no input or output: no click, rich, json, os or sys."""
+    libraries = {name.split(".")[0] for name in imports(path)}
+    assert libraries.isdisjoint(
+        {"click", "rich", "json", "os", "sys", "pathlib", "io", "subprocess", "random"}
+    )
+
+
+def test_oracle_is_independent():
+    """The oracle imports nothing of the float64 path, or --verify would prove little."""
+    ours = {name for name in imports(PACKAGE / "core" / "oracle.py") if name.startswith("csgm_cli")}
+    assert all(name.startswith(("csgm_cli.model", "csgm_cli.errors")) for name in ours)
+
+
+def test_errors_need_nothing():
+    """The error tree imports the standard library only."""
+    assert {name.split(".")[0] for name in imports(PACKAGE / "errors.py")} <= {"__future__", "typing"}
+
+
+def test_the_rules_see_something():
+    """The walk finds the imports that it is meant to judge, so the tests above cannot pass empty."""
+    found = {name.split(".")[0] for path in MODULES for name in imports(path)}
+    assert found >= {"csgm_cli", "numpy", "mpmath", "rich", "click"}
+    assert "csgm_cli.core.calibrate.calibrate" in set(imports(PACKAGE / "cli" / "calibrate.py"))

@@ -1,0 +1,101 @@
+"""What a command imports, seen in a fresh interpreter: start-up stays fast because little is loaded."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+HEAVY = {"numpy", "scipy", "mpmath", "rich"}
+PROBE = """
+import json, sys
+from csgm_cli.cli import main
+status = main(sys.argv[1:])
+print(json.dumps([status, sorted(sys.modules)]), file=sys.stderr)
+"""
+
+
+def loaded(folder: Path, *words: str, **environment: str) -> set[str]:
+    """Return the modules that a fresh interpreter has after running a command line in ``folder``."""
+    (folder / ".git").mkdir(exist_ok=True)
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("CSGM_", "_CSGM"))}
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE, *words],
+        cwd=folder,
+        env=clean | {"PYTHONPATH": str(ROOT)} | environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    status, modules = json.loads(done.stderr.splitlines()[-1])
+    assert status == 0
+    assert done.stdout
+    return set(modules)
+
+
+@pytest.mark.parametrize("line", ["--help", "--version", "completion bash", "version"])
+def test_light_commands(tmp_path, line):
+    """Help and version need no library, no config parser and no model."""
+    modules = loaded(tmp_path, *line.split())
+    assert modules.isdisjoint(HEAVY | {"tomllib"})
+    assert ("importlib.metadata" in modules) == (line == "version")
+
+
+def test_root_help_imports_no_command(tmp_path):
+    """The list of commands comes from the registry."""
+    assert not {name for name in loaded(tmp_path, "--help") if name.startswith("csgm_cli.")} - {
+        "csgm_cli.cli",
+        "csgm_cli.cli.console",
+        "csgm_cli.cli.entry",
+        "csgm_cli.cli.exits",
+        "csgm_cli.cli.root",
+        "csgm_cli.errors",
+    }
+
+
+@pytest.mark.parametrize(
+    "command", ["calibrate", "account", "compare", "plan", "selftest", "completion", "version"]
+)
+def test_help_of_a_command(tmp_path, command):
+    """A command's help does not load what the command computes with."""
+    modules = loaded(tmp_path, command, "--help")
+    assert modules.isdisjoint(HEAVY | {"importlib.metadata", "tomllib"})
+    assert not {name for name in modules if name.startswith("csgm_cli.core.")}
+
+
+@pytest.mark.parametrize(("line", "others"), [("csgm ", 0), ("csgm calibrate --eps", 1)])
+def test_completion(tmp_path, line, others):
+    """<TAB> loads no library, and at most the one command whose options are completed."""
+    modules = loaded(
+        tmp_path,
+        _CSGM_COMPLETE="bash_complete",
+        COMP_WORDS=line,
+        COMP_CWORD=str(len(line.split(" ")) - 1),
+    )
+    assert modules.isdisjoint(HEAVY | {"importlib.metadata", "tomllib"})
+    commands = {"calibrate", "account", "compare", "plan", "selftest", "completion", "version"}
+    assert len(modules & {f"csgm_cli.cli.{name}" for name in commands}) == others
+
+
+def test_gaussian_path(tmp_path):
+    """The plain Gaussian mechanism is closed-form: the standard library is enough."""
+    line = "calibrate --mechanism gaussian --epsilon 5 --delta 1e-8"
+    assert loaded(tmp_path, *line.split()).isdisjoint(HEAVY | {"tomllib"})
+
+
+@pytest.mark.parametrize("kind", ["text", "json", "csv", "markdown"])
+def test_l2_csgm_path(tmp_path, kind):
+    """l2-csgm needs numpy, but no scipy or mpmath, and no rich where stdout is a pipe."""
+    line = f"calibrate --epsilon 5 --delta 1e-8 --gamma 0.01 --norm-ratio 1000 --format {kind}"
+    modules = loaded(tmp_path, *line.split(), FORCE_COLOR="1")
+    assert modules & HEAVY == {"numpy"}
+
+
+def test_config_parser_only_with_a_config_file(tmp_path):
+    """TOML is read when there is a file to read, which also shows that the probe sees such imports."""
+    (tmp_path / "csgm.toml").write_text("[tool.csgm]\nformat = 'json'\n")
+    assert "tomllib" in loaded(tmp_path, "version")
