@@ -20,14 +20,16 @@ from enum import Enum
 
 import numpy as np
 
-from csgm_cli.core.log_moment import ComplexArray, complex_log_moment, log_moment
+from csgm_cli.core.log_moment import Array, ComplexArray, complex_log_moment, log_moment
 from csgm_cli.core.moment import OUT_OF_REACH, LogMoment, combine
 from csgm_cli.core.search import Slope, increasing_root
 from csgm_cli.errors import NoAnswerError
 
 #: Relative size of what may be left out at either end of the contour, and of the aliases.
 _NEGLIGIBLE = 1e-13
-_MOST_NODES = 1 << 13
+_MOST_NODES = 1 << 12
+#: Orders further out than this (times sqrt(t)) make grids too long to be worth it.
+_REACH = 300.0
 _BLOCK = 48
 
 
@@ -45,8 +47,25 @@ class Law:
     gamma: float
     parts: tuple[tuple[float, float], ...]
 
+    @property
+    def largest_t(self) -> float:
+        """t of the largest coordinate."""
+        return max(t for _, t in self.parts)
+
+    @property
+    def total_t(self) -> float:
+        """Sum of t over all coordinates and rounds."""
+        return math.fsum(count * t for count, t in self.parts)
+
+    @property
+    def floor(self) -> float:
+        """The loss when nothing is sent and nothing looks sent: no loss is below."""
+        return math.fsum(count for count, _ in self.parts) * math.log1p(-self.gamma)
+
     def real(self, order: float) -> LogMoment:
-        """S at a real order above 1 or below 0."""
+        """S at a real order above 1 or below 0; infinite where that is out of reach."""
+        if abs(order) * math.sqrt(self.largest_t) > _REACH:
+            return OUT_OF_REACH
         moments = [(count, log_moment(order, self.gamma, t)) for count, t in self.parts]
         return OUT_OF_REACH if any(math.isinf(m.value) for _, m in moments) else combine(moments)
 
@@ -74,10 +93,21 @@ class Contour:
     step: float
     error: float
 
-    def integral(self, tilt: float, factor: ComplexArray) -> float:
-        """(1/2 pi i) int exp(S + z tilt) factor(z)/(z (z+1)) dz."""
-        terms = (np.exp(self.exponent + self.z * tilt) * factor / (self.z * (self.z + 1))).real
-        return self.step / math.pi * (float(terms.sum()) - float(terms[0]) / 2)
+    def integral(self, tilt: float, factor: ComplexArray) -> tuple[float, float]:
+        """(1/2 pi i) int exp(S + z tilt) factor(z)/(z (z+1)) dz, and a bound on its error."""
+        exponent = self.exponent + self.z * tilt
+        terms = np.exp(exponent) * factor / (self.z * (self.z + 1))
+        value = self.step / math.pi * (float(terms.real.sum()) - float(terms[0].real) / 2)
+        size = self.step / math.pi * float((np.abs(terms) * (1 + np.abs(exponent))).sum())
+        return value, self.error * abs(value) + 1e-14 * size
+
+    def mixtures(self, tilts: Array, weights: Array, exponent: float) -> Array:
+        """Upper bounds on the add integral with factor weight/(exponent + z), for many (tilt, weight)."""
+        base = 1 / (self.z * (self.z + 1) * (exponent + self.z))
+        terms = np.exp(self.exponent[None, :] + tilts[:, None] * self.z[None, :]) * base[None, :]
+        sums = terms.real.sum(axis=1) - terms[:, 0].real / 2
+        rounding = 1e-14 * (np.abs(terms) * (1 + np.abs(self.exponent))[None, :]).sum(axis=1)
+        return np.asarray(self.step / math.pi * weights * (sums * (1 + self.error) + rounding))
 
 
 def order_of(direction: Direction, z: float) -> float:
@@ -117,7 +147,7 @@ def _saddle(law: Law, direction: Direction, epsilon: float) -> float:
 
     variance = law.gamma**2 * math.fsum(count * math.expm1(min(t, 50.0)) for count, t in law.parts)
     start = (epsilon + math.sqrt(epsilon**2 + 4 * variance)) / (2 * variance)
-    ceiling = 1.0 + 8.0 / max(t for _, t in law.parts)
+    ceiling = min(1.0 + 8.0 / law.largest_t, 0.5 * _REACH / math.sqrt(law.largest_t))
     return math.exp(
         increasing_root(slope, math.log(min(max(start, 1e-3), ceiling)), settled=lambda x, v, step: abs(step) < 0.02)
     )
@@ -167,16 +197,10 @@ def _walk(
 
 def _tail(law: Law, direction: Direction, shift: float, level: float, end: float) -> float | None:
     """The largest sampled size of the integrand beyond ``end``, relative to its peak, times end/|z|."""
-    z = shift + 1j * end * np.geomspace(1.0, 64.0, 25)
+    z = shift + 1j * end * np.geomspace(1.0, 6.0, 10)
     exponent = law.complex(1.0 + z if direction is Direction.ADD else -z)
     if exponent is None:
         return None
     return float(np.exp(exponent.real - level - np.log(np.abs(z * (z + 1)))).max())
 
 
-def hockey_stick(law: Law, direction: Direction, epsilon: float) -> float | None:
-    """delta(epsilon) of the loss in one direction, to 1e-9 relative or better; None if out of reach."""
-    contour = build_contour(law, direction, epsilon)
-    if contour is None:
-        return None
-    return contour.integral(-epsilon, np.ones_like(contour.z))

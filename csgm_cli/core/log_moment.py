@@ -32,6 +32,8 @@ _SERIES_RADIUS = 0.5
 _LARGE = 600.0
 #: Longer grids are first thinned to where the integrand is alive; beyond the last, give up.
 _LONG, _TOO_LONG = 3000, 4_000_000
+#: The most nodes, and nodes times orders, of one call at complex orders.
+_MOST_COMPLEX = 400_000
 
 
 def log_moment(order: float, gamma: float, t: float) -> LogMoment:
@@ -223,9 +225,9 @@ def _relative_error(x: Array, a: float, s: float, f: _Integrand) -> float:
 def complex_log_moment(orders: ComplexArray, gamma: float, t: float) -> ComplexArray | None:
     """K at complex orders of one common real part (> 1 or < 0), to about 1e-14 relative.
 
-    The principal branch of log E[Y^a], continuous where E[Y^a] stays off the negative axis: only
-    its exponential to integer powers is free of that choice. None where it would take more than
-    some million evaluations: the integrand oscillates as fast as the orders are far from real.
+    The principal branch of log E[Y^a]: only its exponential to integer powers is free of that
+    choice. None where it would take too long: the integrand oscillates as fast as the orders are
+    far from real. With w = a log Y, E[Y^a] - 1 = E[e^w - 1 - w] - a E[Y - 1 - log Y].
     """
     if gamma == 1.0:
         return orders * (orders - 1) * (t / 2)
@@ -237,66 +239,53 @@ def complex_log_moment(orders: ComplexArray, gamma: float, t: float) -> ComplexA
     step = 2 * math.pi / ((44.0 + height * height / 2) / height + span * s)
     low, high = min(real, 0.0) * s - _REACH, max(real, 2.0) * s + _REACH
     count = math.ceil((high - low) / step)
-    if count > _TOO_LONG:
+    if count > _MOST_COMPLEX:
         return None
     x = low + step * np.arange(count + 1, dtype=np.float64)
     z = s * x - s * s / 2
     y = gamma * np.expm1(np.minimum(z, 700.0))
     u = np.where(z < 700.0, np.log1p(y), z + math.log(gamma))
     weight = step / math.sqrt(2 * math.pi) * np.exp(-x * x / 2)
-    size = math.hypot(real, span)
     small = np.abs(y) < 0.125
     gap = np.where(small, _log_gap(np.where(small, y, 0.0), terms=18), y - u)
-    lost = float((weight * gap).sum())
-    excess = _moment_series(orders, u, weight, size)
-    if excess is None:
-        if count * orders.size > _TOO_LONG:
-            return None
-        excess = _direct(orders, u, x, step)
-    return _complex_log1p(excess - orders * lost)
-
-
-def _moment_series(orders: ComplexArray, u: Array, weight: Array, size: float) -> ComplexArray | None:
-    """E[e^w - 1 - w], w = a log Y, as a power series in a: moments of log Y serve all orders at once.
-
-    None where the series would be long or lose digits.
-    """
-    scaled = size * u
-    power = weight * scaled * scaled / 2
-    coefficients: list[float] = []
-    first = float(power.sum())
-    for j in range(3, 26):
-        coefficients.append(float(power.sum()))
-        if float(np.abs(power).sum()) < 1e-18 * first:
-            break
-        power = power * scaled / j
-        if float(np.abs(power).sum()) > first:
-            return None
-    else:
+    size = math.hypot(real, span)
+    near = np.abs(u) * size < 1.0
+    far = np.flatnonzero(~near)
+    if far.size * orders.size > _MOST_COMPLEX:
         return None
-    unit = orders / size
-    total = np.zeros_like(orders)
+    excess = _moment_series(orders / size, size * u[near], weight[near])
+    if far.size:
+        excess += step / math.sqrt(2 * math.pi) * _direct(orders, u[far], x[far])
+    return _complex_log1p(excess - orders * float((weight * gap).sum()))
+
+
+def _moment_series(unit: ComplexArray, scaled: Array, weight: Array) -> ComplexArray:
+    """Sum of weight (e^w - 1 - w), w = unit scaled, |unit| and |scaled| at most 1.
+
+    A power series in ``unit``: the moments of ``scaled`` serve all orders at once.
+    """
+    power = weight * scaled * scaled / 2
+    coefficients = []
+    for j in range(3, 22):
+        coefficients.append(float(power.sum()))
+        power = power * scaled / j
+    total = np.zeros_like(unit)
     for coefficient in reversed(coefficients):
         total = total * unit + coefficient
     return total * unit * unit
 
 
-def _direct(orders: ComplexArray, u: Array, x: Array, step: float) -> ComplexArray:
-    """E[e^w - 1 - w], w = a log Y, node by node."""
+def _direct(orders: ComplexArray, u: Array, x: Array) -> ComplexArray:
+    """Sum of exp(-x^2/2) (e^w - 1 - w), w = orders u, node by node."""
     w = orders[:, None] * u[None, :]
-    bell = np.exp(-x * x / 2)[None, :]
-    small = np.abs(w) < 0.35
-    w_small = np.where(small, w, 0.0)
-    series = np.zeros_like(w)
-    for j in range(16, 2, -1):
-        series = (1.0 + series) * w_small / j
-    series = (1.0 + series) * w_small * w_small / 2
-    value = np.where(small, series * bell, np.exp(w - (x * x / 2)[None, :]) - (1.0 + w) * bell)
-    return step / math.sqrt(2 * math.pi) * value.sum(axis=1)
+    half_square = (x * x / 2)[None, :]
+    return np.asarray((np.exp(w - half_square) - (1.0 + w) * np.exp(-half_square)).sum(axis=1))
 
 
 def _complex_log1p(z: ComplexArray) -> ComplexArray:
     """log(1 + z) without losing the digits of a small z."""
     a, b = z.real, z.imag
-    modulus = 0.5 * np.log1p(a * (2 + a) + b * b)
-    return modulus + 1j * np.arctan2(b, 1 + a)
+    excess = a * (2 + a) + b * b  # |1 + z|^2 - 1
+    square = np.maximum((1 + a) ** 2 + b * b, 1e-300)
+    modulus = np.where(excess > -0.5, np.log1p(np.maximum(excess, -0.5)), np.log(square))
+    return modulus / 2 + 1j * np.arctan2(b, 1 + a)

@@ -1,0 +1,189 @@
+"""Proven upper bounds on delta over ALL client vectors, adaptive ones included.
+
+For a convex test function phi that dominates the hockey-stick, delta <= sup E_Q[phi(e^L)]. Write
+W(u) = phi''(u) u. Where W(u) u^B is nondecreasing the supremum is at the vector kappa* with as many
+coordinates at the clip as fit, up to an additive ``err`` that is 0 for B = 0; where it is
+nonincreasing the expectation is below its limit for infinitely spread vectors, a lognormal, up to
+``err'`` (docs/theory.md, "Upper bounds over all vectors"). Each function here minimises over its family.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from csgm_cli.core.contour import Contour, Law
+
+#: The additive error of a cone, relative to the delta at stake.
+_ERROR_SHARE = 1e-3
+_RATIOS = np.geomspace(0.03, 60.0, 40)
+
+
+@dataclass(frozen=True)
+class Cone:
+    """Which test function gave ``value``; ``spread`` is log r (infinite where there is no r)."""
+
+    value: float
+    exponent: float
+    spread: float
+    error: float
+
+
+def posterior(gamma: float, z: float) -> float:
+    """R at log-odds z above the prior: logit R = logit gamma + z."""
+    return 1 / (1 + math.exp(min(700.0, math.log1p(-gamma) - math.log(gamma) - z)))
+
+
+def admissible_exponent(gamma: float, z: float) -> float:
+    """The largest B that the good set |Z| <= z allows; 0 where that is negative."""
+    high, low = posterior(gamma, z), posterior(gamma, -z)
+    return max(0.0, 1 / (2 * high) + 2 * low * high / (low + high) ** 2 - 1)
+
+
+def good_set(law: Law, weight: float, share: float) -> tuple[float, float]:
+    """(z, err) with err = 2 total_t weight P(N > (z - t/2)/sqrt t) at most ``share``.
+
+    By P(N > q) <= exp(-q^2/2)/2, q >= 0, for the largest coordinate, which serves the others too.
+    """
+    s = math.sqrt(law.largest_t)
+    q = math.sqrt(max(0.0, 2 * math.log(law.total_t * weight / share)))
+    return s * q + s * s / 2, law.total_t * weight * math.exp(-q * q / 2)
+
+
+def add_cone(law: Law, contour: Contour, epsilon: float, scale: float) -> Cone:
+    """Bound on the add direction: phi''(u) u = c (u/v)^-B for u >= v, touching at r v.
+
+    ``contour`` is that of the add hockey-stick, ``scale`` its delta. The best of B = 0 and the
+    largest B whose error is 1e-3 of ``scale``, over r.
+    """
+    shift = float(contour.z[0].real)
+    best = _best_spread(contour, epsilon, 0.0, 0.0, _RATIOS / shift)
+    z, _ = good_set(law, 10.0 / law.gamma, _ERROR_SHARE * scale)
+    exponent = admissible_exponent(law.gamma, z)
+    if exponent > 0.0:
+        s = math.sqrt(law.largest_t)
+        per_weight = law.total_t * math.exp(-0.5 * ((z - s * s / 2) / s) ** 2)
+        best = min(best, _best_spread(contour, epsilon, exponent, per_weight, _RATIOS / shift), key=_value)
+    return best
+
+
+def _value(cone: Cone) -> float:
+    return cone.value
+
+
+def _best_spread(
+    contour: Contour, epsilon: float, exponent: float, per_weight: float, spreads: NDArray[np.float64]
+) -> Cone:
+    """The best log r among ``spreads``, then among finer ones around it."""
+    for _ in range(2):
+        weights, log_v = touching(epsilon, exponent, spreads)
+        values = contour.mixtures(-log_v, weights, exponent) + per_weight * weights
+        at = int(np.argmin(values))
+        low, high = spreads[max(at - 1, 0)], spreads[min(at + 1, spreads.size - 1)]
+        best = Cone(float(values[at]), exponent, float(spreads[at]), float(per_weight * weights[at]))
+        spreads = np.geomspace(low, high, 24)
+    return best
+
+
+def touching(
+    epsilon: float, exponent: float, spreads: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(c, log v) of the add function of exponent B that touches y - e^eps at y = r v, log r = spread."""
+    if exponent == 0.0:
+        c = 1 / spreads
+    else:
+        c = exponent / -np.expm1(-exponent * spreads)
+    rest = 1.0 - exponent
+    reach = spreads if rest == 0.0 else np.expm1(rest * spreads) / rest
+    return c, epsilon - np.log(c) - np.log(reach)
+
+
+def remove_cone(law: Law, contour: Contour, epsilon: float, scale: float) -> Cone | None:
+    """Bound on the remove direction: phi''(u) u = B e^eps (u/v)^-B for u >= v = e^-eps (B-1)/B.
+
+    ``contour`` is that of the remove hockey-stick. None unless B - 1 is to the right of it.
+    """
+    z, _ = good_set(law, math.exp(min(epsilon, 700.0)) / law.gamma, _ERROR_SHARE * scale)
+    exponent = admissible_exponent(law.gamma, z)
+    if exponent - 1.0 <= float(contour.z[0].real) * 1.05:
+        return None
+    s = math.sqrt(law.largest_t)
+    error = law.total_t * exponent * math.exp(epsilon - 0.5 * ((z - s * s / 2) / s) ** 2)
+    tilt = -epsilon + math.log1p(-1 / exponent)
+    value, rounding = contour.integral(tilt, (exponent - 1) / (exponent - 1 - contour.z))
+    return Cone(value + rounding + error, exponent, math.inf, error)
+
+
+def concave_twin(law: Law, epsilon: float, scale: float) -> Cone | None:
+    """Bound on the remove direction by the lognormal limit: phi''(u) u = c (u/v)^-B' for u <= v.
+
+    B' = 1/(2 r_min) - 1/2, touching 1 - e^eps y at y = r v, r < 1; ``spread`` is log r. None where
+    the error term swamps the bound.
+    """
+    s, gamma = math.sqrt(law.largest_t), law.gamma
+    variance = gamma**2 * law.total_t
+    count = law.total_t / law.largest_t
+    best: Cone | None = None
+    q = math.sqrt(2 * max(0.0, math.log(law.total_t / (gamma * scale) + 1.0)) + 20.0)
+    for _ in range(12):  # a larger good set has a larger B', and then a larger weight outside it
+        z = s * q + s * s / 2
+        exponent = 1 / (2 * posterior(gamma, -z)) - 0.5
+        if exponent > 1e4:
+            break
+        spreads = -np.geomspace(0.01, 60.0, 60) / (1.0 + exponent)
+        log_c, log_v = _touching_below(epsilon, exponent, spreads)
+        log_weight = (
+            log_c + exponent * log_v - 2 * exponent * math.log1p(-gamma)
+            + max(0.0, exponent * (exponent - 1) / 2) * gamma**2 * count * math.expm1(law.largest_t)
+        )  # fmt: skip
+        log_error = log_weight + math.log(law.total_t) - q * q / 2
+        values = np.abs(_lognormal_mixtures(variance, exponent, log_c, log_v))
+        errors = np.exp(np.minimum(log_error, 1.0))
+        at = int(np.argmin(values + errors))
+        if errors[at] <= 10 * _ERROR_SHARE * scale:
+            cone = Cone(float(values[at] + errors[at]), exponent, float(spreads[at]), float(errors[at]))
+            best = cone if best is None or cone.value < best.value else best
+            break
+        q *= 1.25
+    return best
+
+
+def _touching_below(
+    epsilon: float, exponent: float, spreads: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(log c, log v) of the remove function of exponent B' > 0 that touches at y = r v, log r = spread < 0."""
+    log_c = math.log(exponent) + epsilon - np.log(np.expm1(-exponent * spreads))
+    rest = 1.0 - exponent
+    reach = -spreads if rest == 0.0 else -np.expm1(rest * spreads) / rest
+    return log_c, -log_c - np.log(reach)
+
+
+def _lognormal_mixtures(
+    variance: float, exponent: float, log_c: NDArray[np.float64], log_v: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """E[phi(G)] for the mean-1 lognormal G of that log-variance, one for each (c, v).
+
+    (1/2 pi i) int exp(z(z+1) variance/2) c v^(z+1)/(z+1-B') / (z (z+1)) dz to the right of the poles.
+    """
+    pole = max(0.0, exponent - 1.0)
+    saddle = np.where(np.isfinite(log_v), -log_v / variance - 0.5, 0.0)
+    shift = np.maximum(saddle, pole + min(1.0, 1 / math.sqrt(variance)))[:, None]
+    step = 2 * math.pi * (shift - pole) / 60.0  # aliases below exp(-60) of the peak, times its growth
+    step = np.minimum(step, 0.3 / math.sqrt(variance))
+    count = math.ceil(9.5 / math.sqrt(variance) / float(step.min()))
+    if count > 20_000:
+        return np.full(log_c.shape, math.inf)
+    z = shift + 1j * step * np.arange(count)[None, :]
+    log_terms = z * (z + 1) * (variance / 2) + log_c[:, None] + (z + 1) * log_v[:, None]
+    useless = ~(log_terms.real.max(axis=1) < 50.0)
+    terms = np.exp(np.where(useless[:, None], 0.0, log_terms)) / ((z + 1 - exponent) * z * (z + 1))
+    terms = terms.real
+    sums = terms.sum(axis=1) - terms[:, 0] / 2
+    rounding = 1e-12 * np.abs(terms).sum(axis=1)
+    return np.where(useless, math.inf, (sums + rounding) * step[:, 0] / math.pi)

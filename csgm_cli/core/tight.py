@@ -1,0 +1,88 @@
+"""The tight accountant: delta between what kappa* shows and what is proven for every vector.
+
+docs/theory.md, "The tight accountant". Where every coordinate can sit at its clip (L-inf-CSGM,
+k = dim) the profile there is exact; elsewhere it is a lower bound, and the proven upper bound is the
+larger of the two directions' best.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from csgm_cli.core import gaussian
+from csgm_cli.core.cones import Cone, add_cone, concave_twin, remove_cone
+from csgm_cli.core.contour import Contour, Direction, Law, build_contour
+from csgm_cli.core.conversion import best_log_delta
+from csgm_cli.core.curves import Curve, renyi_curve
+from csgm_cli.model import Bound, Mechanism
+
+
+@dataclass(frozen=True)
+class TightDelta:
+    """``lower`` <= the true delta <= ``upper``; ``bound`` names what decided the upper one."""
+
+    lower: float
+    upper: float
+    bound: Bound
+
+
+def worst_law(mechanism: Mechanism, sigma: float) -> Law:
+    """The loss at kappa*: as many coordinates at the clip as fit, and the rest in one."""
+    count = mechanism.coordinates
+    t = (mechanism.geometry.linf_norm / sigma) ** 2
+    whole, rounds = float(math.floor(count)), float(mechanism.rounds)
+    parts = ((rounds * whole, t),) if whole == count else ((rounds * whole, t), (rounds, t * (count - whole)))
+    return Law(mechanism.gamma, parts)
+
+
+def is_exact(mechanism: Mechanism) -> bool:
+    """True where kappa* is elementwise largest, so that its profile is the answer."""
+    return mechanism.geometry.dim is not None and mechanism.coordinates >= mechanism.geometry.dim
+
+
+def tight_delta(mechanism: Mechanism, sigma: float, epsilon: float) -> TightDelta:
+    law = worst_law(mechanism, sigma)
+    add, add_contour = _profile(law, Direction.ADD, epsilon)
+    remove, remove_contour = _profile(law, Direction.REMOVE, epsilon)
+    lower = max(add[0], remove[0], 0.0)
+    if is_exact(mechanism):
+        return TightDelta(lower, max(add[1], remove[1]), Bound.PROFILE)
+    rdp = math.exp(min(0.0, _log_rdp(renyi_curve(mechanism, Bound.RDP), sigma, epsilon)))
+    scale = max(lower, 1e-320)
+    by_add = min(rdp, add_cone(law, add_contour, epsilon, scale).value if add_contour else math.inf)
+    candidates = [rdp, _remove_renyi(law, epsilon)]
+    if remove_contour is not None:
+        cone = remove_cone(law, remove_contour, epsilon, scale)
+        candidates.append(cone.value if cone else math.inf)
+    if min(candidates) > by_add:
+        twin = concave_twin(law, epsilon, scale)
+        candidates.append(twin.value if twin else math.inf)
+    by_remove = min(candidates)
+    upper, bound = max((by_add, Bound.TIGHT_ADD), (by_remove, Bound.TIGHT_REMOVE))
+    return TightDelta(lower, upper, bound if upper < rdp else Bound.RDP)
+
+
+def _profile(law: Law, direction: Direction, epsilon: float) -> tuple[tuple[float, float], Contour | None]:
+    if direction is Direction.REMOVE and epsilon + law.floor >= 0.0:
+        return (0.0, 0.0), None
+    contour = build_contour(law, direction, epsilon)
+    if contour is None:
+        return (0.0, 1.0), None
+    value, error = contour.integral(-epsilon, np.ones_like(contour.z))
+    return (value - error, value + error), contour
+
+
+def _log_rdp(curve: Curve, sigma: float, epsilon: float) -> float:
+    point = best_log_delta(curve, sigma, epsilon)
+    return point.value + point.error
+
+
+def _remove_renyi(law: Law, epsilon: float) -> float:
+    """Remove direction by D_a(Q||P) <= (a/2) g^2 total_t (e^s2 - 1)/s2, that of a Gaussian."""
+    t = law.largest_t
+    mu2 = law.gamma**2 * law.total_t * math.expm1(t) / t
+    curve = Curve(1.0, ((1.0, math.sqrt(mu2)),), weak_triangle=False, integer_orders=False)
+    return math.exp(min(0.0, _log_rdp(curve, 1.0, epsilon)))
