@@ -120,7 +120,10 @@ def build_contour(law: Law, direction: Direction, epsilon: float, high: float = 
 
     None where the integrand hardly decays, which happens when few coordinates are ever sent.
     """
-    shift = min(_saddle(law, direction, epsilon), high)
+    saddle = _saddle(law, direction, epsilon)
+    if saddle is None:
+        return None
+    shift = min(saddle, high)
     at_saddle = law.real(order_of(direction, shift))
     log_peak = at_saddle.value - shift * epsilon - math.log(shift * (shift + 1))
     if not math.isfinite(log_peak):
@@ -133,8 +136,8 @@ def build_contour(law: Law, direction: Direction, epsilon: float, high: float = 
     return _walk(law, direction, epsilon, shift, step, log_peak)
 
 
-def _saddle(law: Law, direction: Direction, epsilon: float) -> float:
-    """Where the integrand is smallest on the real axis."""
+def _saddle(law: Law, direction: Direction, epsilon: float) -> float | None:
+    """Where the integrand is smallest on the real axis; None where that is out of reach."""
     sign = 1.0 if direction is Direction.ADD else -1.0
 
     def slope(log_z: float) -> Slope:
@@ -148,9 +151,11 @@ def _saddle(law: Law, direction: Direction, epsilon: float) -> float:
     variance = law.gamma**2 * math.fsum(count * math.expm1(min(t, 50.0)) for count, t in law.parts)
     start = (epsilon + math.sqrt(epsilon**2 + 4 * variance)) / (2 * variance)
     ceiling = min(1.0 + 8.0 / law.largest_t, 0.5 * _REACH / math.sqrt(law.largest_t))
-    return math.exp(
-        increasing_root(slope, math.log(min(max(start, 1e-3), ceiling)), settled=lambda x, v, step: abs(step) < 0.02)
-    )
+    start = math.log(min(max(start, 1e-3), ceiling))
+    try:
+        return math.exp(increasing_root(slope, start, settled=lambda _x, _v, step: abs(step) < 0.02))
+    except NoAnswerError:
+        return None
 
 
 def _alias_free(law: Law, direction: Direction, epsilon: float, shift: float, log_size: float) -> float:

@@ -17,12 +17,22 @@ from csgm_cli.core.cones import Cone, add_cone, concave_twin, remove_cone
 from csgm_cli.core.contour import Contour, Direction, Law, build_contour
 from csgm_cli.core.conversion import best_log_delta
 from csgm_cli.core.curves import Curve, renyi_curve
+from csgm_cli.core.search import descend
 from csgm_cli.model import Bound, Mechanism
 
 
 @dataclass(frozen=True)
 class TightDelta:
     """``lower`` <= the true delta <= ``upper``; ``bound`` names what decided the upper one."""
+
+    lower: float
+    upper: float
+    bound: Bound
+
+
+@dataclass(frozen=True)
+class TightEpsilon:
+    """``lower`` <= the true epsilon <= ``upper``; ``bound`` names what decided the upper one."""
 
     lower: float
     upper: float
@@ -63,6 +73,44 @@ def tight_delta(mechanism: Mechanism, sigma: float, epsilon: float) -> TightDelt
     by_remove = min(candidates)
     upper, bound = max((by_add, Bound.TIGHT_ADD), (by_remove, Bound.TIGHT_REMOVE))
     return TightDelta(lower, upper, bound if upper < rdp else Bound.RDP)
+
+
+def kappa_delta(mechanism: Mechanism, sigma: float, epsilon: float) -> float:
+    """A lower bound on the true delta: the profile at kappa*, the larger direction."""
+    law = worst_law(mechanism, sigma)
+    return max(0.0, *(_profile(law, direction, epsilon)[0][0] for direction in Direction))
+
+
+def tight_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: float) -> TightEpsilon:
+    """Epsilon at ``delta`` below ``ceiling``, which another bound has proven."""
+
+    def excess(epsilon: float) -> float:
+        return _log_ratio(tight_delta(mechanism, sigma, epsilon).upper, delta)
+
+    def lower_excess(epsilon: float) -> float:
+        return _log_ratio(kappa_delta(mechanism, sigma, epsilon), delta)
+
+    upper = descend(excess, ceiling, 0.0)
+    lower = upper if is_exact(mechanism) else descend(lower_excess, upper, 0.0)
+    return TightEpsilon(lower, upper, tight_delta(mechanism, sigma, upper).bound)
+
+
+def tight_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: float) -> tuple[float, float]:
+    """(what kappa* needs, what suffices for every vector), at most ``ceiling``, which suffices."""
+
+    def excess(log_sigma: float) -> float:
+        return _log_ratio(tight_delta(mechanism, math.exp(log_sigma), epsilon).upper, delta)
+
+    def lower_excess(log_sigma: float) -> float:
+        return _log_ratio(kappa_delta(mechanism, math.exp(log_sigma), epsilon), delta)
+
+    upper = descend(excess, math.log(ceiling), -math.inf)
+    lower = upper if is_exact(mechanism) else descend(lower_excess, upper, -math.inf)
+    return math.exp(lower), min(math.exp(upper) * (1 + 2.0**-50), ceiling)
+
+
+def _log_ratio(value: float, delta: float) -> float:
+    return math.log(value / delta) if value > 0.0 else -math.inf
 
 
 def _profile(law: Law, direction: Direction, epsilon: float) -> tuple[tuple[float, float], Contour | None]:
