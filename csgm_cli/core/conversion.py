@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 _ULP = 2.0**-53
 #: How much of the Renyi divergence a better order may still gain.
 _SETTLED = 1e-15
+#: Orders closer to 1 than exp of this are not looked at: their float64 would not tell them apart.
+_LEAST_LOG_GAP = -27.0
+#: A log delta below this (that of 1e-300) is as good as any.
+_LEAST_LOG_DELTA = -690.8
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,8 @@ def best_log_delta(curve: Curve, sigma: float, epsilon: float) -> Converted:
         return value, moment.d2_order + 1 / (order * (order - 1))
 
     def settled(point: Converted, value: float, step: float) -> bool:
-        return abs(value * step) * (point.order - 1) <= _SETTLED * max(1.0, abs(point.value))
+        gain = abs(value * step) * (point.order - 1)
+        return point.value < _LEAST_LOG_DELTA or gain <= _SETTLED * max(1.0, abs(point.value))
 
     start = _first_order(curve, sigma, 10.0 + epsilon)
     return _best(curve, sigma, start, slope, settled, lambda a, m: log_delta_at(a, m, epsilon))
@@ -114,6 +119,8 @@ def _best(
         return seen[order]
 
     def objective(log_gap: float) -> Slope:
+        if log_gap < _LEAST_LOG_GAP:
+            return -math.inf, 0.0
         order = 1.0 + math.exp(log_gap)
         moment = at(order).moment
         if math.isinf(moment.value):

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from csgm_cli.core.bounds import bounds_of
 from csgm_cli.core.calibrate import calibrate, gaussian_sigma, least_sigma
 from csgm_cli.core.compare import common_accountant
-from csgm_cli.core.search import decreasing_root
+from csgm_cli.core.search import descend
 from csgm_cli.core.utility import error_parts
 from csgm_cli.errors import NoAnswerError, UsageError
 from csgm_cli.model import (
@@ -23,6 +23,9 @@ from csgm_cli.model import (
     Target,
     check_range,
 )
+
+#: Relative width of the bracket around the planned gamma.
+_WIDTH = 1e-10
 
 
 def plan(
@@ -106,6 +109,5 @@ def _smallest_gamma(
         raise NoAnswerError(
             "no-gamma-fits", "not even gamma = 1 stays within the overhead", "allow a larger overhead"
         )
-    return min(
-        1.0, math.exp(decreasing_root(lambda x: excess(math.exp(min(x, 0.0))), math.log(lowest), 0.0))
-    ), ()
+    log_gamma = descend(lambda x: excess(math.exp(x)), 0.0, -math.inf, width=_WIDTH)
+    return math.exp(log_gamma), ()

@@ -79,28 +79,40 @@ def least_safe(is_safe: Callable[[float], bool], near: float, *, width: float = 
     return high
 
 
-def decreasing_root(
-    function: Callable[[float], float], low: float, high: float, *, width: float = 1e-11
-) -> float:
-    """The upper end of a bracket no wider than ``width`` around the root of a decreasing function.
+def descend(function: Callable[[float], float], high: float, floor: float, *, width: float = 1e-12) -> float:
+    """How far below ``high`` a decreasing function stays at most 0: the safe end of its root.
 
-    ``function(low) > 0 >= function(high)`` is taken as given. Regula falsi, with the value of an
-    end that stays put halved (Illinois), and bisection whenever that gains less than half.
+    ``high`` itself where the function is positive there, ``floor`` where it never is. Secant steps,
+    a little past the estimate, inside a bracket that first opens downwards.
     """
-    at_low, at_high = function(low), function(high)
-    while high - low > width:
+    at_high = function(high)
+    if at_high > 0.0:
+        return high
+    scale = max(abs(high), 1.0) if floor == -math.inf else abs(high)
+    step = 0.02 * scale
+    low, at_low = high, at_high
+    while at_low <= 0.0:
+        high, at_high = low, at_low
+        if low <= floor:
+            return floor
+        low = max(floor, low - step)
+        at_low = function(low)
+        step *= 2
+    wide = width * scale
+    while high - low > wide:
         gap = high - low
-        middle = low + gap * at_low / (at_low - at_high)
-        # Step a little past the estimate, so that the far end comes along.
-        for x in (middle - width / 3, middle + width / 3, low + gap / 2):
-            if not low < x < high:
+        steep = at_low - at_high
+        x = high + gap * at_high / steep if math.isfinite(steep) else (low + high) / 2
+        x = min(max(x + wide / 3, low + wide / 3), high - wide / 3)
+        for point in (x, x - 2 * wide / 3, (low + high) / 2):
+            if not low < point < high:
                 continue
-            value = function(x)
+            value = function(point)
             if value > 0.0:
-                low, at_low, at_high = x, value, at_high / 2
+                low, at_low = point, value
             else:
-                high, at_high, at_low = x, value, at_low / 2
-            if high - low <= max(width, gap / 2):
+                high, at_high = point, value
+            if high - low <= max(wide, gap / 4):
                 break
     return high
 
