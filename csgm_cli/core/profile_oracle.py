@@ -1,320 +1,67 @@
-"""The privacy profile in high precision, independent of the float64 path.
+"""The privacy profile and its proven upper bounds in high precision, independent of the float64 path.
 
-The privacy loss L is a sum over ``parts`` ((count, t), ...), ``count`` integers, of independent
-copies of log Y_t, where Y_t = 1 - g + g exp(x sqrt(t) - t/2) with x standard normal is the
-likelihood ratio of one coordinate. As in ``oracle``, ``digits`` are the decimal digits that a
-result has right, results are ``mpf``, and the global precision is left alone.
+As in ``oracle``, ``digits`` are the decimal digits that a result has right, results are ``mpf``, and
+the global precision is left alone. ``parts`` are ((count, t), ...): how many coordinate-rounds
+(integers, possibly as floats) there are at which t = (clip / sigma)^2 > 0; ``gamma`` in (0, 1].
+Ranges that are left raise ``UsageError``; a contour that would take too long, because few coordinates
+are ever sent, raises ``NoAnswerError`` (slug ``oracle-not-converged``).
 
-E_Q[phi(e^L)], for phi a mixture of (u - w)_+ or of (w - u)_+ over strikes w, is one contour integral
-of E_Q[Y^a] over complex a, times a ``Kernel``. On the contour E_Q[Y^a] is E_Q[Y^(Re a)] times the
-characteristic function of log Y under the law tilted by Y^(Re a): positive weights that turn step
-by step. Where few coordinates are ever sent the integrand does not decay; one and two coordinates
-are integrated over x instead, and ``oracle-not-converged`` is raised where neither is possible.
+The bounds hold for all vectors of one clip norm, adaptive ones included: a convex test function phi
+dominates the hockey-stick, and W(u) = phi''(u) u times u^B is nondecreasing (the vector with the
+fewest, largest coordinates is worst) or nonincreasing (infinitely spread vectors are), both up to an
+additive error for pairs of coordinates outside of |log M| <= z, M = exp(x sqrt(t) - t/2).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from enum import Enum
-from typing import TYPE_CHECKING, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import mpmath
 
-from csgm_cli.core.oracle import Number
-from csgm_cli.errors import NoAnswerError, UsageError
+from csgm_cli.core.contour_oracle import (
+    SPARE_DIGITS,
+    Direction,
+    Kernel,
+    Law,
+    Parts,
+    complex_log_moment,
+    contour_integral,
+    hockey_stick,
+    log_ratio,
+    not_converged,
+    require,
+    saddle,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-#: How many coordinate-rounds (integers, possibly as floats) there are at which t = (clip / sigma)^2 > 0.
-Parts: TypeAlias = tuple[tuple[float, Number], ...]
+    from csgm_cli.core.oracle import Number
 
-_SPARE_DIGITS = 10
-_COARSE = 64  # nodes of the first, too coarse, rule along the contour
-_MOST_NODES = 100_000  # of one quadrature in x
-_MOST_TURNS = 40_000_000  # some twenty seconds
-_MOST_CLOSED_FORMS = 400_000  # about as long
+__all__ = [
+    "Direction",
+    "add_shape",
+    "admissible_exponent",
+    "complex_log_moment",
+    "concave_exponent",
+    "concave_remove",
+    "concave_shape",
+    "conditional_delta",
+    "cone_add",
+    "cone_remove",
+    "err_add",
+    "err_concave",
+    "err_remove",
+    "profile_delta",
+    "remove_shape",
+    "renyi_remove",
+]
 
-
-class Direction(Enum):
-    """Which world the output comes from when a test tells "present" from "absent"."""
-
-    ADD = "add"
-    REMOVE = "remove"
-
-    @property
-    def sign(self) -> int:
-        """The loss that counts is +L or -L."""
-        return 1 if self is Direction.ADD else -1
-
-    def order(self, z: mpmath.mpf) -> mpmath.mpf:
-        """Return the order of the log-moment at the point ``z`` of the contour."""
-        return 1 + z if self is Direction.ADD else -z
-
-
-# ---------------------------------------------------------------- one coordinate
-
-
-@dataclass(frozen=True)
-class _Tilted:
-    """The law of log Y tilted by Y^order / E[Y^order], ``order`` real, on nodes in x."""
-
-    log_moment: mpmath.mpf
-    losses: list[mpmath.mpf]
-    weights: list[mpmath.mpf]
-
-    @property
-    def mean(self) -> mpmath.mpf:
-        return mpmath.fdot(self.weights, self.losses)
-
-    @property
-    def variance(self) -> mpmath.mpf:
-        return mpmath.fdot(self.weights, [u * u for u in self.losses]) - self.mean**2
-
-    def characteristic(self, first: mpmath.mpf, step: mpmath.mpf, count: int) -> list[mpmath.mpc]:
-        """Return E[exp(i y log Y)] at y = first + j step, j < count.
-
-        In fixed-point integers: from one y to the next each term turns by its own angle, and what
-        counts is the absolute error of terms that sum to at most 1.
-        """
-        bits = mpmath.mp.prec + 16 + count.bit_length()
-        with mpmath.workprec(bits + 20):
-            terms = [_fixed(w, first * u, bits) for u, w in zip(self.losses, self.weights, strict=True)]
-            turns = [_fixed(mpmath.mpf(1), step * u, bits) for u in self.losses]
-        sums = []
-        for _ in range(count):
-            sums.append(mpmath.mpc(sum(x for x, _ in terms), sum(y for _, y in terms)) / (1 << bits))
-            terms = [
-                ((x * c - y * s) >> bits, (x * s + y * c) >> bits)
-                for (x, y), (c, s) in zip(terms, turns, strict=True)
-            ]
-        return sums
-
-
-def _fixed(factor: mpmath.mpf, angle: mpmath.mpf, bits: int) -> tuple[int, int]:
-    """Return factor exp(i angle) in units of 2^-bits."""
-    cos, sin = mpmath.cos_sin(angle)
-    return int(mpmath.ldexp(factor * cos, bits)), int(mpmath.ldexp(factor * sin, bits))
-
-
-def _loss(gamma: mpmath.mpf, t: mpmath.mpf, x: mpmath.mpf) -> mpmath.mpf:
-    """Return log Y at ``x``."""
-    return mpmath.log(1 - gamma + gamma * mpmath.exp(x * mpmath.sqrt(t) - t / 2))
-
-
-def _tilt(order: mpmath.mpf, gamma: mpmath.mpf, t: mpmath.mpf, height: mpmath.mpf, digits: int) -> _Tilted:
-    """Tilt by Y^order on a grid that is fine enough for exp(i y log Y), |y| <= height.
-
-    The error of each E[Y^(order + i y)] is below 10^-digits E[Y^order]. The integrand falls at
-    least as fast as a Gaussian outside of [min(order, 0), max(order, 0)] sqrt(t). At height q above
-    the axis, b = q sqrt(t) < pi, it is at most exp(q^2/2 + |y| b) times its value below, if
-    order >= 0, and cos(b/2)^order times that otherwise, because |Y(x+iq)| >= cos(b/2) Y(x); the
-    trapezoid rule turns a factor B at height q into a relative error of 2 B/(exp(2 pi q/step) - 1).
-    """
-    root, depth = mpmath.sqrt(t), (digits + 1) * mpmath.log(10)
-    reach = mpmath.sqrt(2 * depth)
-    q = min(reach, mpmath.mpf("0.9") * mpmath.pi / root)
-    growth = q * q / 2 + height * q * root + min(order, 0) * mpmath.log(mpmath.cos(q * root / 2))
-    step = 2 * mpmath.pi * q / (depth + growth)
-    first = math.floor((min(order, 0) * root - reach) / step)
-    last = math.ceil((max(order, 0) * root + reach) / step)
-    if last - first > _MOST_NODES:
-        raise _not_converged(f"order {mpmath.nstr(order, 5)} and t {mpmath.nstr(t, 5)}", last - first)
-    nodes = [j * step for j in range(first, last + 1)]
-    losses = [_loss(gamma, t, x) for x in nodes]
-    logs = [order * u - x * x / 2 for u, x in zip(losses, nodes, strict=True)]
-    peak = max(logs)
-    alive = [(u, mpmath.exp(log - peak)) for u, log in zip(losses, logs, strict=True) if log > peak - 2 * depth]
-    total = mpmath.fsum(weight for _, weight in alive)
-    log_moment = peak + mpmath.log(total * step / mpmath.sqrt(2 * mpmath.pi))
-    return _Tilted(log_moment, [u for u, _ in alive], [weight / total for _, weight in alive])
-
-
-def complex_log_moment(
-    order: mpmath.mpc | complex, gamma: Number, t: Number, digits: int = 20
-) -> mpmath.mpc:
-    """K(a; g, t) = log E[Y^a], principal branch, at a complex or real order a.
-
-    ``gamma`` in (0, 1], ``t`` >= 0. The relative error is about 10^-digits, however small K or
-    E[Y^a] are: what cancels is measured and the precision raised by as much. Raises ``UsageError``
-    outside these ranges and ``NoAnswerError`` (slug ``oracle-not-converged``) past 100,000 nodes.
-    """
-    _require(0 < gamma <= 1, "gamma", "in (0, 1]", gamma)
-    _require(t >= 0, "t", "at least 0", t)
-    if t == 0 or order in (0, 1):
-        return mpmath.mpc(0)
-    lost = 0
-    while True:
-        wanted = digits + lost
-        with mpmath.workdps(wanted + _exponent_digits(abs(order), t) + _SPARE_DIGITS):
-            a = mpmath.mpc(order)
-            law = _tilt(a.real, mpmath.mpf(gamma), mpmath.mpf(t), abs(a.imag), wanted)
-            [rest] = law.characteristic(a.imag, mpmath.mpf(0), 1)
-            if rest != 0:
-                value = law.log_moment + mpmath.log(rest)
-                value -= 2j * mpmath.pi * mpmath.nint(value.imag / (2 * mpmath.pi))
-            kept = min(abs(rest), 1) * min(abs(value), 1) if rest != 0 else mpmath.mpf(0)
-            lost_now = math.ceil(-mpmath.log10(max(kept, mpmath.mpf(10) ** -wanted)))
-        if lost_now <= lost:
-            return value
-        lost = lost_now + 1
-
-
-def _exponent_digits(order: Number, t: Number) -> int:
-    """Digits that rounding errors lose in Y^order exp(-x^2/2) where it matters."""
-    size = mpmath.mpf(order)
-    return math.ceil(mpmath.log10((1 + size) * (10 + size * mpmath.mpf(t)) + 1000))
-
-
-# ---------------------------------------------------------------- many coordinates
-
-
-@dataclass(frozen=True)
-class Law:
-    """The privacy loss at one vector, seen in one direction."""
-
-    gamma: Number
-    parts: Parts
-    direction: Direction
-
-    def __post_init__(self) -> None:
-        """Raise ``UsageError`` unless every number is in range."""
-        _require(0 < self.gamma <= 1, "gamma", "in (0, 1]", self.gamma)
-        _require(len(self.parts) > 0, "parts", "given", self.parts)
-        for count, t in self.parts:
-            _require(count == int(count) and count >= 1, "count", "a positive integer", count)
-            _require(0 < t < math.inf, "t", "above 0 and finite", t)
-
-    @property
-    def count(self) -> int:
-        """How many coordinates there are, all rounds together."""
-        return sum(int(count) for count, _ in self.parts)
-
-    def tilt(self, z: mpmath.mpf, height: mpmath.mpf, digits: int) -> list[_Tilted]:
-        """Tilt every kind of coordinate to the real point ``z`` of the contour."""
-        order, gamma = self.direction.order(z), mpmath.mpf(self.gamma)
-        return [_tilt(order, gamma, mpmath.mpf(t), height, digits) for _, t in self.parts]
-
-    def sum(self, of_each_kind: Sequence[mpmath.mpf]) -> mpmath.mpf:
-        """Add up what one coordinate of each kind contributes."""
-        return mpmath.fsum(int(n) * each for (n, _), each in zip(self.parts, of_each_kind, strict=True))
-
-
-@dataclass(frozen=True)
-class Kernel:
-    """z -> scale exp(-z strike) / product of |z - pole|: the contour passes between the poles."""
-
-    scale: mpmath.mpf
-    strike: mpmath.mpf
-    left: tuple[mpmath.mpf, ...]
-    right: tuple[mpmath.mpf, ...] = ()
-
-    def at(self, z: mpmath.mpc) -> mpmath.mpc:
-        """Return the kernel at ``z``, without its scale."""
-        left, right = (z - pole for pole in self.left), (pole - z for pole in self.right)
-        return mpmath.exp(-z * self.strike) / (mpmath.fprod(left) * mpmath.fprod(right))
-
-    def slope(self, z: mpmath.mpf) -> mpmath.mpf:
-        """Return the slope of the logarithm on the real axis."""
-        return -self.strike - sum(1 / (z - pole) for pole in (*self.left, *self.right))
-
-    def curvature(self, z: mpmath.mpf) -> mpmath.mpf:
-        """Return the second derivative of the logarithm on the real axis."""
-        return sum(1 / (z - pole) ** 2 for pole in (*self.left, *self.right))
-
-
-def hockey_stick(epsilon: Number) -> Kernel:
-    """Return the kernel of (u - e^eps)_+ (add) and of (1 - e^eps u)_+ (remove)."""
-    return Kernel(mpmath.mpf(1), mpmath.mpf(epsilon), (mpmath.mpf(0), mpmath.mpf(-1)))
-
-
-def saddle(law: Law, kernel: Kernel) -> mpmath.mpf:
-    """Return about the lowest point of the integrand between the poles, by bisection of its slope."""
-    digits = 12 + len(str(law.count))
-    low = max(kernel.left)
-    room = min(kernel.right) - low if kernel.right else mpmath.inf
-
-    def rises(distance: mpmath.mpf) -> bool:
-        means = [each.mean for each in law.tilt(low + distance, mpmath.mpf(0), digits)]
-        return bool(law.direction.sign * law.sum(means) + kernel.slope(low + distance) > 0)
-
-    variance = mpmath.mpf(law.gamma) ** 2 * law.sum([mpmath.expm1(min(t, 1)) for _, t in law.parts])
-    below = (abs(kernel.strike) + mpmath.sqrt(variance)) / variance
-    below = min(below, 1 + 1 / mpmath.mpf(max(t for _, t in law.parts)), room / 2)
-    while rises(below):
-        below /= 2
-    above = 2 * below
-    while above < room and not rises(above):
-        below, above = above, 2 * above
-    above = min(above, room)
-    while above - below > min(below, room - below) / 16:
-        middle = (below + above) / 2
-        below, above = (below, middle) if rises(middle) else (middle, above)
-    return low + below
-
-
-@dataclass(frozen=True)
-class _Line:
-    """The integrand on Re z = ``real``, in units of its value on the real axis."""
-
-    law: Law
-    kernel: Kernel
-    real: mpmath.mpf
-    tilted: list[_Tilted]
-
-    def integrand(self, first: mpmath.mpf, step: mpmath.mpf, count: int) -> list[mpmath.mpc]:
-        """Return the integrand at Im z = first + j step, j < count."""
-        turns = count * sum(len(each.losses) for each in self.tilted)
-        if turns > _MOST_TURNS:
-            raise _not_converged(f"a contour for {self.law.count} coordinates", turns)
-        sign, unit = self.law.direction.sign, self.kernel.at(self.real)
-        columns = [each.characteristic(sign * first, sign * step, count) for each in self.tilted]
-        values = []
-        for j, moments in enumerate(zip(*columns, strict=True)):
-            if 0 in moments:  # rounded
-                values.append(mpmath.mpc(0))
-                continue
-            exponent = self.law.sum([mpmath.log(moment) for moment in moments])
-            z = mpmath.mpc(self.real, first + j * step)
-            values.append(mpmath.exp(exponent) * self.kernel.at(z) / unit)
-        return values
-
-    def unit(self) -> mpmath.mpf:
-        """Return the integrand on the real axis."""
-        log_moment = self.law.sum([each.log_moment for each in self.tilted])
-        return self.kernel.scale * mpmath.exp(log_moment) * self.kernel.at(self.real)
-
-
-def contour_integral(law: Law, kernel: Kernel, digits: int = 20) -> mpmath.mpf:
-    """(1/2 pi i) int E_Q[e^(a L)] kernel(z) dz over a vertical line, a = 1 + z (add) or -z (remove).
-
-    The window is doubled until the integrand is negligible in its outer half, then the step is
-    halved until two trapezoid sums agree: each halving about squares the error, so that the last
-    sum is far better than that. Raises ``NoAnswerError`` (slug ``oracle-not-converged``).
-    """
-    wanted = digits + len(str(law.count)) + 2
-    with mpmath.workdps(wanted + _SPARE_DIGITS):
-        real = saddle(law, kernel)
-        variances = [each.variance for each in law.tilt(real, mpmath.mpf(0), wanted)]
-        window = 6 / mpmath.sqrt(law.sum(variances) + kernel.curvature(real))
-    largest = max(t for _, t in law.parts)
-    with mpmath.workdps(wanted + _exponent_digits(abs(real) + 1, largest) + _SPARE_DIGITS):
-        tolerance, count = mpmath.mpf(10) ** -digits, _COARSE
-        while True:
-            line = _Line(law, kernel, real, law.tilt(real, 2 * window, wanted))
-            window, step = 2 * window, 2 * window / count
-            terms = line.integrand(mpmath.mpf(0), step, count)
-            total = mpmath.fsum(term.real for term in terms) - terms[0].real / 2
-            outer = max(abs(term) for term in terms[count // 2 :])
-            if outer * window < tolerance / 100 * step * max(abs(total), 1):
-                break
-        while True:
-            between = line.integrand(step / 2, step, count)
-            before, total = total, total + mpmath.fsum(term.real for term in between)
-            step, count = step / 2, 2 * count
-            if abs(total - 2 * before) <= total * tolerance:
-                return line.unit() * total * step / mpmath.pi
+_MOST_CLOSED_FORMS = 100_000  # some twenty seconds
+_GRID_RATIO = mpmath.mpf(33) / 32  # of the times in ``renyi_remove``: that much is lost at most
+_GRID_START = mpmath.mpf(1) / 16
 
 
 # ---------------------------------------------------------------- the profile
@@ -333,7 +80,7 @@ def profile_delta(
     law = Law(gamma, parts, Direction(direction))
     if law.count <= 2:
         return conditional_delta(gamma, parts, direction, epsilon, digits)
-    _require(epsilon >= 0, "epsilon", "at least 0", epsilon)
+    require(epsilon >= 0, "epsilon", "at least 0", epsilon)
     if _beyond_any_loss(law, epsilon):
         return mpmath.mpf(0)
     return contour_integral(law, hockey_stick(epsilon), digits)
@@ -356,60 +103,253 @@ def conditional_delta(
     is halved until two sums agree. Three coordinates take minutes at 20 digits.
     """
     law = Law(gamma, parts, Direction(direction))
-    _require(law.count <= 3, "parts", "at most three coordinates", parts)
-    _require(epsilon >= 0, "epsilon", "at least 0", epsilon)
+    require(law.count <= 3, "parts", "at most three coordinates", parts)
+    require(epsilon >= 0, "epsilon", "at least 0", epsilon)
     if _beyond_any_loss(law, epsilon):
         return mpmath.mpf(0)
-    times = [t for count, t in law.parts for _ in range(int(count))]
-    with mpmath.workdps(2 * (digits + _SPARE_DIGITS)):
+    with mpmath.workdps(2 * (digits + SPARE_DIGITS)):
+        times = [mpmath.mpf(t) for count, t in law.parts for _ in range(int(count))]
+        if gamma == 1:  # then the loss is one Gaussian
+            times = [mpmath.fsum(times)]
+        order = law.direction.order(saddle(law, hockey_stick(epsilon))) if len(times) > 1 else mpmath.mpf(1)
         strike = law.direction.sign * mpmath.mpf(epsilon)
-        if len(times) == 1:
-            return _given_others(law, times[0], strike, mpmath.mpf(0))
-        order = law.direction.order(saddle(law, hockey_stick(epsilon)))
-        step, value = mpmath.mpf(1) / 2, mpmath.mpf(0)
+        rule, value = _Conditional(law, order, digits + SPARE_DIGITS, mpmath.mpf(1)), mpmath.mpf(-1)
         while True:
-            others = _joint(law, times[1:], order, step, digits + _SPARE_DIGITS)
-            terms = (weight * _given_others(law, times[0], strike, loss) for loss, weight in others)
-            before, value = value, mpmath.fsum(terms)
-            if abs(value - before) <= value * mpmath.mpf(10) ** -digits:
-                return value
-            step /= 2
+            before, value = value, rule.expectation(times, strike)
+            if abs(value - before) <= value * mpmath.mpf(10) ** -digits or len(times) == 1:
+                return value if law.direction is Direction.ADD else value * mpmath.exp(epsilon)
+            rule = replace(rule, step=rule.step / 2)
 
 
-def _joint(
-    law: Law, times: Sequence[Number], order: mpmath.mpf, step: mpmath.mpf, digits: int
-) -> list[tuple[mpmath.mpf, mpmath.mpf]]:
-    """Return (loss, probability under Q) of the trapezoid rule, wide enough for the tilt by Y^order."""
-    points = [(mpmath.mpf(0), mpmath.mpf(1))]
-    reach, gamma = mpmath.sqrt(2 * digits * mpmath.log(10)), mpmath.mpf(law.gamma)
-    for t in map(mpmath.mpf, times):
-        low, high = (end * mpmath.sqrt(t) for end in (min(order, 0), max(order, 0)))
-        nodes = [j * step for j in range(math.floor((low - reach) / step), math.ceil((high + reach) / step))]
-        if len(points) * len(nodes) > _MOST_CLOSED_FORMS:
-            raise _not_converged(f"the law of {law.count} coordinates", len(points) * len(nodes))
-        one = [(_loss(gamma, t, x), step * mpmath.npdf(x)) for x in nodes]
-        points = [(loss + u, weight * w) for loss, weight in points for u, w in one]
-    return points
+@dataclass(frozen=True)
+class _Conditional:
+    """E[(e^L - e^strike)_+] (add) or E[(e^strike - e^L)_+] (remove), coordinate by coordinate.
 
-
-def _given_others(law: Law, t: Number, strike: mpmath.mpf, loss: mpmath.mpf) -> mpmath.mpf:
-    """E_Q of the hockey-stick over one coordinate, given the ``loss`` of the others.
-
-    With m = e^(strike - loss): e^loss E[(Y - m)_+], or (e^loss / e^strike) E[(m - Y)_+]. Y = m at x.
+    ``order`` is that of the tilt under which the integrand lives.
     """
-    gamma, root, m = mpmath.mpf(law.gamma), mpmath.sqrt(mpmath.mpf(t)), mpmath.exp(strike - loss)
-    odds = (m - 1 + gamma) / gamma
-    x = (mpmath.log(odds) + root**2 / 2) / root if odds > 0 else -mpmath.inf
-    if law.direction is Direction.ADD:
-        return mpmath.exp(loss) * (gamma * mpmath.ncdf(root - x) - gamma * odds * mpmath.ncdf(-x))
-    return (gamma * odds * mpmath.ncdf(x) - gamma * mpmath.ncdf(x - root)) / m
+
+    law: Law
+    order: mpmath.mpf
+    digits: int
+    step: mpmath.mpf
+
+    def expectation(self, times: Sequence[mpmath.mpf], strike: mpmath.mpf) -> mpmath.mpf:
+        """Return the expectation over coordinates at ``times``.
+
+        Beyond an edge in x the first coordinate decides alone: the others cannot take the loss
+        below the strike again. Up to there the integrand is smooth in log(edge - x).
+        """
+        (t, *others), gamma = times, mpmath.mpf(self.law.gamma)
+        root, floor = mpmath.sqrt(t), (1 - gamma) ** len(others)
+        odds = (mpmath.exp(strike) / floor - 1 + gamma) / gamma
+        edge = (mpmath.log(odds) + t / 2) / root
+        add = self.law.direction is Direction.ADD
+        alone = mpmath.mpf(0)
+        if add or not others:
+            side = 1 if add else -1
+            sent, never = mpmath.ncdf(side * (root - edge)), mpmath.ncdf(-side * edge)
+            alone = side * (gamma * sent + (1 - gamma - mpmath.exp(strike)) * never)
+        if not others:
+            return alone
+        terms = []
+        for x, width in self._nodes(root, edge):
+            loss = log_ratio(gamma, t, x)
+            rest = self.expectation(others, strike - loss)
+            terms.append(width * mpmath.npdf(x) * mpmath.exp(loss) * rest)
+        return alone + mpmath.fsum(terms)
+
+    def _nodes(self, root: mpmath.mpf, edge: mpmath.mpf) -> Iterator[tuple[mpmath.mpf, mpmath.mpf]]:
+        """Yield x = edge - log(1 + e^y), which is dense at the edge, and the width of its cell."""
+        depth = self.digits * mpmath.log(10)
+        low, high = (end * root for end in (min(self.order, 0), max(self.order, 0)))
+        far, near = edge - low + mpmath.sqrt(2 * depth), edge - high - mpmath.sqrt(2 * depth)
+        start = near if near > 1 else -depth
+        if (far - start) / self.step > _MOST_CLOSED_FORMS:
+            raise not_converged(f"the law of {self.law.count} coordinates", int((far - start) / self.step))
+        for j in range(math.floor(start / self.step), math.ceil(far / self.step)):
+            y = j * self.step
+            yield edge - mpmath.log1p(mpmath.exp(y)), self.step / (1 + mpmath.exp(-y))
 
 
-def _require(holds: bool, name: str, allowed: str, value: object) -> None:  # noqa: FBT001 - an assertion
-    """Raise ``UsageError`` (slug ``out-of-range``) unless ``holds``."""
-    if not holds:
-        raise UsageError("out-of-range", f"{name} must be {allowed}, got {value}")
+# ---------------------------------------------------------------- test functions
 
 
-def _not_converged(what: str, steps: int) -> NoAnswerError:
-    return NoAnswerError("oracle-not-converged", f"{what} would take {steps} steps in high precision")
+def _power_integral(power: mpmath.mpf, r: mpmath.mpf) -> mpmath.mpf:
+    """Integral of w^(power - 1) from 1 to ``r``."""
+    return mpmath.log(r) if power == 0 else mpmath.expm1(power * mpmath.log(r)) / power
+
+
+def add_shape(
+    epsilon: Number, exponent: Number, r: Number, digits: int = 20
+) -> tuple[mpmath.mpf, mpmath.mpf]:
+    """(c, v) of W(u) = c (u/v)^-B for u >= v, whose phi has slope 1 at r v and touches u - e^eps there.
+
+    ``exponent`` B >= 0; r > 1, infinite only for B > 1.
+    """
+    require(exponent >= 0, "exponent", "at least 0", exponent)
+    require(r > 1, "r", "above 1", r)
+    require(exponent > 1 or r < math.inf, "r", "finite for exponents up to 1", r)
+    with mpmath.workdps(digits + SPARE_DIGITS):
+        power, ratio = mpmath.mpf(exponent), mpmath.mpf(r)
+        if r == math.inf:
+            return power, mpmath.exp(epsilon) * (power - 1) / power
+        scale = 1 / _power_integral(-power, ratio)
+        return scale, mpmath.exp(epsilon) / (scale * _power_integral(1 - power, ratio))
+
+
+def remove_shape(epsilon: Number, exponent: Number, digits: int = 20) -> tuple[mpmath.mpf, mpmath.mpf]:
+    """(c, v) of W(u) = c (u/v)^-B for u >= v, whose phi is 1 - e^eps u up to v and falls to 0; B > 1."""
+    require(exponent > 1, "exponent", "above 1", exponent)
+    with mpmath.workdps(digits + SPARE_DIGITS):
+        power = mpmath.mpf(exponent)
+        return power * mpmath.exp(epsilon), mpmath.exp(-mpmath.mpf(epsilon)) * (power - 1) / power
+
+
+def concave_shape(
+    epsilon: Number, exponent: Number, r: Number, digits: int = 20
+) -> tuple[mpmath.mpf, mpmath.mpf]:
+    """(c, v) of W(u) = c (u/v)^-B' for u <= v, whose phi touches 1 - e^eps u at r v; B' >= 0, r in (0, 1)."""
+    require(exponent >= 0, "exponent", "at least 0", exponent)
+    require(0 < r < 1, "r", "in (0, 1)", r)
+    with mpmath.workdps(digits + SPARE_DIGITS):
+        power, ratio = mpmath.mpf(exponent), mpmath.mpf(r)
+        scale = -mpmath.exp(epsilon) / _power_integral(-power, ratio)
+        return scale, -1 / (scale * _power_integral(1 - power, ratio))
+
+
+# ---------------------------------------------------------------- bounds without their errors
+
+
+def cone_add(
+    gamma: Number, parts: Parts, epsilon: Number, exponent: Number, r: Number, digits: int = 20
+) -> mpmath.mpf:
+    """E_Q[phi(e^L)] for the phi of ``add_shape``: with ``err_add`` a bound on every add delta."""
+    with mpmath.workdps(digits + 2 * SPARE_DIGITS):
+        scale, knee = add_shape(epsilon, exponent, r, digits + SPARE_DIGITS)
+        kernel = Kernel(scale, mpmath.log(knee), (mpmath.mpf(0), mpmath.mpf(-1), -mpmath.mpf(exponent)))
+    return contour_integral(Law(gamma, parts, Direction.ADD), kernel, digits)
+
+
+def cone_remove(
+    gamma: Number, parts: Parts, epsilon: Number, exponent: Number, digits: int = 20
+) -> mpmath.mpf:
+    """E_Q[phi(e^L)] for the phi of ``remove_shape``: with ``err_remove`` a bound on every remove delta."""
+    with mpmath.workdps(digits + 2 * SPARE_DIGITS):
+        scale, knee = remove_shape(epsilon, exponent, digits + SPARE_DIGITS)
+        left, right = (mpmath.mpf(0), mpmath.mpf(-1)), (mpmath.mpf(exponent) - 1,)
+        kernel = Kernel(scale * knee, -mpmath.log(knee), left, right)
+    return contour_integral(Law(gamma, parts, Direction.REMOVE), kernel, digits)
+
+
+def concave_remove(
+    gamma: Number, total_t: Number, epsilon: Number, exponent: Number, r: Number, digits: int = 20
+) -> mpmath.mpf:
+    """E[phi(G)] for the phi of ``concave_shape``: with ``err_concave`` a bound on every remove delta.
+
+    ``total_t`` > 0 is k T (clip / sigma)^2. G is lognormal with log-variance gamma^2 total_t and mean 1,
+    the limit of infinitely spread vectors: one coordinate that is always sent.
+    """
+    with mpmath.workdps(digits + 2 * SPARE_DIGITS):
+        scale, knee = concave_shape(epsilon, exponent, r, digits + SPARE_DIGITS)
+        poles = (mpmath.mpf(0), mpmath.mpf(-1), mpmath.mpf(exponent) - 1)
+        kernel = Kernel(scale * knee, -mpmath.log(knee), poles)
+        spread = Law(1, ((1, mpmath.mpf(gamma) ** 2 * mpmath.mpf(total_t)),), Direction.REMOVE)
+    return contour_integral(spread, kernel, digits)
+
+
+# ---------------------------------------------------------------- good sets and errors
+
+
+def admissible_exponent(gamma: Number, z: Number, digits: int = 20) -> mpmath.mpf:
+    """The largest B >= 0 for pairs of coordinates with |log M| <= z, z >= 0."""
+    with mpmath.workdps(digits + SPARE_DIGITS):
+        low, high = _posterior(gamma, -mpmath.mpf(z)), _posterior(gamma, mpmath.mpf(z))
+        return max(mpmath.mpf(0), 1 / (2 * high) + 2 * low * high / (low + high) ** 2 - 1)
+
+
+def concave_exponent(gamma: Number, z: Number, digits: int = 20) -> mpmath.mpf:
+    """The least B' for pairs of coordinates with |log M| <= z, z >= 0."""
+    with mpmath.workdps(digits + SPARE_DIGITS):
+        return 1 / (2 * _posterior(gamma, -mpmath.mpf(z))) - mpmath.mpf(1) / 2
+
+
+def _posterior(gamma: Number, z: mpmath.mpf) -> mpmath.mpf:
+    """Return the probability that the coordinate was sent, given log M = z."""
+    sent = mpmath.mpf(gamma) * mpmath.exp(z)
+    return sent / (1 - mpmath.mpf(gamma) + sent)
+
+
+def _outside(z: Number, s: Number, total_t: Number) -> mpmath.mpf:
+    """2 total_t P(N > (z - s^2/2)/s): the most that pairs outside of the good set contribute."""
+    s = mpmath.mpf(s)
+    return 2 * mpmath.mpf(total_t) * mpmath.ncdf(s / 2 - mpmath.mpf(z) / s)
+
+
+def err_add(
+    z: Number, s: Number, total_t: Number, exponent: Number, r: Number, digits: int = 20
+) -> mpmath.mpf:
+    """What ``cone_add`` may miss; 0 for exponent 0, which needs no good set.
+
+    ``s`` = clip / sigma > 0, ``total_t`` = k T s^2, ``exponent`` at most ``admissible_exponent`` at z.
+    """
+    with mpmath.workdps(digits + SPARE_DIGITS):
+        if exponent == 0:
+            return mpmath.mpf(0)
+        scale, _ = add_shape(0, exponent, r, digits + SPARE_DIGITS)
+        return scale * _outside(z, s, total_t)
+
+
+def err_remove(
+    z: Number, s: Number, total_t: Number, epsilon: Number, exponent: Number, digits: int = 20
+) -> mpmath.mpf:
+    """What ``cone_remove`` may miss; arguments as in ``err_add``."""
+    with mpmath.workdps(digits + SPARE_DIGITS):
+        scale, _ = remove_shape(epsilon, exponent, digits + SPARE_DIGITS)
+        return scale * _outside(z, s, total_t)
+
+
+def err_concave(
+    z: Number,
+    s: Number,
+    total_t: Number,
+    gamma: Number,
+    epsilon: Number,
+    exponent: Number,
+    r: Number,
+    digits: int = 20,
+) -> mpmath.mpf:
+    """What ``concave_remove`` may miss; ``exponent`` at least ``concave_exponent`` at z, gamma < 1.
+
+    W is not bounded, but E[W] is: two coordinates keep Y >= 1 - gamma, and E_P[U^-B'] of the others is
+    at most exp(B'(B'-1)/2 gamma^2 k (e^(s^2) - 1) T) for B' > 1, and 1 otherwise.
+    """
+    require(0 < gamma < 1, "gamma", "in (0, 1)", gamma)
+    with mpmath.workdps(digits + SPARE_DIGITS):
+        scale, knee = concave_shape(epsilon, exponent, r, digits + SPARE_DIGITS)
+        g, power, top = mpmath.mpf(gamma), mpmath.mpf(exponent), mpmath.mpf(s) ** 2
+        others = max(mpmath.mpf(0), power * (power - 1) / 2) * g**2 * total_t * mpmath.expm1(top) / top
+        mean = scale * knee**power * (1 - g) ** (-2 * power) * mpmath.exp(others)
+        return mean * _outside(z, s, total_t)
+
+
+# ---------------------------------------------------------------- Renyi
+
+
+def renyi_remove(gamma: Number, s: Number, total_t: Number, order: Number, digits: int = 20) -> mpmath.mpf:
+    """Bound on log E_Q[e^(-order L)] over all vectors, ``order`` > 0; the other arguments as in ``err_add``.
+
+    total_t times the largest K(-order; t)/t over 0 < t <= s^2, on a geometric grid from above, since
+    K(-order; .) increases. Below the grid, and wherever it is less, that ratio is at most
+    order (order + 1)/2 gamma^2 (e^t - 1)/t.
+    """
+    require(order > 0, "order", "above 0", order)
+    with mpmath.workdps(digits + SPARE_DIGITS):
+        t = top = mpmath.mpf(s) ** 2
+        slope = mpmath.mpf(order) * (mpmath.mpf(order) + 1) / 2 * mpmath.mpf(gamma) ** 2
+        largest = mpmath.mpf(0)
+        while t > _GRID_START:
+            moment = complex_log_moment(-mpmath.mpf(order), gamma, t, digits).real
+            t /= _GRID_RATIO
+            largest = max(largest, moment / t)
+        largest = max(largest, slope * mpmath.expm1(t) / t)
+        return total_t * min(largest, slope * mpmath.expm1(top) / top)
