@@ -13,7 +13,6 @@ from csgm_cli.errors import NoAnswerError, UsageError
 from csgm_cli.model import (
     Accountant,
     Adjacency,
-    Bound,
     Calibration,
     Comparison,
     ComparisonRow,
@@ -107,10 +106,17 @@ def compare_at_equal_mse(
 
 
 def common_accountant(mechanisms: Sequence[Mechanism], accountant: Accountant) -> Accountant:
-    """The one accountant for all rows: auto is exact where every row can have it, else rdp."""
+    """The one accountant for all rows: auto is exact where every row is Gaussian, else the tightest.
+
+    Under add-remove that is tight, which is exact for the Gaussian rows; under replace-one, where
+    the other rows can only have rdp, so does the Gaussian one.
+    """
     if accountant is not Accountant.AUTO:
         return accountant
-    return Accountant.EXACT if all(m.is_gaussian for m in mechanisms) else Accountant.RDP
+    if all(m.is_gaussian for m in mechanisms):
+        return Accountant.EXACT
+    replaced = any(m.adjacency is Adjacency.REPLACE_ONE for m in mechanisms)
+    return Accountant.RDP if replaced else Accountant.TIGHT
 
 
 def _mechanisms(
@@ -144,7 +150,6 @@ def _at_sigma(
 ) -> Calibration:
     guarantee = epsilon_guarantee(mechanism, sigma, target.delta, accountant, verify=verify)
     noise_multiplier = sigma / mechanism.geometry.l2_norm
-    bound = Bound(accountant.value)
     return Calibration(
         mechanism,
         accountant,
@@ -154,7 +159,7 @@ def _at_sigma(
         guarantee,
         statement(mechanism, sigma, guarantee),
         mean_noise_std(mechanism, sigma),
-        mean_squared_error(mechanism, sigma, gaussian_sigma(mechanism, bound, target)),
+        mean_squared_error(mechanism, sigma, gaussian_sigma(mechanism, accountant, guarantee.bound, target)),
         bits_per_client(mechanism, value_bits),
         guarantee.notices,
     )

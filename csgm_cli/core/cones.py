@@ -95,10 +95,7 @@ def touching(
     epsilon: float, exponent: float, spreads: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(c, log v) of the add function of exponent B that touches y - e^eps at y = r v, log r = spread."""
-    if exponent == 0.0:
-        c = 1 / spreads
-    else:
-        c = exponent / -np.expm1(-exponent * spreads)
+    c = 1 / spreads if exponent == 0.0 else exponent / -np.expm1(-exponent * spreads)
     rest = 1.0 - exponent
     reach = spreads if rest == 0.0 else np.expm1(rest * spreads) / rest
     return c, epsilon - np.log(c) - np.log(reach)
@@ -134,7 +131,7 @@ def concave_twin(law: Law, epsilon: float, scale: float) -> Cone | None:
     for _ in range(12):  # a larger good set has a larger B', and then a larger weight outside it
         z = s * q + s * s / 2
         exponent = 1 / (2 * posterior(gamma, -z)) - 0.5
-        if exponent > 1e4:
+        if exponent > 1e3:
             break
         spreads = -np.geomspace(0.01, 60.0, 60) / (1.0 + exponent)
         log_c, log_v = _touching_below(epsilon, exponent, spreads)
@@ -157,7 +154,7 @@ def concave_twin(law: Law, epsilon: float, scale: float) -> Cone | None:
 def _touching_below(
     epsilon: float, exponent: float, spreads: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(log c, log v) of the remove function of exponent B' > 0 that touches at y = r v, log r = spread < 0."""
+    """(log c, log v) of the remove function of exponent B' that touches at y = r v, log r < 0."""
     log_c = math.log(exponent) + epsilon - np.log(np.expm1(-exponent * spreads))
     rest = 1.0 - exponent
     reach = -spreads if rest == 0.0 else -np.expm1(rest * spreads) / rest
@@ -177,7 +174,7 @@ def _lognormal_mixtures(
     step = 2 * math.pi * (shift - pole) / 60.0  # aliases below exp(-60) of the peak, times its growth
     step = np.minimum(step, 0.3 / math.sqrt(variance))
     count = math.ceil(9.5 / math.sqrt(variance) / float(step.min()))
-    if count > 20_000:
+    if count > 1000:
         return np.full(log_c.shape, math.inf)
     z = shift + 1j * step * np.arange(count)[None, :]
     log_terms = z * (z + 1) * (variance / 2) + log_c[:, None] + (z + 1) * log_v[:, None]

@@ -14,7 +14,6 @@ trapezoid rule in Im z errs by the same expectations at strikes shifted by 2 pi 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -27,7 +26,7 @@ from csgm_cli.errors import NoAnswerError
 
 #: Relative size of what may be left out at either end of the contour, and of the aliases.
 _NEGLIGIBLE = 1e-13
-_MOST_NODES = 1 << 12
+_MOST_NODES = 1 << 14
 #: Orders further out than this (times sqrt(t)) make grids too long to be worth it.
 _REACH = 300.0
 _BLOCK = 48
@@ -49,7 +48,7 @@ class Law:
 
     @property
     def largest_t(self) -> float:
-        """t of the largest coordinate."""
+        """The t of the largest coordinate."""
         return max(t for _, t in self.parts)
 
     @property
@@ -152,8 +151,12 @@ def _saddle(law: Law, direction: Direction, epsilon: float) -> float | None:
     start = (epsilon + math.sqrt(epsilon**2 + 4 * variance)) / (2 * variance)
     ceiling = min(1.0 + 8.0 / law.largest_t, 0.5 * _REACH / math.sqrt(law.largest_t))
     start = math.log(min(max(start, 1e-3), ceiling))
+
+    def _near_enough(log_z: float, value: float, step: float) -> bool:
+        return abs(value * step) * math.exp(log_z) < 0.1  # what a better saddle would still gain
+
     try:
-        return math.exp(increasing_root(slope, start, settled=lambda _x, _v, step: abs(step) < 0.02))
+        return math.exp(increasing_root(slope, start, settled=_near_enough))
     except NoAnswerError:
         return None
 
@@ -184,7 +187,7 @@ def _walk(
     exponents: list[ComplexArray] = []
     size, first = _BLOCK, 0
     while first < _MOST_NODES:
-        z = shift + 1j * step * np.arange(first, first + size)
+        z = shift + 1j * step * np.arange(first, first + size, dtype=np.float64)
         exponent = law.complex(1.0 + z if direction is Direction.ADD else -z)
         if exponent is None:
             return None
@@ -196,16 +199,14 @@ def _walk(
             tail = _tail(law, direction, shift, shift * epsilon + log_peak, step * first)
             if tail is not None and tail * step * first < 1e-11:
                 return Contour(np.concatenate(zs), np.concatenate(exponents), step, 1e-11)
-        size = first
+        size = max(_BLOCK, first // 2)
     return None
 
 
 def _tail(law: Law, direction: Direction, shift: float, level: float, end: float) -> float | None:
     """The largest sampled size of the integrand beyond ``end``, relative to its peak, times end/|z|."""
-    z = shift + 1j * end * np.geomspace(1.0, 6.0, 10)
+    z = shift + 1j * end * np.linspace(1.0, 5.0, 10)
     exponent = law.complex(1.0 + z if direction is Direction.ADD else -z)
     if exponent is None:
         return None
     return float(np.exp(exponent.real - level - np.log(np.abs(z * (z + 1)))).max())
-
-

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from csgm_cli.core.bounds import bounds_of
-from csgm_cli.core.calibrate import calibrate, gaussian_sigma, least_sigma
+from csgm_cli.core.calibrate import calibrate, sufficient_sigma
 from csgm_cli.core.compare import common_accountant
 from csgm_cli.core.search import descend
 from csgm_cli.core.utility import error_parts
@@ -57,12 +56,12 @@ def plan(
 
     lowest = max(RANGES["gamma"].low, 1 / geometry.dim if geometry.dim else 0.0)
     used = common_accountant([at(lowest)], accountant)
-    (bound,) = bounds_of(at(lowest), used)
-    baseline = gaussian_sigma(at(lowest), bound, target)
+    plain = Mechanism(MechanismName.GAUSSIAN, 1.0, geometry, rounds, adjacency)
+    baseline = sufficient_sigma(plain, used, target)
 
     def excess(gamma: float) -> float:
         """Log of the cost over what is allowed."""
-        sigma = least_sigma(at(gamma), bound, target)
+        sigma = sufficient_sigma(at(gamma), used, target)
         if max_mse_overhead is None:
             return math.log(sigma / gamma / (allowed * baseline))
         cost, most = error_parts(geometry, gamma, sigma), error_parts(geometry, 1.0, baseline)

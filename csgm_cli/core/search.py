@@ -79,55 +79,24 @@ def least_safe(is_safe: Callable[[float], bool], near: float, *, width: float = 
     return high
 
 
-def descend(function: Callable[[float], float], high: float, floor: float, *, width: float = 1e-12) -> float:
+def descend(
+    function: Callable[[float], float],
+    high: float,
+    floor: float,
+    *,
+    width: float = 1e-12,
+    stride: float = 0.02,
+) -> float:
     """How far below ``high`` a decreasing function stays at most 0: the safe end of its root.
 
     ``high`` itself where the function is positive there, ``floor`` where it never is. Secant steps,
-    a little past the estimate, inside a bracket that first opens downwards.
+    a little past the estimate, inside a bracket that first opens downwards by ``stride``.
     """
     at_high = function(high)
     if at_high > 0.0:
         return high
     scale = max(abs(high), 1.0) if floor == -math.inf else abs(high)
-    step = 0.02 * scale
-    low, at_low = high, at_high
-    while at_low <= 0.0:
-        high, at_high = low, at_low
-        if low <= floor:
-            return floor
-        low = max(floor, low - step)
-        at_low = function(low)
-        step *= 2
-    wide = width * scale
-    while high - low > wide:
-        gap = high - low
-        steep = at_low - at_high
-        x = high + gap * at_high / steep if math.isfinite(steep) else (low + high) / 2
-        x = min(max(x + wide / 3, low + wide / 3), high - wide / 3)
-        for point in (x, x - 2 * wide / 3, (low + high) / 2):
-            if not low < point < high:
-                continue
-            value = function(point)
-            if value > 0.0:
-                low, at_low = point, value
-            else:
-                high, at_high = point, value
-            if high - low <= max(wide, gap / 4):
-                break
-    return high
-
-
-def descend(function: Callable[[float], float], high: float, floor: float, *, width: float = 1e-12) -> float:
-    """How far below ``high`` a decreasing function stays at most 0: the safe end of its root.
-
-    ``high`` itself where the function is positive there, ``floor`` where it never is. Secant steps,
-    a little past the estimate, inside a bracket that first opens downwards.
-    """
-    at_high = function(high)
-    if at_high > 0.0:
-        return high
-    scale = max(abs(high), 1.0) if floor == -math.inf else abs(high)
-    step = 0.02 * scale
+    step = stride * scale
     low, at_low = high, at_high
     while at_low <= 0.0:
         high, at_high = low, at_low

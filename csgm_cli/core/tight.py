@@ -12,13 +12,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from csgm_cli.core import gaussian
-from csgm_cli.core.cones import Cone, add_cone, concave_twin, remove_cone
+from csgm_cli.core.cones import add_cone, concave_twin, remove_cone
 from csgm_cli.core.contour import Contour, Direction, Law, build_contour
 from csgm_cli.core.conversion import best_log_delta
 from csgm_cli.core.curves import Curve, renyi_curve
 from csgm_cli.core.search import descend
 from csgm_cli.model import Bound, Mechanism
+
+#: kappa* is not asked for a sigma further below the answer than exp of this.
+_DEEPEST = 2.0
+#: Relative width to which lower bounds are solved, and by which they are rounded down.
+_LOOSE = 1e-10
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,7 @@ def is_exact(mechanism: Mechanism) -> bool:
 
 
 def tight_delta(mechanism: Mechanism, sigma: float, epsilon: float) -> TightDelta:
+    """Delta at this noise and epsilon, under add-remove and for gamma < 1."""
     law = worst_law(mechanism, sigma)
     add, add_contour = _profile(law, Direction.ADD, epsilon)
     remove, remove_contour = _profile(law, Direction.REMOVE, epsilon)
@@ -82,31 +87,54 @@ def kappa_delta(mechanism: Mechanism, sigma: float, epsilon: float) -> float:
 
 
 def tight_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: float) -> TightEpsilon:
-    """Epsilon at ``delta`` below ``ceiling``, which another bound has proven."""
+    """Epsilon at ``delta``, at most ``ceiling``, which another bound has proven."""
 
     def excess(epsilon: float) -> float:
         return _log_ratio(tight_delta(mechanism, sigma, epsilon).upper, delta)
 
-    def lower_excess(epsilon: float) -> float:
+    upper = descend(excess, ceiling, 0.0)
+    bound = tight_delta(mechanism, sigma, upper).bound
+    exact = bound is Bound.PROFILE and upper < ceiling
+    return TightEpsilon(upper if exact else kappa_epsilon(mechanism, sigma, delta, upper), upper, bound)
+
+
+def refined_epsilon(mechanism: Mechanism, sigma: float, delta: float, near: float) -> TightEpsilon:
+    """Epsilon at ``delta`` where ``near`` is a hair above it; kappa* is not asked."""
+
+    def excess(epsilon: float) -> float:
+        return _log_ratio(tight_delta(mechanism, sigma, epsilon).upper, delta)
+
+    upper = descend(excess, near, 0.0, stride=1e-12)
+    return TightEpsilon(0.0, upper, tight_delta(mechanism, sigma, upper).bound)
+
+
+def kappa_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: float) -> float:
+    """The epsilon that kappa* shows at ``delta``, a lower bound on the true one."""
+
+    def excess(epsilon: float) -> float:
         return _log_ratio(kappa_delta(mechanism, sigma, epsilon), delta)
 
-    upper = descend(excess, ceiling, 0.0)
-    lower = upper if is_exact(mechanism) else descend(lower_excess, upper, 0.0)
-    return TightEpsilon(lower, upper, tight_delta(mechanism, sigma, upper).bound)
+    return max(0.0, descend(excess, ceiling, 0.0, width=_LOOSE) - 2 * _LOOSE * ceiling)
 
 
-def tight_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: float) -> tuple[float, float]:
-    """(what kappa* needs, what suffices for every vector), at most ``ceiling``, which suffices."""
+def tight_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: float) -> float:
+    """A sigma that suffices for every vector, at most ``ceiling``, which another bound has proven."""
 
     def excess(log_sigma: float) -> float:
         return _log_ratio(tight_delta(mechanism, math.exp(log_sigma), epsilon).upper, delta)
 
-    def lower_excess(log_sigma: float) -> float:
+    return min(math.exp(descend(excess, math.log(ceiling), -math.inf)) * (1 + 2.0**-50), ceiling)
+
+
+def kappa_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: float) -> float:
+    """The sigma that kappa* needs, at most ``ceiling``, which suffices; 0 where that is not known."""
+
+    def excess(log_sigma: float) -> float:
         return _log_ratio(kappa_delta(mechanism, math.exp(log_sigma), epsilon), delta)
 
-    upper = descend(excess, math.log(ceiling), -math.inf)
-    lower = upper if is_exact(mechanism) else descend(lower_excess, upper, -math.inf)
-    return math.exp(lower), min(math.exp(upper) * (1 + 2.0**-50), ceiling)
+    floor = math.log(ceiling) - _DEEPEST
+    lower = descend(excess, math.log(ceiling), floor, width=_LOOSE)
+    return math.exp(lower - 2 * _LOOSE * max(1.0, abs(lower))) if lower > floor else 0.0
 
 
 def _log_ratio(value: float, delta: float) -> float:
@@ -120,6 +148,8 @@ def _profile(law: Law, direction: Direction, epsilon: float) -> tuple[tuple[floa
     if contour is None:
         return (0.0, 1.0), None
     value, error = contour.integral(-epsilon, np.ones_like(contour.z))
+    if not error < 1e-6 * value:
+        return (0.0, 1.0), None
     return (value - error, value + error), contour
 
 
