@@ -126,24 +126,35 @@ def _grid(a: float, g: float, s: float) -> tuple[Array, float] | None:
 
 
 def _bumps(a: float, g: float, s: float) -> list[tuple[float, float]]:
-    """Two spans around the two peaks of Y^a exp(-x^2/2), where they are narrow and far apart.
+    """One or two spans around the peaks of Y^a exp(-x^2/2), where these are narrow; else empty.
 
     Peaks solve x = a s R(x), R the posterior that the coordinate was sent; iterating that from 0
-    and from a s climbs to the lowest and descends to the highest. The second derivative of the
-    logarithm is a s^2 R (1 - R) - 1. Empty where the picture is not that simple.
+    and from a s climbs to the lowest and descends to the highest.
     """
-    spans = []
-    for start in (0.0, a * s):
-        x = start
-        for _ in range(30):
-            sent = 1 / (1 + math.exp(min(700.0, math.log1p(-g) - math.log(g) - s * x + s * s / 2)))
-            x, before = a * s * sent, x
-        curvature = 1 - a * s * s * sent * (1 - sent)
-        if abs(x - before) > 1e-3 or curvature < 0.5:
-            return []
-        reach = 1.5 * _REACH / math.sqrt(curvature)
-        spans.append((x - reach, x + reach))
-    return spans if spans[0][1] < spans[1][0] else []
+    lowest, highest = _peak(a, g, s, 0.0), _peak(a, g, s, a * s)
+    if lowest is None or highest is None:
+        return []
+    if lowest[1] < highest[0]:
+        return [lowest, highest]
+    return [(min(lowest[0], highest[0]), max(lowest[1], highest[1]))]
+
+
+def _peak(a: float, g: float, s: float, x: float) -> tuple[float, float] | None:
+    """The span of the peak that the iteration from ``x`` ends at, None if it is slow or flat.
+
+    The second derivative of the logarithm is a s^2 R (1 - R) - 1; it changes over 1/s, which is
+    more than the span wherever this is used.
+    """
+    for _ in range(300):
+        sent = 1 / (1 + math.exp(min(700.0, math.log1p(-g) - math.log(g) - s * x + s * s / 2)))
+        x, before = a * s * sent, x
+        if abs(x - before) <= 1e-3:
+            break
+    curvature = 1 - a * s * s * sent * (1 - sent)
+    if abs(x - before) > 1e-3 or curvature < 0.5:
+        return None
+    reach = 1.5 * _REACH / math.sqrt(curvature)
+    return x - reach, x + reach
 
 
 def _alive(a: float, g: float, s: float, low: float, high: float) -> list[tuple[float, float]]:
