@@ -100,7 +100,7 @@ def least_epsilon(
     else:
         found = refined_epsilon(mechanism, sigma, delta, near)
     if found.upper < best.value:
-        return Spent(found.upper, None, found.bound, lower=found.lower)
+        return Spent(found.upper, found.order, found.bound, lower=found.lower)
     return replace(best, lower=found.lower)
 
 
@@ -114,7 +114,7 @@ def least_delta(mechanism: Mechanism, accountant: Accountant, sigma: float, epsi
 
     found = tight_delta(mechanism, sigma, epsilon)
     if found.upper < best.value:
-        return Spent(max(found.upper, DELTA_FLOOR), None, found.bound, lower=found.lower)
+        return Spent(max(found.upper, DELTA_FLOOR), found.order, found.bound, lower=found.lower)
     return replace(best, lower=min(found.lower, best.value))
 
 

@@ -10,10 +10,11 @@ nonincreasing the expectation is below its limit for infinitely spread vectors, 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from csgm_cli.core.certificate import Certificate, Proof
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,16 +24,6 @@ if TYPE_CHECKING:
 #: The additive error of a cone, relative to the delta at stake.
 _ERROR_SHARE = 1e-3
 _RATIOS = np.geomspace(0.03, 60.0, 40)
-
-
-@dataclass(frozen=True)
-class Cone:
-    """Which test function gave ``value``; ``spread`` is log r (infinite where there is no r)."""
-
-    value: float
-    exponent: float
-    spread: float
-    error: float
 
 
 def posterior(gamma: float, z: float) -> float:
@@ -46,48 +37,56 @@ def admissible_exponent(gamma: float, z: float) -> float:
     return max(0.0, 1 / (2 * high) + 2 * low * high / (low + high) ** 2 - 1)
 
 
-def good_set(law: Law, weight: float, share: float) -> tuple[float, float]:
-    """(z, err) with err = 2 total_t weight P(N > (z - t/2)/sqrt t) at most ``share``.
+def good_set(law: Law, weight: float, share: float) -> float:
+    """A z whose error 2 total_t weight P(N > (z - t/2)/sqrt t) is at most ``share``.
 
     By P(N > q) <= exp(-q^2/2)/2, q >= 0, for the largest coordinate, which serves the others too.
     """
     s = math.sqrt(law.largest_t)
     q = math.sqrt(max(0.0, 2 * math.log(law.total_t * weight / share)))
-    return s * q + s * s / 2, law.total_t * weight * math.exp(-q * q / 2)
+    return s * q + s * s / 2
 
 
-def add_cone(law: Law, contour: Contour, epsilon: float, scale: float) -> Cone:
+def log_outside(law: Law, z: float) -> float:
+    """Log of 2 total_t P(N > (z - t/2)/sqrt t), what pairs outside the good set contribute per weight."""
+    s = math.sqrt(law.largest_t)
+    q = (z - s * s / 2) / s
+    tail = math.log(math.erfc(q / math.sqrt(2))) + 1e-12 if q < 30.0 else -q * q / 2
+    return math.log(law.total_t) + tail
+
+
+def add_cone(law: Law, contour: Contour, epsilon: float, scale: float) -> Certificate:
     """Bound on the add direction: phi''(u) u = c (u/v)^-B for u >= v, touching at r v.
 
     ``contour`` is that of the add hockey-stick, ``scale`` its delta. The best of B = 0 and the
     largest B whose error is 1e-3 of ``scale``, over r.
     """
-    shift = float(contour.z[0].real)
-    best = _best_spread(contour, epsilon, 0.0, 0.0, _RATIOS / shift)
-    z, _ = good_set(law, 10.0 / law.gamma, _ERROR_SHARE * scale)
+    best = _best_spread(contour, epsilon, 0.0, 0.0, None)
+    z = good_set(law, 10.0 / law.gamma, _ERROR_SHARE * scale)
     exponent = admissible_exponent(law.gamma, z)
-    if exponent > 0.0:
-        s = math.sqrt(law.largest_t)
-        per_weight = law.total_t * math.exp(-0.5 * ((z - s * s / 2) / s) ** 2)
-        best = min(best, _best_spread(contour, epsilon, exponent, per_weight, _RATIOS / shift), key=_value)
+    if exponent > 0.0 and z < 50.0:
+        best = min(
+            best, _best_spread(contour, epsilon, exponent, math.exp(log_outside(law, z)), z), key=_value
+        )
     return best
 
 
-def _value(cone: Cone) -> float:
-    return cone.value
+def _value(certificate: Certificate) -> float:
+    return certificate.value
 
 
 def _best_spread(
-    contour: Contour, epsilon: float, exponent: float, per_weight: float, spreads: NDArray[np.float64]
-) -> Cone:
-    """The best log r among ``spreads``, then among finer ones around it."""
+    contour: Contour, epsilon: float, exponent: float, per_weight: float, z: float | None
+) -> Certificate:
+    """The best log r on a coarse grid, then on a finer one around it."""
+    spreads = _RATIOS / contour.shift
     for _ in range(2):
         weights, log_v = touching(epsilon, exponent, spreads)
         values = contour.mixtures(-log_v, weights, exponent) + per_weight * weights
-        at = int(np.argmin(values))
-        low, high = spreads[max(at - 1, 0)], spreads[min(at + 1, spreads.size - 1)]
-        best = Cone(float(values[at]), exponent, float(spreads[at]), float(per_weight * weights[at]))
-        spreads = np.geomspace(low, high, 24)
+        at = int(np.argmin(np.where(values > 0.0, values, np.inf)))
+        value = float(values[at]) if values[at] > 0.0 else math.inf
+        best = Certificate(Proof.ADD_CONE, value, exponent, float(spreads[at]), z)
+        spreads = np.geomspace(spreads[max(at - 1, 0)], spreads[min(at + 1, spreads.size - 1)], 24)
     return best
 
 
@@ -101,54 +100,50 @@ def touching(
     return c, epsilon - np.log(c) - np.log(reach)
 
 
-def remove_cone(law: Law, contour: Contour, epsilon: float, scale: float) -> Cone | None:
+def remove_cone(law: Law, contour: Contour, epsilon: float, scale: float) -> Certificate | None:
     """Bound on the remove direction: phi''(u) u = B e^eps (u/v)^-B for u >= v = e^-eps (B-1)/B.
 
     ``contour`` is that of the remove hockey-stick. None unless B - 1 is to the right of it.
     """
-    z, _ = good_set(law, math.exp(min(epsilon, 700.0)) / law.gamma, _ERROR_SHARE * scale)
+    z = good_set(law, math.exp(min(epsilon, 700.0)) / law.gamma, _ERROR_SHARE * scale)
     exponent = admissible_exponent(law.gamma, z)
-    if exponent - 1.0 <= float(contour.z[0].real) * 1.05:
+    if exponent - 1.0 <= contour.shift * 1.05:
         return None
-    s = math.sqrt(law.largest_t)
-    error = law.total_t * exponent * math.exp(epsilon - 0.5 * ((z - s * s / 2) / s) ** 2)
+    error = exponent * math.exp(epsilon + log_outside(law, z))
     tilt = -epsilon + math.log1p(-1 / exponent)
     value, rounding = contour.integral(tilt, (exponent - 1) / (exponent - 1 - contour.z))
-    return Cone(value + rounding + error, exponent, math.inf, error)
+    return Certificate(Proof.REMOVE_CONE, value + rounding + error, exponent, z=z)
 
 
-def concave_twin(law: Law, epsilon: float, scale: float) -> Cone | None:
+def concave_twin(law: Law, epsilon: float, scale: float) -> Certificate | None:
     """Bound on the remove direction by the lognormal limit: phi''(u) u = c (u/v)^-B' for u <= v.
 
-    B' = 1/(2 r_min) - 1/2, touching 1 - e^eps y at y = r v, r < 1; ``spread`` is log r. None where
-    the error term swamps the bound.
+    B' = 1/(2 r_min) - 1/2, touching 1 - e^eps y at y = r v, r < 1. None where the error term, which
+    grows with B', swamps the bound for every good set.
     """
     s, gamma = math.sqrt(law.largest_t), law.gamma
-    variance = gamma**2 * law.total_t
-    count = law.total_t / law.largest_t
-    best: Cone | None = None
-    q = math.sqrt(2 * max(0.0, math.log(law.total_t / (gamma * scale) + 1.0)) + 20.0)
+    q = math.sqrt(2 * math.log(law.total_t / (gamma * scale) + 1.0) + 20.0)
     for _ in range(12):  # a larger good set has a larger B', and then a larger weight outside it
         z = s * q + s * s / 2
         exponent = 1 / (2 * posterior(gamma, -z)) - 0.5
         if exponent > 1e3:
-            break
+            return None
         spreads = -np.geomspace(0.01, 60.0, 60) / (1.0 + exponent)
         log_c, log_v = _touching_below(epsilon, exponent, spreads)
-        log_weight = (
-            log_c + exponent * log_v - 2 * exponent * math.log1p(-gamma)
-            + max(0.0, exponent * (exponent - 1) / 2) * gamma**2 * count * math.expm1(law.largest_t)
-        )  # fmt: skip
-        log_error = log_weight + math.log(law.total_t) - q * q / 2
-        values = np.abs(_lognormal_mixtures(variance, exponent, log_c, log_v))
-        errors = np.exp(np.minimum(log_error, 1.0))
-        at = int(np.argmin(values + errors))
-        if errors[at] <= 10 * _ERROR_SHARE * scale:
-            cone = Cone(float(values[at] + errors[at]), exponent, float(spreads[at]), float(errors[at]))
-            best = cone if best is None or cone.value < best.value else best
-            break
+        log_weight = log_c + exponent * log_v + _log_mean_weight(law, exponent)
+        errors = np.exp(np.minimum(log_weight + log_outside(law, z), 1.0))
+        values = _lognormal_mixtures(gamma**2 * law.total_t, exponent, log_c, log_v) + errors
+        at = int(np.argmin(np.where(values > 0.0, values, np.inf)))
+        if values[at] > 0.0 and errors[at] <= 10 * _ERROR_SHARE * scale:
+            return Certificate(Proof.CONCAVE, float(values[at]), exponent, float(spreads[at]), z)
         q *= 1.25
-    return best
+    return None
+
+
+def _log_mean_weight(law: Law, exponent: float) -> float:
+    """Log of the most that E[(1-g)^-2B' U^-B'] of the other coordinates can be."""
+    growth = law.gamma**2 * law.total_t * math.expm1(law.largest_t) / law.largest_t
+    return max(0.0, exponent * (exponent - 1) / 2) * growth - 2 * exponent * math.log1p(-law.gamma)
 
 
 def _touching_below(

@@ -26,7 +26,7 @@ from csgm_cli.errors import NoAnswerError
 
 #: Relative size of what may be left out at either end of the contour, and of the aliases.
 _NEGLIGIBLE = 1e-13
-_MOST_NODES = 1 << 14
+_MOST_NODES = 1 << 12
 #: Orders further out than this (times sqrt(t)) make grids too long to be worth it.
 _REACH = 300.0
 _BLOCK = 48
@@ -91,6 +91,11 @@ class Contour:
     exponent: ComplexArray
     step: float
     error: float
+
+    @property
+    def shift(self) -> float:
+        """Re z of the contour."""
+        return float(self.z[0].real)
 
     def integral(self, tilt: float, factor: ComplexArray) -> tuple[float, float]:
         """(1/2 pi i) int exp(S + z tilt) factor(z)/(z (z+1)) dz, and a bound on its error."""
@@ -187,7 +192,7 @@ def _walk(
     exponents: list[ComplexArray] = []
     size, first = _BLOCK, 0
     while first < _MOST_NODES:
-        z = shift + 1j * step * np.arange(first, first + size, dtype=np.float64)
+        z = (shift + 1j * step * np.arange(first, first + size)).astype(np.complex128)
         exponent = law.complex(1.0 + z if direction is Direction.ADD else -z)
         if exponent is None:
             return None
@@ -205,7 +210,7 @@ def _walk(
 
 def _tail(law: Law, direction: Direction, shift: float, level: float, end: float) -> float | None:
     """The largest sampled size of the integrand beyond ``end``, relative to its peak, times end/|z|."""
-    z = shift + 1j * end * np.linspace(1.0, 5.0, 10)
+    z = (shift + 1j * end * np.linspace(1.0, 5.0, 10)).astype(np.complex128)
     exponent = law.complex(1.0 + z if direction is Direction.ADD else -z)
     if exponent is None:
         return None

@@ -33,7 +33,7 @@ _LARGE = 600.0
 #: Longer grids are first thinned to where the integrand is alive; beyond the last, give up.
 _LONG, _TOO_LONG = 3000, 4_000_000
 #: The most nodes, and nodes times orders, of one call at complex orders.
-_MOST_COMPLEX = 30_000_000
+_MOST_COMPLEX = 6_000_000
 
 
 def log_moment(order: float, gamma: float, t: float) -> LogMoment:

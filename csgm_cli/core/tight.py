@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from csgm_cli.core.certificate import Certificate, Proof
 from csgm_cli.core.cones import add_cone, concave_twin, remove_cone
 from csgm_cli.core.contour import Contour, Direction, Law, build_contour
 from csgm_cli.core.conversion import best_log_delta
@@ -21,26 +22,51 @@ from csgm_cli.model import Bound, Mechanism
 
 #: kappa* is not asked for a sigma further below the answer than exp of this.
 _DEEPEST = 2.0
+#: From this t on a single coordinate shows whether it was sent.
+_VISIBLE = 25.0
 #: Relative width to which lower bounds are solved, and by which they are rounded down.
 _LOOSE = 1e-10
 
 
 @dataclass(frozen=True)
 class TightDelta:
-    """``lower`` <= the true delta <= ``upper``; ``bound`` names what decided the upper one."""
+    """``lower`` <= the true delta <= ``upper``, the larger of what is proven for both directions."""
 
     lower: float
-    upper: float
-    bound: Bound
+    add: Certificate
+    remove: Certificate
+
+    @property
+    def upper(self) -> float:
+        """Delta that holds for every vector."""
+        return max(self.add.value, self.remove.value)
+
+    @property
+    def bound(self) -> Bound:
+        """The name of what decided ``upper``."""
+        if self.decisive.proof in (Proof.RDP, Proof.PROFILE):
+            return Bound(self.decisive.proof.value)
+        return Bound.TIGHT_ADD if self.decisive is self.add else Bound.TIGHT_REMOVE
+
+    @property
+    def decisive(self) -> Certificate:
+        """The certificate of the direction with the larger bound."""
+        return self.add if self.add.value >= self.remove.value else self.remove
+
+    @property
+    def order(self) -> float | None:
+        """The Renyi order of ``bound``, where it is a Renyi bound."""
+        return self.decisive.order if self.bound is Bound.RDP else None
 
 
 @dataclass(frozen=True)
 class TightEpsilon:
-    """``lower`` <= the true epsilon <= ``upper``; ``bound`` names what decided the upper one."""
+    """``lower`` <= the true epsilon <= ``upper``; ``bound`` (and ``order``) decided the upper one."""
 
     lower: float
     upper: float
     bound: Bound
+    order: float | None
 
 
 def worst_law(mechanism: Mechanism, sigma: float) -> Law:
@@ -59,31 +85,51 @@ def is_exact(mechanism: Mechanism) -> bool:
 
 def tight_delta(mechanism: Mechanism, sigma: float, epsilon: float) -> TightDelta:
     """Delta at this noise and epsilon, under add-remove and for gamma < 1."""
+    with np.errstate(all="ignore"):  # what overflows is infinite, and then it is not the best proof
+        return _tight_delta(mechanism, sigma, epsilon)
+
+
+def _tight_delta(mechanism: Mechanism, sigma: float, epsilon: float) -> TightDelta:
     law = worst_law(mechanism, sigma)
-    add, add_contour = _profile(law, Direction.ADD, epsilon)
-    remove, remove_contour = _profile(law, Direction.REMOVE, epsilon)
-    lower = max(add[0], remove[0], 0.0)
-    if is_exact(mechanism):
-        return TightDelta(lower, max(add[1], remove[1]), Bound.PROFILE)
-    rdp = math.exp(min(0.0, _log_rdp(renyi_curve(mechanism, Bound.RDP), sigma, epsilon)))
+    add, remove = (_profile(law, direction, epsilon) for direction in Direction)
+    lower = max(add.lower, remove.lower)
+    if is_exact(mechanism) and max(add.upper, remove.upper) < 1.0:
+        return TightDelta(
+            lower, Certificate(Proof.PROFILE, add.upper), Certificate(Proof.PROFILE, remove.upper)
+        )
+    rdp = _renyi(Proof.RDP, renyi_curve(mechanism, Bound.RDP), sigma, epsilon)
     scale = max(lower, 1e-320)
-    by_add = min(rdp, add_cone(law, add_contour, epsilon, scale).value if add_contour else math.inf)
-    candidates = [rdp, _remove_renyi(law, epsilon)]
-    if remove_contour is not None:
-        cone = remove_cone(law, remove_contour, epsilon, scale)
-        candidates.append(cone.value if cone else math.inf)
-    if min(candidates) > by_add:
-        twin = concave_twin(law, epsilon, scale)
-        candidates.append(twin.value if twin else math.inf)
-    by_remove = min(candidates)
-    upper, bound = max((by_add, Bound.TIGHT_ADD), (by_remove, Bound.TIGHT_REMOVE))
-    return TightDelta(lower, upper, bound if upper < rdp else Bound.RDP)
+    adding = [rdp]
+    if add.contour is not None:
+        adding.append(add_cone(law, add.contour, epsilon, scale))
+    best_add = min(adding, key=_value)
+    return TightDelta(lower, best_add, _best_remove(law, remove, epsilon, scale, rdp, best_add.value))
+
+
+def _best_remove(
+    law: Law, profile: _Profile, epsilon: float, scale: float, rdp: Certificate, enough: float
+) -> Certificate:
+    """The best proof for the remove direction; the dear one only where the others exceed ``enough``."""
+    if profile.upper == 0.0:
+        return Certificate(Proof.NOTHING, 0.0)
+    proofs: list[Certificate | None] = [rdp, _remove_renyi(law, epsilon)]
+    if profile.contour is not None and law.largest_t <= _VISIBLE:
+        proofs.append(remove_cone(law, profile.contour, epsilon, scale))
+    best = min((proof for proof in proofs if proof is not None), key=_value)
+    visible = law.largest_t > _VISIBLE  # then no cone but B = 0 is wide enough
+    twin = None if visible or best.value <= enough else concave_twin(law, epsilon, scale)
+    return min(best, twin or best, key=_value)
+
+
+def _value(certificate: Certificate) -> float:
+    return certificate.value
 
 
 def kappa_delta(mechanism: Mechanism, sigma: float, epsilon: float) -> float:
     """A lower bound on the true delta: the profile at kappa*, the larger direction."""
     law = worst_law(mechanism, sigma)
-    return max(0.0, *(_profile(law, direction, epsilon)[0][0] for direction in Direction))
+    with np.errstate(all="ignore"):
+        return max(_profile(law, direction, epsilon).lower for direction in Direction)
 
 
 def tight_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: float) -> TightEpsilon:
@@ -92,10 +138,12 @@ def tight_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: flo
     def excess(epsilon: float) -> float:
         return _log_ratio(tight_delta(mechanism, sigma, epsilon).upper, delta)
 
-    upper = descend(excess, ceiling, 0.0)
-    bound = tight_delta(mechanism, sigma, upper).bound
-    exact = bound is Bound.PROFILE and upper < ceiling
-    return TightEpsilon(upper if exact else kappa_epsilon(mechanism, sigma, delta, upper), upper, bound)
+    at_ceiling = tight_delta(mechanism, sigma, ceiling)
+    upper = ceiling if at_ceiling.bound is Bound.RDP else descend(excess, ceiling, 0.0)
+    there = tight_delta(mechanism, sigma, upper)
+    exact = there.bound is Bound.PROFILE and upper < ceiling
+    lower = upper if exact else kappa_epsilon(mechanism, sigma, delta, upper)
+    return TightEpsilon(lower, upper, there.bound, there.order)
 
 
 def refined_epsilon(mechanism: Mechanism, sigma: float, delta: float, near: float) -> TightEpsilon:
@@ -105,7 +153,8 @@ def refined_epsilon(mechanism: Mechanism, sigma: float, delta: float, near: floa
         return _log_ratio(tight_delta(mechanism, sigma, epsilon).upper, delta)
 
     upper = descend(excess, near, 0.0, stride=1e-12)
-    return TightEpsilon(0.0, upper, tight_delta(mechanism, sigma, upper).bound)
+    there = tight_delta(mechanism, sigma, upper)
+    return TightEpsilon(0.0, upper, there.bound, there.order)
 
 
 def kappa_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: float) -> float:
@@ -114,6 +163,8 @@ def kappa_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: flo
     def excess(epsilon: float) -> float:
         return _log_ratio(kappa_delta(mechanism, sigma, epsilon), delta)
 
+    if kappa_delta(mechanism, sigma, ceiling) == 0.0:  # out of reach
+        return 0.0
     return max(0.0, descend(excess, ceiling, 0.0, width=_LOOSE) - 2 * _LOOSE * ceiling)
 
 
@@ -123,6 +174,8 @@ def tight_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: flo
     def excess(log_sigma: float) -> float:
         return _log_ratio(tight_delta(mechanism, math.exp(log_sigma), epsilon).upper, delta)
 
+    if tight_delta(mechanism, ceiling, epsilon).bound is Bound.RDP:  # nothing here is below it
+        return ceiling
     return min(math.exp(descend(excess, math.log(ceiling), -math.inf)) * (1 + 2.0**-50), ceiling)
 
 
@@ -132,6 +185,8 @@ def kappa_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: flo
     def excess(log_sigma: float) -> float:
         return _log_ratio(kappa_delta(mechanism, math.exp(log_sigma), epsilon), delta)
 
+    if kappa_delta(mechanism, ceiling, epsilon) == 0.0:  # out of reach
+        return 0.0
     floor = math.log(ceiling) - _DEEPEST
     lower = descend(excess, math.log(ceiling), floor, width=_LOOSE)
     return math.exp(lower - 2 * _LOOSE * max(1.0, abs(lower))) if lower > floor else 0.0
@@ -141,26 +196,34 @@ def _log_ratio(value: float, delta: float) -> float:
     return math.log(value / delta) if value > 0.0 else -math.inf
 
 
-def _profile(law: Law, direction: Direction, epsilon: float) -> tuple[tuple[float, float], Contour | None]:
+@dataclass(frozen=True)
+class _Profile:
+    """One direction's delta at kappa*; [0, 1] where it is out of reach."""
+
+    lower: float
+    upper: float
+    contour: Contour | None
+
+
+def _profile(law: Law, direction: Direction, epsilon: float) -> _Profile:
     if direction is Direction.REMOVE and epsilon + law.floor >= 0.0:
-        return (0.0, 0.0), None
+        return _Profile(0.0, 0.0, None)
     contour = build_contour(law, direction, epsilon)
-    if contour is None:
-        return (0.0, 1.0), None
-    value, error = contour.integral(-epsilon, np.ones_like(contour.z))
-    if not error < 1e-6 * value:
-        return (0.0, 1.0), None
-    return (value - error, value + error), contour
+    if contour is not None:
+        value, error = contour.integral(-epsilon, np.ones_like(contour.z))
+        if error < 1e-6 * value:
+            return _Profile(value - error, value + error, contour)
+    return _Profile(0.0, 1.0, None)
 
 
-def _log_rdp(curve: Curve, sigma: float, epsilon: float) -> float:
+def _renyi(proof: Proof, curve: Curve, sigma: float, epsilon: float) -> Certificate:
     point = best_log_delta(curve, sigma, epsilon)
-    return point.value + point.error
+    return Certificate(proof, math.exp(min(0.0, point.value + point.error)), order=point.order)
 
 
-def _remove_renyi(law: Law, epsilon: float) -> float:
-    """Remove direction by D_a(Q||P) <= (a/2) g^2 total_t (e^s2 - 1)/s2, that of a Gaussian."""
+def _remove_renyi(law: Law, epsilon: float) -> Certificate:
+    """Remove direction by D_a(Q||P) <= (a/2) g^2 total_t (e^t - 1)/t, that of a Gaussian."""
     t = law.largest_t
-    mu2 = law.gamma**2 * law.total_t * math.expm1(t) / t
-    curve = Curve(1.0, ((1.0, math.sqrt(mu2)),), weak_triangle=False, integer_orders=False)
-    return math.exp(min(0.0, _log_rdp(curve, 1.0, epsilon)))
+    mu = law.gamma * math.sqrt(law.total_t * math.expm1(min(t, 700.0)) / t)
+    curve = Curve(1.0, ((1.0, mu),), weak_triangle=False, integer_orders=False)
+    return _renyi(Proof.RENYI_REMOVE, curve, 1.0, epsilon)
