@@ -1,0 +1,1 @@
+"""Benchmarks of csgm: ``python -m benchmarks --help``. Never part of the tests."""
