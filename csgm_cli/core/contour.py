@@ -29,7 +29,6 @@ _NEGLIGIBLE = 1e-13
 _MOST_NODES = 1 << 12
 #: Orders further out than this (times sqrt(t)) make grids too long to be worth it.
 _REACH = 300.0
-_BLOCK = 48
 
 
 class Direction(Enum):
@@ -137,7 +136,10 @@ def build_contour(law: Law, direction: Direction, epsilon: float, high: float = 
     log_size = log_peak - 0.5 * math.log(2 * math.pi * curvature)
     step = 2 * math.pi * shift / (-math.log(_NEGLIGIBLE) + max(0.0, -log_size))
     step = min(step, _alias_free(law, direction, epsilon, shift, log_size))
-    return _walk(law, direction, epsilon, shift, step, log_peak)
+    if step <= 0.0:
+        return None
+    block = max(8, math.ceil(9.0 / math.sqrt(curvature) / step))
+    return _walk(law, direction, epsilon, shift, step, log_peak, block)
 
 
 def _saddle(law: Law, direction: Direction, epsilon: float) -> float | None:
@@ -183,14 +185,12 @@ def _alias_free(law: Law, direction: Direction, epsilon: float, shift: float, lo
 
 
 def _walk(
-    law: Law, direction: Direction, epsilon: float, shift: float, step: float, log_peak: float
+    law: Law, direction: Direction, epsilon: float, shift: float, step: float, log_peak: float, block: int
 ) -> Contour | None:
-    """Evaluate S block by block until the integrand stays negligible."""
-    if step <= 0.0:
-        return None
+    """Evaluate S block by block until the integrand stays negligible over a quarter of a block."""
     zs: list[ComplexArray] = []
     exponents: list[ComplexArray] = []
-    size, first = _BLOCK, 0
+    size, first = min(block, _MOST_NODES), 0
     while first < _MOST_NODES:
         z = (shift + 1j * step * np.arange(first, first + size)).astype(np.complex128)
         exponent = law.complex(1.0 + z if direction is Direction.ADD else -z)
@@ -200,17 +200,17 @@ def _walk(
         exponents.append(exponent)
         first += size
         level = exponent.real - shift * epsilon - np.log(np.abs(z * (z + 1))) - log_peak
-        if float(level[-(size // 3) :].max()) < math.log(_NEGLIGIBLE):
+        if float(level[-(size // 4) :].max()) < math.log(_NEGLIGIBLE):
             tail = _tail(law, direction, shift, shift * epsilon + log_peak, step * first)
             if tail is not None and tail * step * first < 1e-11:
                 return Contour(np.concatenate(zs), np.concatenate(exponents), step, 1e-11)
-        size = max(_BLOCK, first // 2)
+        size = max(8, first // 3)
     return None
 
 
 def _tail(law: Law, direction: Direction, shift: float, level: float, end: float) -> float | None:
     """The largest sampled size of the integrand beyond ``end``, relative to its peak, times end/|z|."""
-    z = (shift + 1j * end * np.linspace(1.0, 5.0, 10)).astype(np.complex128)
+    z = (shift + 1j * end * np.linspace(1.0, 3.0, 9)).astype(np.complex128)
     exponent = law.complex(1.0 + z if direction is Direction.ADD else -z)
     if exponent is None:
         return None

@@ -292,7 +292,7 @@ def _direct(orders: ComplexArray, u: Array, x: Array) -> ComplexArray:
 
     Equidistant orders are base + offset, so that all e^w are products of two short tables.
     """
-    rows = min(orders.size, 64)
+    rows = math.isqrt(orders.size - 1) + 1
     blocks = -(-orders.size // rows)
     offsets = np.exp((orders[:rows] - orders[0])[:, None] * u[None, :])
     bases = np.exp(orders[::rows][None, :] * u[:, None] - (x * x / 2)[:, None])
