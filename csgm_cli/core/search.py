@@ -24,7 +24,7 @@ def increasing_root(
 ) -> float:
     """The root of an increasing function of one real variable, by Newton steps inside a bracket.
 
-    Stops when a Newton step is at most ``tolerance`` (the step is taken), or at the x last looked
+    Stops when a Newton step is at most ``tolerance`` or rounding (the step is taken), or at the x last looked
     at when ``settled(x, value, newton step)``, or when the bracket is down to rounding. ``stride``
     limits a step while the root is not bracketed. A Newton step that leaves the bracket or does
     not halve the step before it gives way to bisection. Values may be infinite.
@@ -40,7 +40,7 @@ def increasing_root(
         newton = -value / slope if slope > 0.0 and math.isfinite(value) else math.inf
         if (settled and settled(x, value, newton)) or high - low <= 4 * _ULP * abs(x):
             return x
-        if abs(newton) <= tolerance:
+        if abs(newton) <= max(tolerance, _ULP * abs(x)):
             return min(max(x + newton, low), high)
         if math.isinf(high - low):
             step = math.copysign(min(abs(newton), stride), -value)

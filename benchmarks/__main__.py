@@ -1,0 +1,69 @@
+"""``python -m benchmarks``: run the benchmarks, print tables, and record them in docs/benchmarks.md."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+from collections.abc import Iterator
+from importlib.metadata import version
+
+from benchmarks import solve, startup
+from benchmarks.measure import ROOT, Table
+
+_NAMES = ("startup", "solve", "scaling", "fuzz")
+_RECORD = ROOT / "docs" / "benchmarks.md"
+_PACKAGES = ("csgm-cli", "click", "numpy", "scipy", "mpmath", "dp-accounting")
+
+
+def main() -> None:
+    options = _parser().parse_args()
+    found = [f"# Benchmarks\n\n{_introduction()}\n"]
+    print(found[0], flush=True)
+    for table in _tables(options):
+        found.append(str(table))
+        print(table, flush=True)
+    if options.record:
+        _RECORD.write_text("\n".join(found), encoding="utf-8")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--only", choices=_NAMES, action="append", help="run this one; may be repeated")
+    parser.add_argument("--quick", action="store_true", help="fewer repeats, no slow tools")
+    parser.add_argument("--record", action="store_true", help="write the tables to docs/benchmarks.md")
+    parser.add_argument("--examples", type=int, metavar="N", help="command lines for fuzz to try")
+    parser.add_argument("--seed", type=int, default=0, help="for fuzz")
+    return parser
+
+
+def _tables(options: argparse.Namespace) -> Iterator[Table]:
+    chosen = options.only or _NAMES
+    if "startup" in chosen:
+        yield from startup.tables(quick=options.quick)
+    if "solve" in chosen:
+        yield from solve.tables(quick=options.quick)
+    # These run in this process and make it large: not before the children's memory was measured.
+    if "scaling" in chosen:
+        from benchmarks import scaling
+
+        yield from scaling.tables(quick=options.quick)
+    if "fuzz" in chosen:
+        from benchmarks import fuzz
+
+        yield from fuzz.tables(quick=options.quick, examples=options.examples, seed=options.seed)
+
+
+def _introduction() -> str:
+    cores, load = os.cpu_count(), os.getloadavg()[0]
+    versions = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
+    return (
+        "Written by `python -m benchmarks --record`. CPU time (user and system, all threads) is what counts;"
+        " wall time is indicative, for other work shared the machine.\n\n"
+        f"Machine: {platform.machine()}, {cores} cores, {platform.system()}; load {load:.1f} at the start.\n"
+        f"Python {platform.python_version()}; {versions}."
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""Ten thousand random command lines; every failure is reported with the shortest line that still fails."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from random import Random
+
+from benchmarks.measure import Table, show
+from tests.fuzzing.lines import Example, example
+from tests.fuzzing.promises import Outcome, PromiseBrokenError, check, quiet_place
+
+
+def tables(*, quick: bool, examples: int | None = None, seed: int = 0) -> Iterator[Table]:
+    """Check ``examples`` command lines; example i of a seed is always the same."""
+    number = examples or (100 if quick else 10_000)
+    ended: Counter[tuple[int, str]] = Counter()
+    broken: list[PromiseBrokenError] = []
+    slowest = 0.0
+    with quiet_place():
+        for i in range(number):
+            tried = example(Random(f"{seed}/{i}"))
+            result = _checked(tried)
+            if isinstance(result, PromiseBrokenError):
+                broken.append(_least(tried, result))
+                print(broken[-1], file=sys.stderr, flush=True)
+            else:
+                ended[result.status, result.slug] += 1
+                slowest = max(slowest, result.seconds)
+    rows = [[str(status), slug or "-", f"{n:,}"] for (status, slug), n in sorted(ended.items())]
+    kinds = Counter(error.promise for error in broken)
+    said = (
+        f"{number:,} command lines with seed {seed}, half of them well-formed: {len(broken)} broke a promise"
+        f"{''.join(f'; {promise}: {n}' for promise, n in kinds.most_common())}."
+        f" The slowest of the others took {show(slowest)} s of CPU. How the others ended:"
+    )
+    yield Table("Fuzz", said, ["exit code", "error", "command lines"], rows)
+
+
+def _checked(tried: Example) -> Outcome | PromiseBrokenError:
+    try:
+        return check(tried)
+    except PromiseBrokenError as error:
+        return error
+
+
+def _least(tried: Example, found: PromiseBrokenError) -> PromiseBrokenError:
+    """The same promise broken by an example with fewer options and shorter numbers."""
+    if found.promise == "an answer in time":
+        return found  # each attempt would take as long
+    while True:
+        for simpler in _simpler(tried):
+            result = _checked(simpler)
+            if isinstance(result, PromiseBrokenError) and result.promise == found.promise:
+                tried, found = simpler, result
+                break
+        else:
+            return found
+
+
+def _simpler(tried: Example) -> Iterator[Example]:
+    options = tried.line.options
+    for i, option in enumerate(options):
+        before, after = options[:i], options[i + 1 :]
+        # What is missing a required option is refused as it should be, and so is not broken.
+        if not tried.well_formed or option[0] not in ("--epsilon", "--delta", "--gamma"):
+            yield replace(tried, line=replace(tried.line, options=(*before, *after)))
+        for shorter in _shorter(option[-1]):
+            changed = (*before, (option[0], shorter), *after)
+            yield replace(tried, line=replace(tried.line, options=changed))
+
+
+def _shorter(text: str) -> Iterator[str]:
+    try:
+        number = float(text)
+    except ValueError:
+        return
+    for digits in (0, 2, 5):
+        shorter = f"{number:.{digits}e}"
+        if len(shorter) < len(text) and shorter != text:
+            yield shorter

@@ -1,0 +1,97 @@
+"""What a child process costs, and tables to show it in."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+ROOT = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """CPU (user and system, all threads) and wall seconds, peak memory in MiB, and what was printed.
+
+    The peak cannot be below the parent's own, so whoever measures must stay small: no numpy here.
+    """
+
+    cpu: float
+    wall: float
+    peak: float
+    stdout: str
+
+
+def csgm(*words: str) -> list[str]:
+    """The command line of the installed console script."""
+    return [str(Path(sys.executable).with_name("csgm")), *words]
+
+
+def python(*words: str) -> list[str]:
+    """The command line of this interpreter."""
+    return [sys.executable, *words]
+
+
+def cost(command: Sequence[str]) -> Cost:
+    """Run ``command`` once in an empty folder, with the repository importable; it must succeed."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("CSGM_")}
+    environment["PYTHONPATH"] = str(ROOT)
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+") as out:
+        (Path(folder) / ".git").mkdir()  # no configuration is searched beyond here
+        start = time.perf_counter()
+        child = subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL, cwd=folder, env=environment)
+        _, status, used = os.wait4(child.pid, 0)
+        wall = time.perf_counter() - start
+        child.returncode = os.waitstatus_to_exitcode(status)
+        if child.returncode != 0:
+            raise RuntimeError(f"exit code {child.returncode}: {' '.join(command)}")
+        out.seek(0)
+        unit = 2**20 if sys.platform == "darwin" else 2**10
+        return Cost(used.ru_utime + used.ru_stime, wall, used.ru_maxrss / unit, out.read())
+
+
+def interleaved(commands: Mapping[str, Sequence[str]], repeats: int) -> dict[str, Cost]:
+    """The median cost of each command; they take turns, so that a busy machine is busy for all."""
+    runs: dict[str, list[Cost]] = {name: [] for name in commands}
+    for _ in range(repeats):
+        for name, command in commands.items():
+            runs[name].append(cost(command))
+    return {name: _median(costs) for name, costs in runs.items()}
+
+
+def _median(costs: Sequence[Cost]) -> Cost:
+    return Cost(
+        median(c.cpu for c in costs),
+        median(c.wall for c in costs),
+        median(c.peak for c in costs),
+        costs[-1].stdout,
+    )
+
+
+@dataclass(frozen=True)
+class Table:
+    """A Markdown table under a heading, with what has to be said about it."""
+
+    title: str
+    text: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def __str__(self) -> str:
+        lines = [self.header, ["---", *["---:"] * (len(self.header) - 1)], *self.rows]
+        table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        return f"## {self.title}\n\n{self.text}\n\n{table}\n"
+
+
+def show(number: float, digits: int = 3) -> str:
+    """``number`` with that many significant digits, without an exponent where it is of usual size."""
+    if number != 0 and not 1e-3 <= abs(number) < 1e6:
+        return f"{number:.{digits}g}"
+    text = f"{number:#.{digits}g}"
+    return f"{float(text):.0f}" if abs(number) >= 10 ** (digits - 1) else text

@@ -1,0 +1,71 @@
+"""How the time to solve, in process, depends on the size of the problem; and a large sweep."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from random import Random
+from statistics import fmean, median, quantiles
+
+from benchmarks.measure import Table, show
+from csgm_cli.core.calibrate import calibrate
+from csgm_cli.model import Accountant, Geometry, Mechanism, MechanismName, Target
+
+_TARGET = Target(5.0, 1e-8)
+#: Promised CPU per point of a sweep, in ms.
+_SWEEP_LIMIT = 2.0
+
+
+def tables(*, quick: bool) -> Iterator[Table]:
+    repeats = 3 if quick else 15
+    _solve(_mechanism(0.01, 100.0, 1))  # imports
+    yield _scaling("rounds", lambda n: _mechanism(0.01, 100.0, n), range(0, 10, 3 if quick else 1), repeats)
+    powers = range(0, 13, 3 if quick else 1)
+    yield _scaling("k", lambda n: _mechanism(0.01, n**0.5, 1), powers, repeats)
+    yield _sweep(500 if quick else 10_000)
+
+
+def _mechanism(gamma: float, norm_ratio: float, rounds: int) -> Mechanism:
+    return Mechanism(MechanismName.L2_CSGM, gamma, Geometry(norm_ratio), rounds)
+
+
+def _solve(mechanism: Mechanism, target: Target = _TARGET) -> tuple[float, float]:
+    """The noise multiplier, and the CPU milliseconds that finding it took."""
+    begun = time.process_time()
+    noise = calibrate(mechanism, target, Accountant.RDP).noise_multiplier
+    return noise, 1e3 * (time.process_time() - begun)
+
+
+def _scaling(name: str, build: Callable[[int], Mechanism], powers: range, repeats: int) -> Table:
+    rows = []
+    for power in powers:
+        solved = [_solve(build(10**power)) for _ in range(repeats)]
+        rows.append([f"1e{power}", f"{solved[0][0]:.9g}", show(median(ms for _, ms in solved))])
+    fixed = "norm ratio 100" if name == "rounds" else "1 round"
+    said = f"l2-csgm, gamma 0.01, {fixed}, epsilon 5, delta 1e-8, rdp; median of {repeats} solves."
+    return Table(f"Scaling in {name}", said, [name, "noise multiplier", "CPU ms"], rows)
+
+
+def _sweep(points: int) -> Table:
+    random = Random(0)
+
+    def spread(low: float, high: float) -> float:
+        return float(low * (high / low) ** random.random())
+
+    begun = time.process_time()
+    taken = []
+    for _ in range(points):
+        mechanism = _mechanism(spread(1e-3, 0.5), spread(1.0, 1e4), int(spread(1, 1e4)))
+        taken.append(_solve(mechanism, Target(spread(0.1, 10.0), spread(1e-10, 1e-4)))[1])
+    total = time.process_time() - begun
+    per_point = 1e3 * total / points
+    cuts = quantiles(taken, n=100)
+    verdict = "met" if per_point <= _SWEEP_LIMIT else "missed"
+    said = (
+        f"{points:,} random l2-csgm points in one process, rdp: gamma 0.001 to 0.5, norm ratio 1 to 10,000,"
+        " rounds 1 to 10,000, epsilon 0.1 to 10, delta 1e-10 to 1e-4, all log-uniform."
+        f" Limit {_SWEEP_LIMIT:g} ms per point: {verdict}."
+    )
+    numbers = [per_point, fmean(taken), median(taken), cuts[98], max(taken), total]
+    header = ["points", "ms per point", "mean solve ms", "median ms", "99 % ms", "max ms", "total s"]
+    return Table("Sweep", said, header, [[f"{points:,}", *map(show, numbers)]])

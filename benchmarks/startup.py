@@ -1,0 +1,46 @@
+"""How long csgm takes to start, in multiples of importing click."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from benchmarks.measure import Table, csgm, interleaved, python, show
+
+_BASELINE = 'python -c "import click"'
+_TARGET = "--epsilon 5 --delta 1e-8"
+#: What is run, and the multiple of the baseline that it may cost; None where nothing is promised.
+_LIMITS = {
+    "csgm --help": 1.5,
+    "csgm calibrate --help": None,
+    f"csgm calibrate --mechanism gaussian {_TARGET}": 2.0,
+    f"csgm calibrate --gamma 0.01 --norm-ratio 1000 --accountant rdp {_TARGET}": 5.0,
+    f"csgm calibrate --gamma 0.01 --norm-ratio 1000 {_TARGET}": 5.0,
+}
+
+
+def tables(*, quick: bool) -> Iterator[Table]:
+    repeats = 5 if quick else 21
+    commands = {name: csgm(*name.split()[1:]) for name in _LIMITS}
+    commands = {_BASELINE: python("-c", "import click"), **commands}
+    # Importing numpy is most of the last two; the rest of them is csgm's.
+    commands['python -c "import numpy"'] = python("-c", "import numpy")
+    costs = interleaved(commands, repeats)
+    unit = costs[_BASELINE].cpu
+    rows = []
+    for name, used in costs.items():
+        limit = _LIMITS.get(name)
+        verdict = "" if limit is None else f"{limit:g}" + (" (missed)" if used.cpu > limit * unit else "")
+        numbers = [
+            show(1e3 * used.cpu),
+            show(used.cpu / unit),
+            verdict,
+            show(1e3 * used.wall),
+            show(used.peak),
+        ]
+        rows.append([f"`{name}`", *numbers])
+    yield Table(
+        "Start-up",
+        f"Medians of {repeats} interleaved runs of the whole process, in an empty folder.",
+        ["command", "CPU ms", "multiple", "limit", "wall ms", "peak MiB"],
+        rows,
+    )
