@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from csgm_cli.core.exponential_sums import exponential_sums
+from csgm_cli.core.exponential_sums import exponential_sums, sum_errors
 
 Array = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
@@ -29,6 +29,8 @@ LOWEST = -13.5
 _DEEPER = 40.0
 #: Normal tails beyond this x are zero in float64.
 HIGHEST = 38.0
+#: |log Y^a| up to which Y^a is summed as a power series.
+_NEAR = 4.0
 _SWING = 14.0  # of an exponent, over one panel of 16 nodes: exact to 1e-16
 _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 _LOG_SQRT_TWO_PI = 0.5 * math.log(2 * math.pi)
@@ -41,6 +43,11 @@ class Nodes:
     x: Array
     loss: Array
     log_mass: Array
+
+    def up_to(self, x: float) -> Nodes:
+        """Those at or below x."""
+        end = int(np.searchsorted(self.x, x))
+        return Nodes(self.x[:end], self.loss[:end], self.log_mass[:end])
 
 
 @dataclass(frozen=True)
@@ -55,7 +62,12 @@ class Line:
     @property
     def z(self) -> ComplexArray:
         """The points of the contour."""
-        return self.shift + 1j * self.step * np.arange(self.count, dtype=np.float64)
+        return np.asarray(self.shift + 1j * self.step * np.arange(self.count, dtype=np.float64))
+
+    @property
+    def orders(self) -> ComplexArray:
+        """The orders a."""
+        return np.asarray(1.0 + self.z if self.sign > 0 else -self.z)
 
     @property
     def real_order(self) -> float:
@@ -106,13 +118,12 @@ class Coordinates:
             log_m = math.log1p(m)
         return (log_m + self.s**2 / 2) / self.s
 
-    def q_above(self, x: float) -> float:
-        """Q-mass above x."""
-        return upper_tail(x)
-
-    def p_above(self, x: float) -> float:
-        """P-mass above x."""
-        return (1 - self.gamma) * upper_tail(x) + self.gamma * upper_tail(x - self.s)
+    def log_p_above(self, x: float) -> float:
+        """The logarithm of the P-mass above x."""
+        known = math.log(self.gamma) + log_upper_tail(x - self.s)
+        if self.gamma == 1.0:
+            return known
+        return float(np.logaddexp(self.floor + log_upper_tail(x), known))
 
     def excess_above(self, x: float) -> float:
         """E_Q[Y - 1; above x]."""
@@ -122,17 +133,151 @@ class Coordinates:
         """Where to start for orders down to -``shift``: E[Y^-shift] has its peak above -shift s."""
         return LOWEST - min(shift * self.s, _DEEPER)
 
-    def nodes(self, low: float, high: float, rate: float, cuts: tuple[float, ...] = ()) -> Nodes:
+    def reached(self, shift: float) -> bool:
+        """True if all but exp(-100) of E[Y^-shift] is above ``lowest(shift)``.
+
+        Namely if Y^-shift exp(-x^2/2) still rises by exp(10) for each unit of x, ten units above.
+        """
+        x = self.lowest(shift) + 10.0
+        log_odds = math.log(self.gamma) - self.floor + x * self.s - self.s**2 / 2
+        sent = 1 / (1 + math.exp(min(700.0, -log_odds)))
+        return shift * self.s * sent <= -x - 10.0 or shift * self.s <= _DEEPER
+
+    def nodes(
+        self, low: float, high: float, rate: float, cuts: Array | None = None, *, damped: bool = False
+    ) -> Nodes:
         """Nodes on [low, high] that resolve Y^a for |a| up to ``rate``; panels end at the ``cuts``.
 
-        Y^-a is not resolved where it is below exp(-50).
+        ``damped``: only real negative orders will be asked for; where they make the integrand
+        negligible it need not be resolved.
         """
         x = np.linspace(low, high, 4000)
-        rise = rate * (self.loss(x) - self.loss(x[:1]))
-        ...
-        raise NotImplementedError
+        rise = rate * (self.loss(x) - float(self.loss(x[:1])[0]))
+        if damped:  # by more than the Gaussian can make up for on the way up from ``low``
+            alive = 50.0 + low * low / 2
+            rise = np.where(rise < alive, rise, alive + alive * np.log(np.maximum(rise, alive) / alive))
+        zero_of_y = (math.log(max(1 - self.gamma, 1e-300) / self.gamma) + self.s**2 / 2) / self.s
+        singular = 1.5 * np.arcsinh((x - zero_of_y) * self.s / 3)  # log Y is, at distance pi/s from there
+        panels = (rise + x * np.abs(x) / 2) / _SWING + x + singular
+        panels -= panels[0]
+        marks = np.linspace(0.0, float(panels[-1]), math.ceil(panels[-1]) + 1)
+        edges = np.interp(marks, panels, x)
+        edges[0], edges[-1] = low, high
+        if cuts is not None:
+            edges = np.union1d(edges, cuts[(cuts > low) & (cuts < high)])
+        half = np.diff(edges)[:, None] / 2
+        at = (edges[:-1, None] + half + half * _POINTS).ravel()
+        weights = (half * _WEIGHTS).ravel()
+        return Nodes(at, self.loss(at), np.log(weights) - at * at / 2 - _LOG_SQRT_TWO_PI)
+
+    def table(self, nodes: Nodes, levels: Array, orders: Array) -> tuple[Array, Array]:
+        """(log E_Q[Y^a; x <= level], E_Q[Y^a; x > level, up to the last node] / E_Q[Y^a; x <= level]).
+
+        For real orders a: one row for each order, one column for each level (in x). Infinite or NaN
+        where out of reach.
+        """
+        with np.errstate(all="ignore"):
+            at = np.searchsorted(nodes.x, levels)
+            origin = np.where(self.is_deep(orders), self.floor, 0.0)[:, None]
+            a, mass = orders[:, None], np.exp(nodes.log_mass)
+            tilted = np.exp(a * (nodes.loss - origin) + nodes.log_mass)
+            beyond = _sums_from_left(tilted[:, ::-1])[:, ::-1][:, at]
+            gained = excess(a * nodes.loss) * mass
+            gained = _sums_from_left(np.where(np.isfinite(gained), gained, tilted))[:, at]
+            lost = _sums_from_left((excess(nodes.loss) * mass)[None, :])[0, at]
+            up = np.array([self.excess_above(x) for x in levels.tolist()])
+            gone = np.array([upper_tail(x) for x in levels.tolist()])
+            near_one = np.log1p(gained - a * (lost + up) - gone)
+            deep = np.log(_sums_from_left(tilted)[:, at])
+            log_below = np.where(origin != 0.0, deep, near_one)
+            return log_below + np.where(origin != 0.0, a * origin, 0.0), beyond / np.exp(log_below)
+
+    def is_deep(self, orders: Array) -> NDArray[np.bool_]:
+        """Where E[Y^a] is so far from 1 that it is taken relative to Y at its floor."""
+        return (orders * self.floor > 30.0) & (self.gamma < 1.0)
+
+    def less_one(self, line: Line, low: float, high: float) -> tuple[ComplexArray, Array]:
+        """E_Q[Y^a; low < x <= high] + Q(x <= low) - 1 at the orders of ``line``, and its errors."""
+        nodes = self.nodes(low, high, line.size)
+        mass, orders = np.exp(nodes.log_mass), line.orders
+        near = np.abs(nodes.loss) * line.size <= _NEAR
+        flat, gone = float((excess(nodes.loss) * mass).sum()) + self.excess_above(high), upper_tail(high)
+        series, error = _series(orders / line.size, line.size * nodes.loss[near], mass[near])
+        total = series - orders * flat - gone
+        error += 4e-15 * (np.abs(orders) * abs(flat) + gone)
+        if not near.all():
+            loss, weight = nodes.loss[~near], mass[~near]
+            tilted = np.exp(line.real_order * loss) * weight
+            total += exponential_sums(line.sign * loss, tilted, line.step, line.count)
+            total -= float(weight.sum()) + orders * float((weight * loss).sum())
+            error += sum_errors(loss, tilted, line.step, line.count)
+            error += 1e-15 * (float(weight.sum()) + np.abs(orders) * float((weight * np.abs(loss)).sum()))
+        return total, error
+
+    def log_moment(self, line: Line, low: float, high: float) -> tuple[ComplexArray, Array]:
+        """The logarithm of E_Q[Y^a; x <= high] at the orders of ``line``, and the relative errors of that."""
+        if self.is_deep(np.array(line.real_order)):
+            moment, error = self.moment(line, low, high, self.floor)
+            return np.log(moment) + line.orders * self.floor, error / np.abs(moment)
+        less_one, error = self.less_one(line, low, high)
+        return complex_log1p(less_one), error / np.maximum(np.abs(1.0 + less_one), 1e-300)
+
+    def moment(self, line: Line, low: float, high: float, origin: float = 0.0) -> tuple[ComplexArray, Array]:
+        """E_Q[(Y e^-origin)^a; low < x <= high] at the orders of ``line``, and its errors."""
+        nodes = self.nodes(low, high, line.size)
+        loss = nodes.loss - origin
+        tilted = np.exp(line.real_order * loss + nodes.log_mass)
+        sums = exponential_sums(line.sign * loss, tilted, line.step, line.count)
+        return sums, sum_errors(loss, tilted, line.step, line.count)
+
+
+def _sums_from_left(terms: Array) -> Array:
+    """Row by row: the sums of the first 0, 1, 2, ... terms."""
+    return np.concatenate([np.zeros((terms.shape[0], 1)), np.cumsum(terms, axis=1)], axis=1)
+
+
+def _series(unit: ComplexArray, scaled: Array, mass: Array) -> tuple[ComplexArray, Array]:
+    """Sum of mass (e^w - 1 - w), w = unit scaled, |w| <= _NEAR, and its errors."""
+    power = mass * scaled * scaled / 2
+    coefficients = []
+    for j in range(3, 36):
+        coefficients.append((float(power.sum()), float(np.abs(power).sum())))
+        power = power * scaled / j
+        if coefficients[-1][1] < 1e-18 * coefficients[0][1]:
+            break
+    total, moduli, modulus = np.zeros_like(unit), np.zeros(unit.size), np.abs(unit)
+    for signed, size in reversed(coefficients):
+        total = total * unit + signed
+        moduli = moduli * modulus + size
+    return total * unit * unit, 4e-15 * moduli * modulus * modulus
+
+
+def excess(w: Array) -> Array:
+    """e^w - 1 - w."""
+    small = np.abs(w) < 0.02
+    v = np.where(small, w, 0.0)
+    series = v * v / 2 * (1 + v / 3 * (1 + v / 4 * (1 + v / 5 * (1 + v / 6 * (1 + v / 7)))))
+    return np.where(small, series, np.expm1(w) - w)
+
+
+def complex_log1p(z: ComplexArray) -> ComplexArray:
+    """log(1 + z) without losing the digits of a small z, or of a small 1 + z; finite also at -1."""
+    a, b = z.real, z.imag
+    near = np.abs(z) < 0.5
+    x, y = np.where(near, a, 0.0), np.where(near, b, 0.0)
+    far = np.log(np.maximum(np.abs(1.0 + z), 1e-300))
+    return np.asarray(np.where(near, 0.5 * np.log1p(x * (2 + x) + y * y), far) + 1j * np.arctan2(b, 1 + a))
 
 
 def upper_tail(x: float) -> float:
     """P(N(0, 1) > x)."""
     return 0.5 * math.erfc(x / math.sqrt(2))
+
+
+def log_upper_tail(x: float) -> float:
+    """The logarithm of that, also where it underflows."""
+    if x < 35.0:
+        return math.log(upper_tail(x))
+    v = 1 / (x * x)
+    series = -v * (1 - 3 * v * (1 - 5 * v * (1 - 7 * v)))  # asymptotic, good to 1e-12 from 35 on
+    return -x * x / 2 - math.log(x) - _LOG_SQRT_TWO_PI + math.log1p(series)

@@ -24,6 +24,8 @@ from csgm_cli.model import Bound, Mechanism
 _DEEPEST = 2.0
 #: From this t on a single coordinate shows whether it was sent.
 _VISIBLE = 25.0
+#: Relative width to which a sigma is solved, and room left for an epsilon solved at it.
+_WIDTH = 4e-13
 #: Relative width to which lower bounds are solved, and by which they are rounded down.
 _LOOSE = 1e-10
 
@@ -139,7 +141,7 @@ def tight_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: flo
         return _log_ratio(tight_delta(mechanism, sigma, epsilon).upper, delta)
 
     at_ceiling = tight_delta(mechanism, sigma, ceiling)
-    upper = ceiling if at_ceiling.bound is Bound.RDP else descend(excess, ceiling, 0.0)
+    upper = ceiling if at_ceiling.bound is Bound.RDP else descend(excess, ceiling, 0.0, width=_WIDTH / 2)
     there = tight_delta(mechanism, sigma, upper)
     exact = there.bound is Bound.PROFILE and upper < ceiling
     lower = upper if exact else kappa_epsilon(mechanism, sigma, delta, upper)
@@ -152,7 +154,7 @@ def refined_epsilon(mechanism: Mechanism, sigma: float, delta: float, near: floa
     def excess(epsilon: float) -> float:
         return _log_ratio(tight_delta(mechanism, sigma, epsilon).upper, delta)
 
-    upper = descend(excess, near, 0.0, stride=1e-12)
+    upper = descend(excess, near, 0.0, width=_WIDTH / 2, stride=1e-12)
     there = tight_delta(mechanism, sigma, upper)
     return TightEpsilon(0.0, upper, there.bound, there.order)
 
@@ -176,7 +178,7 @@ def tight_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: flo
 
     if tight_delta(mechanism, ceiling, epsilon).bound is Bound.RDP:  # nothing here is below it
         return ceiling
-    return min(math.exp(descend(excess, math.log(ceiling), -math.inf)) * (1 + 2.0**-50), ceiling)
+    return min(math.exp(descend(excess, math.log(ceiling), -math.inf, width=_WIDTH)) * (1 + _WIDTH), ceiling)
 
 
 def kappa_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: float) -> float:
@@ -189,7 +191,7 @@ def kappa_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: flo
         return 0.0
     floor = math.log(ceiling) - _DEEPEST
     lower = descend(excess, math.log(ceiling), floor, width=_LOOSE)
-    return math.exp(lower - 2 * _LOOSE * max(1.0, abs(lower))) if lower > floor else 0.0
+    return math.exp(lower - 2 * _LOOSE) if lower > floor else 0.0
 
 
 def _log_ratio(value: float, delta: float) -> float:
