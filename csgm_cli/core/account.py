@@ -92,10 +92,10 @@ def epsilon_guarantee(
     accountant: Accountant,
     *,
     verify: bool = False,
-    near: float | None = None,
+    with_lower: bool = True,
 ) -> Guarantee:
-    """The guarantee at one delta; the values are taken as checked; ``near`` as in `least_epsilon`."""
-    spent = least_epsilon(mechanism, accountant, sigma, delta, near=near)
+    """The guarantee at one delta; by `least_epsilon`; the values are taken as checked."""
+    spent = least_epsilon(mechanism, accountant, sigma, delta, with_lower=with_lower)
     verified = verify_epsilon(mechanism, sigma, delta, spent) if verify else None
     return Guarantee(
         spent.value,

@@ -81,24 +81,19 @@ def least_epsilon(
     sigma: float,
     delta: float,
     *,
-    near: float | None = None,
+    with_lower: bool = True,
 ) -> Spent:
     """The smallest epsilon that the accountant's bounds prove.
 
-    ``near``: an epsilon known to be a hair above it; kappa* is then not asked for a lower bound.
+    ``with_lower``: whether to solve for what kappa* shows as well.
     """
     bounds = bounds_of(mechanism, accountant)
     best = min((spent_epsilon(mechanism, b, sigma, delta) for b in bounds), key=lambda spent: spent.value)
     if not looks_at_profile(mechanism, accountant):
         return best
-    from csgm_cli.core.tight import refined_epsilon, tight_epsilon
+    from csgm_cli.core.tight import tight_epsilon
 
-    if near is None:
-        found = tight_epsilon(mechanism, sigma, delta, best.value)
-    elif best.value <= near * (1 - 1e-9):  # another bound decides, by more than a hair
-        return best
-    else:
-        found = refined_epsilon(mechanism, sigma, delta, near)
+    found = tight_epsilon(mechanism, sigma, delta, best.value, with_lower=with_lower)
     if found.upper < best.value:
         return Spent(found.upper, found.order, found.bound, lower=found.lower)
     return replace(best, lower=found.lower)

@@ -13,6 +13,7 @@ from csgm_cli.core.bounds import (
     looks_at_profile,
     oracle_epsilon,
     resolved,
+    spent_epsilon,
     total_mu,
 )
 from csgm_cli.core.conversion import Converted, best_epsilon
@@ -26,6 +27,7 @@ from csgm_cli.model import (
     Accountant,
     Bound,
     Calibration,
+    Guarantee,
     Mechanism,
     MechanismName,
     Target,
@@ -55,10 +57,7 @@ def calibrate(
     """
     check_range("value_bits", value_bits)
     _refuse_covered(mechanism, target)
-    sigma = sufficient_sigma(mechanism, accountant, target)
-    guarantee = epsilon_guarantee(
-        mechanism, sigma, target.delta, accountant, verify=verify, near=target.epsilon
-    )
+    sigma, guarantee = _certified(mechanism, accountant, target, verify=verify)
     if guarantee.epsilon > target.epsilon:
         raise NoAnswerError("not-certified", f"the answer sigma {sigma!r} could not be certified")
     lower = _lower_bound(mechanism, accountant, target, sigma, guarantee.bound)
@@ -82,6 +81,21 @@ def calibrate(
     )
 
 
+def _certified(
+    mechanism: Mechanism, accountant: Accountant, target: Target, *, verify: bool
+) -> tuple[float, Guarantee]:
+    """The least sigma that account, asked for its epsilon, agrees with."""
+    sigma = sufficient_sigma(mechanism, accountant, target)
+    known = min(least_sigma(mechanism, bound, target) for bound in bounds_of(mechanism, accountant))
+    for candidate in (sigma, known):
+        guarantee = epsilon_guarantee(
+            mechanism, candidate, target.delta, accountant, verify=verify, with_lower=False
+        )
+        if guarantee.epsilon <= target.epsilon:
+            break
+    return candidate, guarantee
+
+
 def sufficient_sigma(mechanism: Mechanism, accountant: Accountant, target: Target) -> float:
     """The least sigma at which one of the accountant's bounds proves ``target``."""
     bounds = bounds_of(mechanism, accountant)
@@ -91,6 +105,18 @@ def sufficient_sigma(mechanism: Mechanism, accountant: Accountant, target: Targe
     from csgm_cli.core.tight import tight_sigma
 
     return min(sigma, tight_sigma(mechanism, target.epsilon, target.delta, sigma) * (1 + _MARGIN))
+
+
+def proves(mechanism: Mechanism, accountant: Accountant, sigma: float, target: Target) -> bool:
+    """True where one of the accountant's bounds proves ``target`` at this noise."""
+    bounds = bounds_of(mechanism, accountant)
+    if any(spent_epsilon(mechanism, b, sigma, target.delta).value <= target.epsilon for b in bounds):
+        return True
+    if not looks_at_profile(mechanism, accountant):
+        return False
+    from csgm_cli.core.tight import tight_delta
+
+    return tight_delta(mechanism, sigma, target.epsilon).upper <= target.delta
 
 
 def _lower_bound(

@@ -15,7 +15,6 @@ class Proof(Enum):
     REMOVE_CONE = "remove-cone"
     CONCAVE = "concave"
     PROFILE = "profile"  # the profile itself, where kappa* is elementwise largest
-    NOTHING = "nothing"  # no loss is that low
 
 
 @dataclass(frozen=True)

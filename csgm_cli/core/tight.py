@@ -18,12 +18,16 @@ from csgm_cli.core.contour import Contour, Direction, Law, build_contour
 from csgm_cli.core.conversion import best_log_delta
 from csgm_cli.core.curves import Curve, renyi_curve
 from csgm_cli.core.search import descend
+from csgm_cli.errors import NoAnswerError
 from csgm_cli.model import Bound, Mechanism
 
 #: kappa* is not asked for a sigma further below the answer than exp of this.
 _DEEPEST = 2.0
 #: From this t on a single coordinate shows whether it was sent.
-_VISIBLE = 25.0
+_VISIBLE = 16.0
+#: A loss of less variance than this, with fewer coordinates sent on average than that, is left to
+#: the Renyi bounds.
+_LEAST_VARIANCE, _MANY_SENT = 0.02, 20.0
 #: Relative width to which a sigma is solved, and room left for an epsilon solved at it.
 _WIDTH = 4e-13
 #: Relative width to which lower bounds are solved, and by which they are rounded down.
@@ -85,6 +89,21 @@ def is_exact(mechanism: Mechanism) -> bool:
     return mechanism.geometry.dim is not None and mechanism.coordinates >= mechanism.geometry.dim
 
 
+def is_within_reach(mechanism: Mechanism, sigma: float) -> bool:
+    """True where contours of the loss at kappa* converge quickly at any epsilon.
+
+    It depends on the noise alone, so that all answers at one noise rest on the same bounds. The
+    characteristic function of the loss decays over 1/std of its bulk, and a mask bit that is all
+    but visible gives it an atom.
+    """
+    law = worst_law(mechanism, sigma)
+    t = law.largest_t
+    if t > _VISIBLE:
+        return False
+    variance = law.gamma**2 * law.total_t * math.expm1(t) / t
+    return variance >= _LEAST_VARIANCE or law.gamma * law.total_t / t >= _MANY_SENT
+
+
 def tight_delta(mechanism: Mechanism, sigma: float, epsilon: float) -> TightDelta:
     """Delta at this noise and epsilon, under add-remove and for gamma < 1."""
     with np.errstate(all="ignore"):  # what overflows is infinite, and then it is not the best proof
@@ -93,13 +112,15 @@ def tight_delta(mechanism: Mechanism, sigma: float, epsilon: float) -> TightDelt
 
 def _tight_delta(mechanism: Mechanism, sigma: float, epsilon: float) -> TightDelta:
     law = worst_law(mechanism, sigma)
+    rdp = _renyi(Proof.RDP, renyi_curve(mechanism, Bound.RDP), sigma, epsilon)
+    if not is_within_reach(mechanism, sigma):
+        return TightDelta(0.0, rdp, rdp)
     add, remove = (_profile(law, direction, epsilon) for direction in Direction)
     lower = max(add.lower, remove.lower)
     if is_exact(mechanism) and max(add.upper, remove.upper) < 1.0:
         return TightDelta(
             lower, Certificate(Proof.PROFILE, add.upper), Certificate(Proof.PROFILE, remove.upper)
         )
-    rdp = _renyi(Proof.RDP, renyi_curve(mechanism, Bound.RDP), sigma, epsilon)
     scale = max(lower, 1e-320)
     adding = [rdp]
     if add.contour is not None:
@@ -112,14 +133,11 @@ def _best_remove(
     law: Law, profile: _Profile, epsilon: float, scale: float, rdp: Certificate, enough: float
 ) -> Certificate:
     """The best proof for the remove direction; the dear one only where the others exceed ``enough``."""
-    if profile.upper == 0.0:
-        return Certificate(Proof.NOTHING, 0.0)
     proofs: list[Certificate | None] = [rdp, _remove_renyi(law, epsilon)]
-    if profile.contour is not None and law.largest_t <= _VISIBLE:
+    if profile.contour is not None:
         proofs.append(remove_cone(law, profile.contour, epsilon, scale))
     best = min((proof for proof in proofs if proof is not None), key=_value)
-    visible = law.largest_t > _VISIBLE  # then no cone but B = 0 is wide enough
-    twin = None if visible or best.value <= enough else concave_twin(law, epsilon, scale)
+    twin = None if best.value <= enough else concave_twin(law, epsilon, scale)
     return min(best, twin or best, key=_value)
 
 
@@ -130,33 +148,29 @@ def _value(certificate: Certificate) -> float:
 def kappa_delta(mechanism: Mechanism, sigma: float, epsilon: float) -> float:
     """A lower bound on the true delta: the profile at kappa*, the larger direction."""
     law = worst_law(mechanism, sigma)
+    if not is_within_reach(mechanism, sigma):
+        return 0.0
     with np.errstate(all="ignore"):
         return max(_profile(law, direction, epsilon).lower for direction in Direction)
 
 
-def tight_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: float) -> TightEpsilon:
+def tight_epsilon(
+    mechanism: Mechanism, sigma: float, delta: float, ceiling: float, *, with_lower: bool
+) -> TightEpsilon:
     """Epsilon at ``delta``, at most ``ceiling``, which another bound has proven."""
 
     def excess(epsilon: float) -> float:
         return _log_ratio(tight_delta(mechanism, sigma, epsilon).upper, delta)
 
-    at_ceiling = tight_delta(mechanism, sigma, ceiling)
-    upper = ceiling if at_ceiling.bound is Bound.RDP else descend(excess, ceiling, 0.0, width=_WIDTH / 2)
+    if not is_within_reach(mechanism, sigma):
+        return TightEpsilon(0.0, ceiling, Bound.RDP, None)
+    upper = descend(excess, ceiling, 0.0, width=_WIDTH / 2)
     there = tight_delta(mechanism, sigma, upper)
-    exact = there.bound is Bound.PROFILE and upper < ceiling
-    lower = upper if exact else kappa_epsilon(mechanism, sigma, delta, upper)
+    if there.bound is Bound.PROFILE and upper < ceiling:
+        lower = upper
+    else:
+        lower = kappa_epsilon(mechanism, sigma, delta, upper) if with_lower else 0.0
     return TightEpsilon(lower, upper, there.bound, there.order)
-
-
-def refined_epsilon(mechanism: Mechanism, sigma: float, delta: float, near: float) -> TightEpsilon:
-    """Epsilon at ``delta`` where ``near`` is a hair above it; kappa* is not asked."""
-
-    def excess(epsilon: float) -> float:
-        return _log_ratio(tight_delta(mechanism, sigma, epsilon).upper, delta)
-
-    upper = descend(excess, near, 0.0, width=_WIDTH / 2, stride=1e-12)
-    there = tight_delta(mechanism, sigma, upper)
-    return TightEpsilon(0.0, upper, there.bound, there.order)
 
 
 def kappa_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: float) -> float:
@@ -176,7 +190,7 @@ def tight_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: flo
     def excess(log_sigma: float) -> float:
         return _log_ratio(tight_delta(mechanism, math.exp(log_sigma), epsilon).upper, delta)
 
-    if tight_delta(mechanism, ceiling, epsilon).bound is Bound.RDP:  # nothing here is below it
+    if not is_within_reach(mechanism, ceiling):
         return ceiling
     return min(math.exp(descend(excess, math.log(ceiling), -math.inf, width=_WIDTH)) * (1 + _WIDTH), ceiling)
 
@@ -219,7 +233,10 @@ def _profile(law: Law, direction: Direction, epsilon: float) -> _Profile:
 
 
 def _renyi(proof: Proof, curve: Curve, sigma: float, epsilon: float) -> Certificate:
-    point = best_log_delta(curve, sigma, epsilon)
+    try:
+        point = best_log_delta(curve, sigma, epsilon)
+    except NoAnswerError:  # out of reach
+        return Certificate(proof, 1.0)
     return Certificate(proof, math.exp(min(0.0, point.value + point.error)), order=point.order)
 
 

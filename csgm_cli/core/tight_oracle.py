@@ -47,7 +47,7 @@ def certified_delta(
     """
     with mpmath.workdps(digits + 10):
         parts = kappa_parts(mechanism, sigma)
-        if certificate.proof is Proof.NOTHING or certificate.proof is Proof.PROFILE:
+        if certificate.proof is Proof.PROFILE:
             return profile_oracle.profile_delta(mechanism.gamma, parts, direction, epsilon, digits)
         if certificate.proof is Proof.RDP:
             return oracle.delta(mechanism, sigma, epsilon, certificate.order, Bound.RDP, digits)

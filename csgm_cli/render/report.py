@@ -55,6 +55,9 @@ _BOUND = {
     "rdp": "Renyi divergence, real orders",
     "paper": "Renyi divergence, integer orders",
     "mask-revealed": "the Gaussian mechanism, as if the masks were public",
+    "tight-add": "a test function whose worst vector is known, adding the client",
+    "tight-remove": "a test function whose worst vector is known, removing the client",
+    "profile": "the exact privacy curve",
 }
 _CONVERSION = {"canonne-kamath-steinke-2020": "Canonne-Kamath-Steinke 2020"}
 _ASSUMPTION = {
@@ -253,7 +256,7 @@ def _utility(result: Document) -> tuple[Fact, ...]:
         facts.append(Fact("mean noise std", round_up(result["mean_noise_std"]), "left on the mean estimate"))
     if (mse := result["mse"]) is not None:
         parts = f"privacy {round_up(mse['privacy'])} + sparsification {round_up(mse['sparsification'])}"
-        gaussian = f"to {round_up(mse['gaussian_total'])}, the Gaussian mechanism's by the same accountant"
+        gaussian = f"to {round_up(mse['gaussian_total'])}, the Gaussian mechanism's by a like accountant"
         facts += [
             Fact("MSE", round_up(mse["total"]), parts),
             Fact("MSE ratio", round_up(mse["ratio"]), gaussian),
