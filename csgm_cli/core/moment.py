@@ -52,14 +52,14 @@ def replace_one(order: float, at_odd: LogMoment, at_even: LogMoment) -> LogMomen
 
     ``at_odd`` is K at 2 order - 1, ``at_even`` K at 2 order (docs/theory.md, "Replace-one"):
     eps(a) <= (2a/(2a-1)) eps(2a-1) + eps(2a), which is K -> c K(2a-1) + (1-c) K(2a) with
-    c = a/(2a-1).
+    c = a/(2a-1) and 1-c = (a-1)/(2a-1).
     """
     if math.isinf(at_even.value):
         return OUT_OF_REACH
     b = 2 * order - 1
     c, slope, curvature = order / b, 1 / b**2, 4 / b**3
     step, d_step = at_even.value - at_odd.value, at_even.d_order - at_odd.d_order
-    mixed = combine([(c, at_odd), (1 - c, at_even)])
+    mixed = combine([(c, at_odd), ((order - 1) / b, at_even)])
     return LogMoment(
         mixed.value,
         2 * mixed.d_order + slope * step,

@@ -35,7 +35,8 @@ def through_the_absent_world(order, gamma, t):
 
 
 @pytest.mark.parametrize(
-    ("order", "gamma", "t"), [(1.001, 0.1, 0.5), (2.7, 0.01, 1.0), (20.0, 0.3, 0.01), (150.5, 1e-3, 0.02)]
+    ("order", "gamma", "t"),
+    [(1 + 2.0**-30, 0.1, 0.5), (1.001, 0.1, 0.5), (2.7, 0.01, 1.0), (20.0, 0.3, 0.01), (150.5, 1e-3, 0.02)],
 )
 def test_replace_one_is_the_weak_triangle_bound_with_its_derivatives(order, gamma, t):
     """eps(a) <= 2a/(2a-1) eps(2a-1) + eps(2a), and finite differences of it."""

@@ -126,7 +126,7 @@ def check(example: Example) -> Outcome:
     outcome = run(example.line)
     _check_contract(example.line, outcome)
     if example.well_formed and outcome.status not in (0, 1) and outcome.slug not in NO_ANSWER:
-        raise PromiseBrokenError("a well-formed question has an answer", example.line, outcome.stderr)
+        raise _unanswered(example.line, outcome)
     answered = outcome.status in (0, 1) and not example.line.has("--")
     if answered and example.line.command in ("calibrate", "account"):
         question, inputs = _question(example.line)
@@ -135,6 +135,11 @@ def check(example: Example) -> Outcome:
         else:
             _check_account(question, inputs, example.factor)
     return outcome
+
+
+def _unanswered(line: Line, outcome: Outcome) -> PromiseBrokenError:
+    promise = f"a well-formed question has an answer, not {outcome.slug or outcome.status}"
+    return PromiseBrokenError(promise, line, outcome.stderr)
 
 
 def _demand(holds: bool, promise: str, line: Line, detail: object) -> None:
@@ -286,6 +291,7 @@ def _result(line: Line) -> dict[str, Any] | None:
     _check_contract(line, outcome)
     if outcome.status == 3 and outcome.slug in NO_ANSWER:
         return None
-    _demand(outcome.status == 0, "a well-formed question has an answer", line, outcome.stderr)
+    if outcome.status != 0:
+        raise _unanswered(line, outcome)
     result: dict[str, Any] = outcome.document["result"]
     return result["rows"][0] if "rows" in result else result

@@ -1,0 +1,155 @@
+"""Verification by the oracle: it passes what is right and catches a float64 path that is not."""
+
+import dataclasses
+import math
+
+import pytest
+
+from csgm_cli.core import account, bounds, calibrate, conversion, gaussian, log_moment, oracle
+from csgm_cli.core.account import account_delta, account_epsilon
+from csgm_cli.core.bounds import Spent
+from csgm_cli.core.verify import verify_delta, verify_epsilon
+from csgm_cli.errors import NoAnswerError
+from csgm_cli.model import Accountant, Bound, Geometry, Mechanism, Target
+
+SPARSE = Mechanism("l2-csgm", 0.01, Geometry(156.25), 3)
+TARGET = Target(2.0, 1e-7)
+GOOD = [
+    (SPARSE, Accountant.RDP, Bound.RDP),
+    (SPARSE, Accountant.PAPER, Bound.PAPER),
+    (SPARSE, Accountant.AUTO, Bound.RDP),
+    (dataclasses.replace(SPARSE, adjacency="replace-one"), Accountant.RDP, Bound.RDP),
+    (Mechanism("l2-csgm", 0.9999, Geometry(2.0)), Accountant.AUTO, Bound.MASK_REVEALED),
+    (Mechanism("linf-csgm", 0.01, Geometry(10.0, dim=300)), Accountant.RDP, Bound.RDP),
+    (Mechanism("gaussian"), Accountant.AUTO, Bound.EXACT),
+    (Mechanism("gaussian"), Accountant.PAPER, Bound.PAPER),
+]
+
+
+@pytest.mark.parametrize(("mechanism", "accountant", "bound"), GOOD)
+def test_good_answers_pass(mechanism, accountant, bound):
+    """Every bound, in calibrate and in both directions of account, to far better than asked."""
+    answer = calibrate.calibrate(mechanism, TARGET, accountant, verify=True)
+    epsilon = account_epsilon(mechanism, answer.sigma, [1e-4, 1e-11], accountant, verify=True)
+    delta = account_delta(mechanism, answer.sigma, 1.0, accountant, verify=True)
+    for guarantee in (answer.guarantee, *epsilon.guarantees, *delta.guarantees):
+        assert guarantee.bound is bound
+        assert guarantee.verified.digits == 50
+        assert 0 <= guarantee.verified.relative_difference < 1e-10
+
+
+def test_zeros_and_floors_pass():
+    """Epsilon 0, delta at the floor and delta 1 are right answers too."""
+    assert account_epsilon(SPARSE, 10.0, [0.5], verify=True).guarantees[0].epsilon == 0.0
+    assert account_delta(SPARSE, 10.0, 1e3, verify=True).guarantees[0].delta == 1e-300
+    assert account_delta(SPARSE, 1e-6, 0.1, verify=True).guarantees[0].delta == 1.0
+
+
+def test_nothing_is_verified_without_being_asked(monkeypatch):
+    """The oracle costs time and is left alone."""
+    monkeypatch.setattr(oracle, "epsilon", lambda *arguments: pytest.fail("the oracle was asked"))
+    assert calibrate.calibrate(SPARSE, TARGET).guarantee.verified is None
+
+
+@pytest.mark.parametrize("factor", [1 - 1e-15, 1 - 1e-6, 0.5, 1 + 1e-8, 2.0, math.nan, 0.0])
+def test_wrong_numbers_are_refused(factor):
+    """Anything below the oracle's value, anything 1e-9 above it, and NaN."""
+    exact = float(oracle.epsilon(SPARSE, 0.02, 1e-7, 6.0, Bound.RDP))
+    exact_delta = float(oracle.delta(SPARSE, 0.02, 2.0, 6.0, Bound.RDP))
+    for call, value in (
+        (lambda spent: verify_epsilon(SPARSE, 0.02, 1e-7, spent), exact),
+        (lambda spent: verify_delta(SPARSE, 0.02, 2.0, spent), exact_delta),
+    ):
+        with pytest.raises(NoAnswerError) as caught:
+            call(Spent(value * factor, 6.0, Bound.RDP))
+        assert caught.value.slug == "verification-failed"
+        assert caught.value.exit_status == 3
+        assert call(Spent(value * (1 + 1e-12), 6.0, Bound.RDP)).digits == 50
+
+
+# ---------------------------------------------------------------- mutations of the float64 path
+
+
+def every_answer():
+    """Calls that each must fail under a mutation: calibrate, epsilon and delta."""
+    return (
+        lambda: calibrate.calibrate(SPARSE, TARGET, Accountant.RDP, verify=True),
+        lambda: account_epsilon(SPARSE, 0.02, [1e-7], Accountant.RDP, verify=True),
+        lambda: account_delta(SPARSE, 0.02, 2.0, Accountant.RDP, verify=True),
+    )
+
+
+def assert_caught(calls, slug="verification-failed"):
+    """Every call ends in no answer, for the named reason."""
+    for call in calls:
+        with pytest.raises(NoAnswerError) as caught:
+            call()
+        assert caught.value.slug == slug
+
+
+@pytest.mark.parametrize("factor", [1 - 1e-6, 1 + 1e-6])
+def test_a_log_moment_off_by_a_millionth_is_caught(monkeypatch, factor):
+    """Below it would be unsafe, above it is wrong all the same."""
+    right = log_moment.log_moment
+
+    def wrong(order, gamma, t):
+        found = right(order, gamma, t)
+        return dataclasses.replace(found, value=found.value * factor)
+
+    monkeypatch.setattr(log_moment, "log_moment", wrong)
+    assert_caught(every_answer())
+
+
+def test_a_dropped_term_of_the_conversion_is_caught(monkeypatch):
+    """Without log(1 - 1/a) both directions are wrong, and the search finds the wrong order's wrong value."""
+    monkeypatch.setattr(conversion, "log_shrink", lambda order: 0.0)
+    assert_caught(every_answer())
+
+
+def test_a_flipped_sign_in_the_conversion_is_caught(monkeypatch):
+    """The same with the term added where it is subtracted."""
+    right = conversion.log_shrink
+    monkeypatch.setattr(conversion, "log_shrink", lambda order: -right(order))
+    assert_caught(every_answer()[:2])
+
+
+def test_a_search_that_returns_too_little_noise_is_caught(monkeypatch):
+    """The achieved epsilon is above the target: refused without any verification."""
+    right = calibrate.least_safe
+    monkeypatch.setattr(calibrate, "least_safe", lambda is_safe, near: right(is_safe, near) * 0.999)
+    assert_caught([lambda: calibrate.calibrate(SPARSE, TARGET, Accountant.RDP)], "not-certified")
+
+
+def test_a_shifted_gaussian_profile_is_caught(monkeypatch):
+    """delta and epsilon of the exact accountant, and of revealed masks, come from the same pair of logs."""
+    right = gaussian._log_pair
+
+    def wrong(mu, epsilon):
+        log_d, log_rest, u1, u2 = right(mu, epsilon)
+        return log_d - 1e-6, log_rest, u1, u2
+
+    monkeypatch.setattr(gaussian, "_log_pair", wrong)
+    dense, revealed = Mechanism("gaussian"), Mechanism("l2-csgm", 0.9999, Geometry(2.0))
+    for mechanism in (dense, revealed):
+        assert_caught(
+            [
+                lambda mechanism=mechanism: calibrate.calibrate(mechanism, TARGET, verify=True),
+                lambda mechanism=mechanism: account_epsilon(mechanism, 2.0, [1e-7], verify=True),
+                lambda mechanism=mechanism: account_delta(mechanism, 2.0, 2.0, verify=True),
+            ]
+        )
+
+
+def test_a_wrong_count_of_coordinates_is_caught(monkeypatch):
+    """A curve that forgets one of the rounds disagrees with the oracle's own reading of the mechanism."""
+    right = bounds.renyi_curve
+    fewer = dataclasses.replace(SPARSE, rounds=2)
+    for module in (bounds, calibrate):
+        monkeypatch.setattr(module, "renyi_curve", lambda mechanism, bound: right(fewer, bound))
+    assert_caught(every_answer())
+
+
+def test_a_smaller_candidate_that_is_no_bound_is_caught(monkeypatch):
+    """Whatever number wins the comparison of bounds is the one that is verified."""
+    monkeypatch.setattr(account, "_smallest", lambda found: dataclasses.replace(found[0], value=1e-9))
+    assert_caught(every_answer())
