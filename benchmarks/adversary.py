@@ -25,6 +25,8 @@ Vector = tuple[tuple[int, float], ...]
 #: Cuts of the normal law: beyond, 1e-17 of the tilted mass.
 _REACH = 8.6
 _MOST_CELLS = 1 << 18
+#: Of the largest value: what the FFTs may add to all others.
+_NOISE = 1e-14
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Grid:
     @property
     def losses(self) -> Array:
         """The losses, ascending."""
-        return self.step * (np.arange(self.cells) - self.zeros)
+        return self.step * np.arange(-self.zeros, self.cells - self.zeros, dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ def _masses(x: Array, mean: float) -> Array:
     """Normal masses between neighbours, from the nearer tail."""
     y = x - mean
     left, right = ndtr(y), ndtr(-y)
-    return np.where(y[1:] < 0.0, left[1:] - left[:-1], right[:-1] - right[1:])
+    return np.asarray(np.where(y[1:] < 0.0, left[1:] - left[:-1], right[:-1] - right[1:]), dtype=np.float64)
 
 
 def spectrum(world: World, grid: Grid, vector: Vector) -> Spectrum:
@@ -121,13 +123,18 @@ def best_response(world: World, grid: Grid, menu: Sequence[Spectrum], rounds: in
         ahead = np.fft.rfft(value)
         for law in menu:
             value = np.maximum(value, np.fft.irfft(ahead * np.conj(law), grid.cells))
-    return float(value[grid.zeros])
+    return _above_noise(value, grid)
 
 
 def constant(world: World, grid: Grid, law: Spectrum, rounds: int) -> float:
     """Delta of the one vector in every round."""
     ahead = np.fft.rfft(world.payoff(grid.losses)) * np.conj(law**rounds)
-    return float(np.fft.irfft(ahead, grid.cells)[grid.zeros])
+    return _above_noise(np.fft.irfft(ahead, grid.cells), grid)
+
+
+def _above_noise(value: Array, grid: Grid) -> float:
+    """The value at loss 0, less what may be rounding."""
+    return max(0.0, float(value[grid.zeros]) - _NOISE * float(np.abs(value).max()))
 
 
 def log_moments(world: World, z: Array, vector: Vector) -> Array:

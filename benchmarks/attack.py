@@ -106,8 +106,7 @@ class Record:
 
     def add(self, direction: str, proof: str, true: float, bound: float, strategy: str, at: Setting) -> None:
         """Compare the worst profile found with its bound."""
-        noise = 1e-16 * math.exp(at.epsilon)
-        ratio = true / bound if bound > 0.0 else (math.inf if true > noise else 0.0)
+        ratio = true / bound if bound > 0.0 else (math.inf if true > 0.0 else 0.0)
         self.findings.setdefault((direction, proof), Finding()).add(ratio, strategy, at)
 
     @property
@@ -147,7 +146,7 @@ def settings(rng: random.Random) -> Iterator[tuple[Setting, TightDelta]]:
 
 
 def _between(rng: random.Random, low: float, high: float) -> float:
-    return low * (high / low) ** rng.random()
+    return low * math.exp(rng.random() * math.log(high / low))
 
 
 def vectors(rng: random.Random, at: Setting) -> dict[str, Vector]:
@@ -259,7 +258,7 @@ def cross_check(at: Setting, menu: dict[str, Vector], record: Record) -> None:
         deltas = adaptive_deltas(at, direction, menu, record)
         for name, vector in menu.items():
             contour = contour_delta(at, direction, vector)
-            if deltas and contour > 1e-3 * max(deltas.values()):
+            if deltas and contour > max(1e-12, 0.1 * max(deltas.values())):
                 record.cross_checks += 1
                 record.disagreement = max(record.disagreement, abs(deltas[name] / contour - 1))
 
