@@ -124,9 +124,10 @@ def _account(
     accountant: Accountant,
     guarantees: Sequence[Guarantee],
 ) -> Account:
+    used = {resolved(mechanism, accountant, g.bound) for g in guarantees}
     return Account(
         mechanism,
-        resolved(mechanism, accountant),
+        used.pop() if len(used) == 1 else accountant,
         noise_multiplier,
         tuple(guarantees),
         tuple(statement(mechanism, sigma, g) for g in guarantees),

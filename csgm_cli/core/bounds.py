@@ -56,16 +56,16 @@ def bounds_of(mechanism: Mechanism, accountant: Accountant) -> tuple[Bound, ...]
     return (Bound(accountant.value),)
 
 
-def resolved(mechanism: Mechanism, accountant: Accountant) -> Accountant:
-    """The accountant that ``auto`` stands for."""
-    if accountant is Accountant.AUTO:
-        return Accountant.EXACT if mechanism.is_gaussian else Accountant.TIGHT
+def resolved(mechanism: Mechanism, accountant: Accountant, bound: Bound) -> Accountant:
+    """The accountant that alone gives the answer which ``auto`` found by ``bound``."""
+    if accountant is Accountant.AUTO and bound is not Bound.MASK_REVEALED:
+        return Accountant.EXACT if mechanism.is_gaussian else Accountant(bound.value)
     return accountant
 
 
 def looks_at_profile(mechanism: Mechanism, accountant: Accountant) -> bool:
     """True where the accountant also takes the bounds of the tight module (add-remove only)."""
-    tight = accountant in (Accountant.AUTO, Accountant.TIGHT)
+    tight = accountant is Accountant.TIGHT
     return tight and not mechanism.is_gaussian and mechanism.adjacency is Adjacency.ADD_REMOVE
 
 

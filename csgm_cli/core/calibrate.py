@@ -68,7 +68,7 @@ def calibrate(
         )
     return Calibration(
         mechanism,
-        resolved(mechanism, accountant),
+        resolved(mechanism, accountant, guarantee.bound),
         noise_multiplier,
         noise_multiplier / mechanism.gamma,
         sigma,

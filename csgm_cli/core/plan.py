@@ -25,6 +25,8 @@ from csgm_cli.model import (
 _WIDTH = 1e-9
 #: Ratio of neighbouring gammas that are tried from below.
 _RATIO = 1.5
+#: What calibrate may add to the noise that is just enough.
+_ROOM = 2e-12
 
 
 def plan(
@@ -61,10 +63,12 @@ def plan(
 
     def fits(gamma: float) -> bool:
         """True where the noise that the overhead allows is enough."""
-        if max_mse_overhead is None:
-            return proves(at(gamma), used, allowed * baseline * gamma, target)
-        sigma = _affordable_sigma(geometry, gamma, allowed, baseline)
-        return sigma > 0.0 and proves(at(gamma), used, sigma, target)
+        sigma = allowed * baseline * gamma
+        if max_mse_overhead is not None:
+            sigma = _affordable_sigma(geometry, gamma, allowed, baseline)
+        if gamma == 1.0:
+            return sufficient_sigma(at(1.0), used, target) <= sigma
+        return sigma > 0.0 and proves(at(gamma), used, sigma * (1 - _ROOM), target)
 
     gamma, notices = _smallest_gamma(fits, lowest, geometry.dim)
     answer = calibrate(at(gamma), target, used, verify=verify, value_bits=value_bits)
@@ -127,4 +131,4 @@ def _smallest_gamma(
     while high > low * (1 + _WIDTH):
         middle = math.sqrt(low * high)
         low, high = (low, middle) if fits(middle) else (middle, high)
-    return high, ()
+    return (1.0 if high > 1 - 10 * _WIDTH else high), ()

@@ -25,9 +25,9 @@ from csgm_cli.model import Bound, Mechanism
 _DEEPEST = 2.0
 #: From this t on a single coordinate shows whether it was sent.
 _VISIBLE = 16.0
-#: A loss of less variance than this, with fewer coordinates sent on average than that, is left to
-#: the Renyi bounds.
-_LEAST_VARIANCE, _MANY_SENT = 0.02, 20.0
+#: Where fewer coordinates than the first are sent on average, or fewer than the second and the loss
+#: has less variance than the third, the Renyi bounds have to do.
+_FEW_SENT, _MANY_SENT, _LEAST_VARIANCE = 0.22, 20.0, 0.01
 #: Relative width to which a sigma is solved, and room left for an epsilon solved at it.
 _WIDTH = 4e-13
 #: Relative width to which lower bounds are solved, and by which they are rounded down.
@@ -101,7 +101,8 @@ def is_within_reach(mechanism: Mechanism, sigma: float) -> bool:
     if t > _VISIBLE:
         return False
     variance = law.gamma**2 * law.total_t * math.expm1(t) / t
-    return variance >= _LEAST_VARIANCE or law.gamma * law.total_t / t >= _MANY_SENT
+    sent = law.gamma * law.total_t / t
+    return sent >= _MANY_SENT or (sent >= _FEW_SENT and variance >= _LEAST_VARIANCE)
 
 
 def tight_delta(mechanism: Mechanism, sigma: float, epsilon: float) -> TightDelta:
@@ -117,10 +118,11 @@ def _tight_delta(mechanism: Mechanism, sigma: float, epsilon: float) -> TightDel
         return TightDelta(0.0, rdp, rdp)
     add, remove = (_profile(law, direction, epsilon) for direction in Direction)
     lower = max(add.lower, remove.lower)
-    if is_exact(mechanism) and max(add.upper, remove.upper) < 1.0:
-        return TightDelta(
-            lower, Certificate(Proof.PROFILE, add.upper), Certificate(Proof.PROFILE, remove.upper)
-        )
+    if is_exact(mechanism) and add.upper < 1.0:
+        exact_add = Certificate(Proof.PROFILE, add.upper)
+        if remove.upper < 1.0:
+            return TightDelta(lower, exact_add, Certificate(Proof.PROFILE, remove.upper))
+        return TightDelta(lower, exact_add, min(rdp, _remove_renyi(law, epsilon), key=_value))
     scale = max(lower, 1e-320)
     adding = [rdp]
     if add.contour is not None:

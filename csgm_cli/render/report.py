@@ -256,7 +256,7 @@ def _utility(result: Document) -> tuple[Fact, ...]:
         facts.append(Fact("mean noise std", round_up(result["mean_noise_std"]), "left on the mean estimate"))
     if (mse := result["mse"]) is not None:
         parts = f"privacy {round_up(mse['privacy'])} + sparsification {round_up(mse['sparsification'])}"
-        gaussian = f"to {round_up(mse['gaussian_total'])}, the Gaussian mechanism's by a like accountant"
+        gaussian = f"to {round_up(mse['gaussian_total'])}, the Gaussian mechanism's by the same accountant"
         facts += [
             Fact("MSE", round_up(mse["total"]), parts),
             Fact("MSE ratio", round_up(mse["ratio"]), gaussian),
