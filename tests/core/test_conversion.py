@@ -200,10 +200,11 @@ def test_boundless_noise_has_a_delta_below_any_float():
         assert best_log_delta(curve, sigma, 1.0).value < math.log(1e-300)
 
 
-def test_a_loss_beyond_reach_is_no_answer(monkeypatch):
+@pytest.mark.parametrize("adjacency", list(Adjacency))
+def test_a_loss_beyond_reach_is_no_answer(monkeypatch, adjacency):
     """Where no log-moment can be computed there is an error, not an infinite epsilon."""
     monkeypatch.setattr(log_moment, "_TOO_LONG", 10)
-    curve = renyi_curve(Mechanism("l2-csgm", 0.3, Geometry(1.0)), Bound.PAPER)
+    curve = renyi_curve(Mechanism("l2-csgm", 0.3, Geometry(1.0), 1, adjacency), Bound.PAPER)
     with pytest.raises(NoAnswerError) as caught:
         best_epsilon(curve, 1.0, math.log(1e-6))
     assert caught.value.slug == "out-of-reach"

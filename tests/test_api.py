@@ -1,0 +1,252 @@
+"""The public Python API: what is exported, how little it imports, and that results are values."""
+
+import dataclasses
+import importlib
+import math
+import subprocess
+import sys
+import typing
+
+import pytest
+
+import csgm_cli
+from csgm_cli import errors, model
+from csgm_cli.errors import CsgmError, NoAnswerError, StorageError, UsageError
+from csgm_cli.model import RANGES, Accountant, Adjacency, Geometry, Mechanism, Range, Target, check_range
+
+DATACLASSES = [
+    value
+    for value in vars(model).values()
+    if dataclasses.is_dataclass(value) and value.__module__ == model.__name__
+]
+
+
+def run(code):
+    """What a fresh interpreter prints for this code."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+# ---------------------------------------------------------------- names
+
+
+def test_exported_names_are_the_lazy_table():
+    """__all__ is the table of homes and the version, sorted, and each name is there to be had."""
+    assert set(csgm_cli.__all__) == set(csgm_cli._HOMES) | {"__version__"}
+    assert len(set(csgm_cli.__all__)) == len(csgm_cli.__all__)
+    for name, home in csgm_cli._HOMES.items():
+        defined = getattr(importlib.import_module(f"csgm_cli.{home}"), name)
+        assert getattr(csgm_cli, name) is defined
+        assert defined.__module__ == f"csgm_cli.{home}"
+        assert defined.__doc__
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    """So that hasattr and from-imports behave as everywhere."""
+    assert not hasattr(csgm_cli, "calibrat")
+    with pytest.raises(AttributeError, match="calibrat"):
+        csgm_cli.calibrat  # noqa: B018 - the access is the test
+
+
+def test_public_functions_are_annotated():
+    """Every parameter and every return value has a type."""
+    for name, home in csgm_cli._HOMES.items():
+        if home.startswith("core."):
+            function = getattr(csgm_cli, name)
+            parameters = function.__code__.co_varnames[
+                : function.__code__.co_argcount + function.__code__.co_kwonlyargcount
+            ]
+            assert set(function.__annotations__) == {*parameters, "return"}, name
+
+
+# ---------------------------------------------------------------- what is imported
+
+
+@pytest.mark.parametrize(
+    ("code", "allowed"),
+    [
+        ("import csgm_cli", set()),
+        ("from csgm_cli import Mechanism, Target, CsgmError; Target(1, 1e-6)", set()),
+        (
+            "from csgm_cli import *; calibrate(Mechanism('gaussian'), Target(1, 1e-6))",
+            set(),
+        ),
+        (
+            "from csgm_cli import calibrate, Mechanism, Target, Geometry;"
+            "calibrate(Mechanism('l2-csgm', 0.1, Geometry(9.0)), Target(1, 1e-6))",
+            {"numpy"},
+        ),
+        (
+            "from csgm_cli import calibrate, Mechanism, Target;"
+            "calibrate(Mechanism('gaussian'), Target(1, 1e-6), verify=True)",
+            {"mpmath"},
+        ),
+    ],
+)
+def test_only_what_is_used_is_imported(code, allowed):
+    """The Gaussian needs the standard library, sparsified mechanisms numpy, verification mpmath."""
+    heavy = "{'numpy', 'mpmath', 'scipy', 'rich', 'click'}"
+    loaded = run(f"import sys\n{code}\nprint(*sorted({heavy} & set(sys.modules)))")
+    assert set(loaded.split()) == allowed
+
+
+# ---------------------------------------------------------------- use
+
+
+def test_a_training_script():
+    """Geometry, target, noise, and the same guarantee back."""
+    geometry, _ = csgm_cli.resolve_geometry(dim=10**6, cohort_size=1000)
+    rounds, _ = csgm_cli.rounds_from_participation(10**5, 1000, 300)
+    mechanism = csgm_cli.Mechanism("l2-csgm", 0.01, geometry, rounds)
+    answer = csgm_cli.calibrate(mechanism, csgm_cli.Target(3.0, 1e-6))
+    (guarantee,) = csgm_cli.account_epsilon(mechanism, answer.sigma, [1e-6]).guarantees
+    assert guarantee == answer.guarantee
+    (back,) = csgm_cli.account_delta(mechanism, answer.sigma, 3.0).guarantees
+    assert back.delta <= 1e-6
+    rows = csgm_cli.compare(geometry, csgm_cli.Target(3.0, 1e-6), gammas=[0.01], rounds=rounds).rows
+    assert rows[1].calibration.sigma == answer.sigma
+    found = csgm_cli.plan("l2-csgm", geometry, csgm_cli.Target(3.0, 1e-6), max_noise_overhead=0.1)
+    assert 0 < found.gamma < 1
+
+
+def test_the_same_question_has_the_same_answer():
+    """Results compare equal field by field, twice and in another process (no state is kept)."""
+    code = (
+        "from csgm_cli import *; print(repr(calibrate(Mechanism('l2-csgm', 0.02, Geometry(50.0), 7),"
+        " Target(2.0, 1e-7))))"
+    )
+    mechanism = Mechanism("l2-csgm", 0.02, Geometry(50.0), 7)
+    first, second = (csgm_cli.calibrate(mechanism, Target(2.0, 1e-7)) for _ in range(2))
+    assert first == second
+    assert repr(first) == run(code)
+
+
+# ---------------------------------------------------------------- values
+
+
+@pytest.mark.parametrize("kind", DATACLASSES, ids=lambda kind: kind.__name__)
+def test_dataclasses_are_frozen_and_documented(kind):
+    """Nothing that crosses a boundary can be changed by who receives it."""
+    assert kind.__dataclass_params__.frozen
+    assert kind.__doc__
+    assert not kind.__doc__.startswith(f"{kind.__name__}(")  # not the generated one
+    assert typing.get_type_hints(kind)
+
+
+def test_results_are_hashable_values():
+    """Equal inputs make equal, hashable mechanisms; a changed copy is another one."""
+    one, other = (Mechanism("l2-csgm", 0.1, Geometry(3.0)) for _ in range(2))
+    assert len({one, other}) == 1
+    assert dataclasses.replace(one, rounds=2) != one
+
+
+def test_plain_strings_are_welcome():
+    """Names as text become members; a wrong one lists the right ones."""
+    mechanism = Mechanism("l2-csgm", 0.1, Geometry(3.0), adjacency="replace-one")
+    assert mechanism.name is model.MechanismName.L2_CSGM
+    assert mechanism.adjacency is Adjacency.REPLACE_ONE
+    for arguments in ({"name": "l2"}, {"name": "l2-csgm", "adjacency": "swap"}):
+        with pytest.raises(UsageError) as caught:
+            Mechanism(**arguments)
+        assert caught.value.slug == "unknown-choice"
+        assert "replace-one" in caught.value.message or "linf-csgm" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("build", "slug"),
+    [
+        (lambda: Mechanism("gaussian", 0.5), "gaussian-gamma"),
+        (lambda: Mechanism("linf-csgm", 0.5), "linf-needs-dim"),
+        (lambda: Mechanism("l2-csgm", 0.0), "out-of-range"),
+        (lambda: Mechanism("l2-csgm", 1.0000001), "out-of-range"),
+        (lambda: Mechanism("l2-csgm", math.nan), "out-of-range"),
+        (lambda: Mechanism("l2-csgm", 0.5, rounds=0), "out-of-range"),
+        (lambda: Mechanism("l2-csgm", 0.5, rounds=1.5), "out-of-range"),
+        (lambda: Mechanism("l2-csgm", 0.5, rounds=10**9 + 1), "out-of-range"),
+        (lambda: Geometry(0.999), "out-of-range"),
+        (lambda: Geometry(math.inf), "out-of-range"),
+        (lambda: Geometry(2.0, 0.0), "out-of-range"),
+        (lambda: Geometry(2.0, dim=3), "ratio-above-dim"),
+        (lambda: Target(0.0, 1e-6), "out-of-range"),
+        (lambda: Target(1.0, 1.0), "out-of-range"),
+        (lambda: Target(1.0, 0.0), "out-of-range"),
+        (lambda: Target(math.nan, 1e-6), "out-of-range"),
+        (lambda: Target(1.0, math.nan), "out-of-range"),
+    ],
+)
+def test_values_that_make_no_sense_cannot_be_built(build, slug):
+    """Every range of the promise is checked where the value is made."""
+    with pytest.raises(UsageError) as caught:
+        build()
+    assert caught.value.slug == slug
+    assert caught.value.exit_status == 2
+
+
+@pytest.mark.parametrize("name", RANGES)
+def test_ranges_contain_their_ends_and_nothing_beyond(name):
+    """The ends are in (the open one is not); the next float, NaN and infinities are out."""
+    allowed = RANGES[name]
+    check_range(name, allowed.low)
+    assert (allowed.high in allowed) != allowed.open_high
+    for bad in (math.nan, math.inf, -math.inf, math.nextafter(allowed.low, -math.inf), allowed.high * 2):
+        with pytest.raises(UsageError) as caught:
+            check_range(name, bad)
+        assert name in caught.value.message
+        assert str(allowed) in caught.value.message
+    if allowed.integer:
+        assert allowed.low + 0.5 not in allowed
+
+
+def test_ranges_are_spelled_for_people():
+    """What a message says of a range."""
+    assert str(Range(1e-9, 1.0)) == "[1e-09, 1]"
+    assert str(Range(0.0, 1.0, open_high=True)) == "[0, 1)"
+    assert str(Range(1, 64, integer=True)) == "an integer in [1, 64]"
+
+
+def test_the_promised_ranges():
+    """The documented domain of every input, number by number."""
+    promised = {
+        "gamma": (1e-9, 1),
+        "norm_ratio": (1, 1e6),
+        "rounds": (1, 1e9),
+        "epsilon": (1e-6, 1e4),
+        "delta": (1e-300, 1),
+    }
+    for name, ends in promised.items():
+        assert (RANGES[name].low, RANGES[name].high) == ends
+
+
+def test_geometry_by_hand():
+    """k = (Delta_2/Delta_inf)^2, at most dim; Delta_inf in the units of Delta_2."""
+    geometry = Geometry(20.0, 5.0)
+    assert geometry.k == 400.0
+    assert geometry.linf_norm == 0.25
+    assert Geometry(10.0 * (1 + 1e-12), dim=100).k == 100.0
+    linf = Mechanism("linf-csgm", 0.1, Geometry(4.0, 2.0, dim=64))
+    assert linf.coordinates == 64.0
+    assert linf.sensitivity == pytest.approx(8 * 0.5, rel=1e-15)
+    assert Mechanism("l2-csgm", 0.1, Geometry(4.0, 2.0, dim=64)).coordinates == 16.0
+
+
+# ---------------------------------------------------------------- errors
+
+
+def test_the_error_tree():
+    """One base, an exit status for each branch, and slug, message and hint on every instance."""
+    statuses = {UsageError: 2, NoAnswerError: 3, StorageError: 4, CsgmError: 70}
+    for kind, status in statuses.items():
+        error = kind("some-slug", "what is wrong", "what to do")
+        assert isinstance(error, CsgmError)
+        assert (error.slug, error.message, error.hint) == ("some-slug", "what is wrong", "what to do")
+        assert str(error) == "what is wrong"
+        assert error.exit_status == status
+        assert kind("a", "b").hint == ""
+    defined = {value for value in vars(errors).values() if isinstance(value, type)}
+    assert {kind for kind in defined if issubclass(kind, CsgmError)} == set(statuses)
+
+
+def test_every_accountant_but_auto_and_tight_is_a_bound():
+    """The names line up, so that a resolved accountant can be looked up as the bound it rests on."""
+    named = {member.value for member in Accountant} - {"auto", "tight"}
+    assert named <= {bound.value for bound in model.Bound}
