@@ -54,6 +54,9 @@ class Bound(StrEnum):
     RDP = "rdp"
     PAPER = "paper"
     MASK_REVEALED = "mask-revealed"
+    TIGHT_ADD = "tight-add"
+    TIGHT_REMOVE = "tight-remove"
+    PROFILE = "profile"
 
 
 class Conversion(StrEnum):

@@ -1,5 +1,10 @@
 """Fixtures that every test may ask for."""
 
+import os
+
+# Before anything imports numpy: see csgm_cli.cli.entry.main.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import json
 from pathlib import Path
 from typing import Any

@@ -123,8 +123,8 @@ def run_page(page: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Bloc
             yield block, step, shell.run(step.command)
 
 
-#: A number with all its digits; the last ones depend on the machine's float64 libraries.
-ALL_DIGITS = re.compile(r"\b\d+\.\d{9,}(?:e-?\d+)?\b")
+#: A number with all its digits, or a difference of two: the last ones depend on float64 libraries.
+ALL_DIGITS = re.compile(r"\b\d+\.\d{9,}(?:e-?\d+)?\b|(?<=relative difference )\d\.\de[+-]\d+")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -29,6 +29,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Never raises and never exits: errors are printed (as JSON on stdout too, where JSON was asked for).
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
+    # Before numpy is imported: its matrices are small here, and starting threads costs more than they save.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         status = int(_guarded(arguments))
     except BrokenPipeError:

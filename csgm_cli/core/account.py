@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from csgm_cli.core.bounds import DELTA_FLOOR, Spent, bounds_of, resolved, spent_delta, spent_epsilon
+from csgm_cli.core.bounds import DELTA_FLOOR, Spent, least_delta, least_epsilon, resolved
 from csgm_cli.core.statement import assumptions_of, statement
 from csgm_cli.core.verify import verify_delta, verify_epsilon
 from csgm_cli.errors import UsageError
@@ -64,7 +64,7 @@ def account_delta(
     """
     noise_multiplier = _checked_noise(mechanism, sigma)
     check_range("epsilon", epsilon, EPSILON_IN_ACCOUNT)
-    spent = _smallest([spent_delta(mechanism, b, sigma, epsilon) for b in bounds_of(mechanism, accountant)])
+    spent = least_delta(mechanism, accountant, sigma, epsilon)
     notices = _notices(spent)
     if spent.value == DELTA_FLOOR:
         notices += (Notice("delta-floor", f"delta is below {DELTA_FLOOR:g} and shown as that"),)
@@ -78,6 +78,7 @@ def account_delta(
         spent.bound,
         _conversion(spent),
         assumptions_of(mechanism, spent.bound),
+        lower_bound=spent.lower,
         verified=verified,
         notices=notices,
     )
@@ -85,10 +86,16 @@ def account_delta(
 
 
 def epsilon_guarantee(
-    mechanism: Mechanism, sigma: float, delta: float, accountant: Accountant, *, verify: bool = False
+    mechanism: Mechanism,
+    sigma: float,
+    delta: float,
+    accountant: Accountant,
+    *,
+    verify: bool = False,
+    with_lower: bool = True,
 ) -> Guarantee:
-    """The guarantee at one delta; the values are taken as checked."""
-    spent = _smallest([spent_epsilon(mechanism, b, sigma, delta) for b in bounds_of(mechanism, accountant)])
+    """The guarantee at one delta; by `least_epsilon`; the values are taken as checked."""
+    spent = least_epsilon(mechanism, accountant, sigma, delta, with_lower=with_lower)
     verified = verify_epsilon(mechanism, sigma, delta, spent) if verify else None
     return Guarantee(
         spent.value,
@@ -97,6 +104,7 @@ def epsilon_guarantee(
         spent.bound,
         _conversion(spent),
         assumptions_of(mechanism, spent.bound),
+        lower_bound=spent.lower,
         verified=verified,
         notices=_notices(spent),
     )
@@ -124,10 +132,6 @@ def _account(
         tuple(guarantees),
         tuple(statement(mechanism, sigma, g) for g in guarantees),
     )
-
-
-def _smallest(candidates: Sequence[Spent]) -> Spent:
-    return min(candidates, key=lambda spent: spent.value)
 
 
 def _conversion(spent: Spent) -> Conversion | None:

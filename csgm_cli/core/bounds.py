@@ -7,7 +7,7 @@ Every number returned is an upper bound: float64 errors are added, and where the
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from csgm_cli.core import gaussian
 from csgm_cli.core.conversion import Converted, best_epsilon, best_log_delta
@@ -28,13 +28,15 @@ DELTA_FLOOR = 1e-300
 class Spent:
     """What a bound charges: an epsilon or a delta, whichever was asked for.
 
-    ``high_precision``: float64 could not be trusted and mpmath gave the value.
+    ``high_precision``: float64 could not be trusted and mpmath gave the value. ``lower``: what
+    kappa* shows, below which no analysis can go; None where the bound does not look at kappa*.
     """
 
     value: float
     order: float | None
     bound: Bound
     high_precision: bool = False
+    lower: float | None = None
 
 
 def bounds_of(mechanism: Mechanism, accountant: Accountant) -> tuple[Bound, ...]:
@@ -43,10 +45,6 @@ def bounds_of(mechanism: Mechanism, accountant: Accountant) -> tuple[Bound, ...]
     Raises:
         UsageError: the accountant has no bound for this mechanism.
     """
-    if accountant is Accountant.TIGHT:
-        raise UsageError(
-            "not-in-this-version", "accountant tight is not in this version", "use auto, rdp, paper or exact"
-        )
     if accountant is Accountant.EXACT and not mechanism.is_gaussian:
         raise UsageError(
             "no-exact-accountant",
@@ -54,22 +52,66 @@ def bounds_of(mechanism: Mechanism, accountant: Accountant) -> tuple[Bound, ...]
             f" {mechanism.gamma!r}",
             "use auto or rdp",
         )
-    if accountant is Accountant.AUTO:
+    if accountant in (Accountant.AUTO, Accountant.TIGHT):
         return (Bound.EXACT,) if mechanism.is_gaussian else (Bound.RDP, Bound.MASK_REVEALED)
     return (Bound(accountant.value),)
 
 
 def resolved(mechanism: Mechanism, accountant: Accountant, bound: Bound) -> Accountant:
-    """The accountant that alone gives the answer which ``accountant`` found by ``bound``."""
+    """The accountant that alone gives the answer which ``auto`` found by ``bound``."""
     if accountant is Accountant.AUTO and bound is not Bound.MASK_REVEALED:
         return Accountant.EXACT if mechanism.is_gaussian else Accountant(bound.value)
     return accountant
+
+
+def looks_at_profile(mechanism: Mechanism, accountant: Accountant) -> bool:
+    """True where the accountant also takes the bounds of the tight module (add-remove only)."""
+    tight = accountant is Accountant.TIGHT
+    return tight and not mechanism.is_gaussian and mechanism.adjacency is Adjacency.ADD_REMOVE
 
 
 def total_mu(mechanism: Mechanism, sigma: float) -> float:
     """Sensitivity / sigma of all rounds together, with every coordinate sent."""
     doubled = 2.0 if mechanism.adjacency is Adjacency.REPLACE_ONE else 1.0
     return doubled * mechanism.sensitivity * math.sqrt(mechanism.rounds) / sigma
+
+
+def least_epsilon(
+    mechanism: Mechanism,
+    accountant: Accountant,
+    sigma: float,
+    delta: float,
+    *,
+    with_lower: bool = True,
+) -> Spent:
+    """The smallest epsilon that the accountant's bounds prove.
+
+    ``with_lower``: whether to solve for what kappa* shows as well.
+    """
+    bounds = bounds_of(mechanism, accountant)
+    best = min((spent_epsilon(mechanism, b, sigma, delta) for b in bounds), key=lambda spent: spent.value)
+    if not looks_at_profile(mechanism, accountant):
+        return best
+    from csgm_cli.core.tight import tight_epsilon
+
+    found = tight_epsilon(mechanism, sigma, delta, best.value, with_lower=with_lower)
+    if found.upper < best.value:
+        return Spent(found.upper, found.order, found.bound, lower=found.lower)
+    return replace(best, lower=found.lower)
+
+
+def least_delta(mechanism: Mechanism, accountant: Accountant, sigma: float, epsilon: float) -> Spent:
+    """The smallest delta that the accountant's bounds prove."""
+    bounds = bounds_of(mechanism, accountant)
+    best = min((spent_delta(mechanism, b, sigma, epsilon) for b in bounds), key=lambda spent: spent.value)
+    if not looks_at_profile(mechanism, accountant):
+        return best
+    from csgm_cli.core.tight import tight_delta
+
+    found = tight_delta(mechanism, sigma, epsilon)
+    if found.upper < best.value:
+        return Spent(max(found.upper, DELTA_FLOOR), found.order, found.bound, lower=found.lower)
+    return replace(best, lower=min(found.lower, best.value))
 
 
 def spent_epsilon(mechanism: Mechanism, bound: Bound, sigma: float, delta: float) -> Spent:

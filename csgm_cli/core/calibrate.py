@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from csgm_cli.core import gaussian
 from csgm_cli.core.account import epsilon_guarantee
-from csgm_cli.core.bounds import TRUST, bounds_of, oracle_epsilon, resolved, total_mu
+from csgm_cli.core.bounds import (
+    TRUST,
+    bounds_of,
+    looks_at_profile,
+    oracle_epsilon,
+    resolved,
+    spent_epsilon,
+    total_mu,
+)
 from csgm_cli.core.conversion import Converted, best_epsilon
 from csgm_cli.core.curves import Curve, renyi_curve
 from csgm_cli.core.search import Slope, increasing_root, least_safe
@@ -18,6 +27,7 @@ from csgm_cli.model import (
     Accountant,
     Bound,
     Calibration,
+    Guarantee,
     Mechanism,
     MechanismName,
     Target,
@@ -47,11 +57,10 @@ def calibrate(
     """
     check_range("value_bits", value_bits)
     _refuse_covered(mechanism, target)
-    bounds = bounds_of(mechanism, accountant)
-    sigma = min(least_sigma(mechanism, bound, target) for bound in bounds)
-    guarantee = epsilon_guarantee(mechanism, sigma, target.delta, accountant, verify=verify)
+    sigma, guarantee = _certified(mechanism, accountant, target, verify=verify)
     if guarantee.epsilon > target.epsilon:
         raise NoAnswerError("not-certified", f"the answer sigma {sigma!r} could not be certified")
+    lower = _lower_bound(mechanism, accountant, target, sigma, guarantee.bound)
     noise_multiplier = sigma / mechanism.geometry.l2_norm
     if noise_multiplier not in RANGES["noise_multiplier"]:
         raise NoAnswerError(
@@ -63,13 +72,64 @@ def calibrate(
         noise_multiplier,
         noise_multiplier / mechanism.gamma,
         sigma,
-        guarantee,
+        replace(guarantee, lower_bound=lower),
         statement(mechanism, sigma, guarantee),
         mean_noise_std(mechanism, sigma),
-        mean_squared_error(mechanism, sigma, gaussian_sigma(mechanism, guarantee.bound, target)),
+        mean_squared_error(mechanism, sigma, gaussian_sigma(mechanism, accountant, guarantee.bound, target)),
         bits_per_client(mechanism, value_bits),
         guarantee.notices,
     )
+
+
+def _certified(
+    mechanism: Mechanism, accountant: Accountant, target: Target, *, verify: bool
+) -> tuple[float, Guarantee]:
+    """The least sigma that account, asked for its epsilon, agrees with."""
+    sigma = sufficient_sigma(mechanism, accountant, target)
+    known = min(least_sigma(mechanism, bound, target) for bound in bounds_of(mechanism, accountant))
+    for candidate in (sigma, known):
+        guarantee = epsilon_guarantee(
+            mechanism, candidate, target.delta, accountant, verify=verify, with_lower=False
+        )
+        if guarantee.epsilon <= target.epsilon:
+            break
+    return candidate, guarantee
+
+
+def sufficient_sigma(mechanism: Mechanism, accountant: Accountant, target: Target) -> float:
+    """The least sigma at which one of the accountant's bounds proves ``target``."""
+    bounds = bounds_of(mechanism, accountant)
+    sigma = min(least_sigma(mechanism, bound, target) for bound in bounds)
+    if not looks_at_profile(mechanism, accountant):
+        return sigma
+    from csgm_cli.core.tight import tight_sigma
+
+    return min(sigma, tight_sigma(mechanism, target.epsilon, target.delta, sigma) * (1 + _MARGIN))
+
+
+def proves(mechanism: Mechanism, accountant: Accountant, sigma: float, target: Target) -> bool:
+    """True where one of the accountant's bounds proves ``target`` at this noise."""
+    bounds = bounds_of(mechanism, accountant)
+    if any(spent_epsilon(mechanism, b, sigma, target.delta).value <= target.epsilon for b in bounds):
+        return True
+    if not looks_at_profile(mechanism, accountant):
+        return False
+    from csgm_cli.core.tight import tight_delta
+
+    return tight_delta(mechanism, sigma, target.epsilon).upper <= target.delta
+
+
+def _lower_bound(
+    mechanism: Mechanism, accountant: Accountant, target: Target, sigma: float, bound: Bound
+) -> float | None:
+    """The noise multiplier below which kappa* breaks ``target``; None where it is not looked at."""
+    if not looks_at_profile(mechanism, accountant):
+        return None
+    from csgm_cli.core.tight import kappa_sigma
+
+    exact = bound is Bound.PROFILE
+    needed = sigma if exact else kappa_sigma(mechanism, target.epsilon, target.delta, sigma)
+    return needed / mechanism.geometry.l2_norm
 
 
 def least_sigma(mechanism: Mechanism, bound: Bound, target: Target) -> float:
@@ -88,13 +148,17 @@ def least_sigma(mechanism: Mechanism, bound: Bound, target: Target) -> float:
     return least_safe(is_safe, near) * (1 + _MARGIN)
 
 
-def gaussian_sigma(mechanism: Mechanism, bound: Bound, target: Target) -> float:
-    """The plain Gaussian mechanism's sigma at the same target, by the accountant behind ``bound``."""
+def gaussian_sigma(mechanism: Mechanism, accountant: Accountant, bound: Bound, target: Target) -> float:
+    """The plain Gaussian mechanism's sigma at the same target, by an accountant of the same kind.
+
+    Exact where the mechanism has a bound on the profile; where only a Renyi bound serves it (rdp,
+    paper, and replace-one), the same Renyi bound for both.
+    """
     baseline = Mechanism(
         MechanismName.GAUSSIAN, 1.0, mechanism.geometry, mechanism.rounds, mechanism.adjacency
     )
-    same = bound if bound in (Bound.RDP, Bound.PAPER) else Bound.EXACT
-    return least_sigma(baseline, same, target)
+    only_renyi = not looks_at_profile(mechanism, accountant) and bound in (Bound.RDP, Bound.PAPER)
+    return least_sigma(baseline, bound if only_renyi else Bound.EXACT, target)
 
 
 def _renyi(point: Converted) -> float:

@@ -13,7 +13,6 @@ from csgm_cli.errors import NoAnswerError, UsageError
 from csgm_cli.model import (
     Accountant,
     Adjacency,
-    Bound,
     Calibration,
     Comparison,
     ComparisonRow,
@@ -144,7 +143,6 @@ def _at_sigma(
 ) -> Calibration:
     guarantee = epsilon_guarantee(mechanism, sigma, target.delta, accountant, verify=verify)
     noise_multiplier = sigma / mechanism.geometry.l2_norm
-    bound = Bound(accountant.value)
     return Calibration(
         mechanism,
         accountant,
@@ -154,7 +152,7 @@ def _at_sigma(
         guarantee,
         statement(mechanism, sigma, guarantee),
         mean_noise_std(mechanism, sigma),
-        mean_squared_error(mechanism, sigma, gaussian_sigma(mechanism, bound, target)),
+        mean_squared_error(mechanism, sigma, gaussian_sigma(mechanism, accountant, guarantee.bound, target)),
         bits_per_client(mechanism, value_bits),
         guarantee.notices,
     )

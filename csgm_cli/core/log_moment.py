@@ -19,24 +19,29 @@ from numpy.typing import NDArray
 from csgm_cli.core.moment import OUT_OF_REACH, LogMoment, gaussian_moment
 
 Array = NDArray[np.float64]
+ComplexArray = NDArray[np.complex128]
 
 _ULP = 2.0**-53
 #: The integrand weighs less than exp(-55) of its bumps further away from them than this.
 _REACH = 10.5
 #: From this sqrt(t) on the two bumps of the integrand are closed forms, see `_far_apart`.
 _FAR = 24.0
-#: h is a power series where |y| max(a, 4) is below this.
+#: h is a power series where |y| max(|a|, 4) is below this.
 _SERIES_RADIUS = 0.5
 #: No exponent goes beyond this unscaled: it leaves room for factors of 1e40.
 _LARGE = 600.0
 #: Longer grids are first thinned to where the integrand is alive; beyond the last, give up.
 _LONG, _TOO_LONG = 3000, 4_000_000
+#: The most nodes, and nodes times orders, of one call at complex orders.
+_MOST_COMPLEX = 6_000_000
 
 
 def log_moment(order: float, gamma: float, t: float) -> LogMoment:
-    """K(order; gamma, t) for order > 1, gamma in (0, 1], t = kappa^2 / sigma^2 >= 0.
+    """K(order; gamma, t) for gamma in (0, 1], t = kappa^2 / sigma^2 >= 0.
 
-    All infinite where the value or the grid is out of float64's reach.
+    ``order`` is above 1 (the client is there) or below 0 (the client is absent: the order of the
+    reversed divergence is then 1 - order). All infinite where the value or the grid is out of
+    float64's reach.
     """
     if gamma == 1.0:
         return gaussian_moment(order, t)
@@ -54,6 +59,8 @@ def _far_apart(a: float, g: float, t: float) -> LogMoment:
     less than exp(-t/10) of them. Written so that E[Y^a] - 1 keeps its digits as a -> 1.
     """
     log_g, log_rest = math.log(g), math.log1p(-g)
+    if a < 0.0:  # Y^a is largest where the coordinate is not sent, and there it is constant
+        return LogMoment(a * log_rest, log_rest, 0.0, 0.0, 16 * _ULP)
     exponent = (a - 1) * (log_g + a * t / 2)
     if not math.isfinite(exponent):
         return OUT_OF_REACH
@@ -105,11 +112,11 @@ def _step(s: float) -> float:
 def _grid(a: float, g: float, s: float) -> tuple[Array, float] | None:
     """Equidistant nodes (and their step) over all of x where the integrand matters.
 
-    The integrand falls like a Gaussian left of 0 and right of max(a, 2) s.
+    The integrand falls like a Gaussian left of min(a, 0) s and right of max(a, 2) s.
     """
     step = _step(s)
-    spans = [(-_REACH, max(a, 2.0) * s + _REACH)]
-    if spans[0][1] / step > _LONG:
+    spans = [(min(a, 0.0) * s - _REACH, max(a, 2.0) * s + _REACH)]
+    if (spans[0][1] - spans[0][0]) / step > _LONG:
         spans = _bumps(a, g, s) or _alive(a, g, s, *spans[0])
     counts = [2 * math.ceil((high - low) / step / 2) for low, high in spans]  # even: see `_relative_error`
     if not spans or sum(counts) > _TOO_LONG:
@@ -152,7 +159,7 @@ def _peak(a: float, g: float, s: float, x: float) -> tuple[float, float] | None:
 
 def _alive(a: float, g: float, s: float, low: float, high: float) -> list[tuple[float, float]]:
     """The part of [low, high] where the integrand is not negligible, from a coarse scan."""
-    if high > _TOO_LONG:
+    if high - low > _TOO_LONG:
         return []
     coarse = np.arange(low, high, 1.0)  # no bump is narrower than the Gaussian's
     h = _integrand(coarse, a, g, s).h
@@ -182,7 +189,7 @@ def _integrand(x: Array, a: float, g: float, s: float) -> _Integrand:
     shift = peak if peak > _LARGE else 0.0  # a small shift would cost digits of log1p
     bell = np.exp(-half_square - shift)
     tilted = np.exp(exponent - shift)
-    small = np.abs(y) * max(a, 4.0) < _SERIES_RADIUS
+    small = np.abs(y) * max(abs(a), 4.0) < _SERIES_RADIUS
     y_small, u_small = np.where(small, y, 0.0), np.where(small, u, 0.0)
     # Y^a - Y keeps its digits as a -> 1 where it is written Y (Y^(a-1) - 1).
     lift = (a - 1) * u
@@ -197,8 +204,8 @@ def _integrand(x: Array, a: float, g: float, s: float) -> _Integrand:
 
 
 def _series(y: Array, a: float) -> Array:
-    """(1+y)^a - 1 - a y = sum_{j>=2} C(a, j) y^j for |y| max(a, 4) < 1/2."""
-    ratio = max(float(np.abs(y).max()) * max(a, 4.0), 1e-300)
+    """(1+y)^a - 1 - a y = sum_{j>=2} C(a, j) y^j for |y| max(|a|, 4) < 1/2."""
+    ratio = max(float(np.abs(y).max()) * max(abs(a), 4.0), 1e-300)
     terms = min(19, 3 + math.ceil(40.0 / -math.log(ratio)))
     total = np.zeros_like(y)
     for j in range(terms, 2, -1):
@@ -206,10 +213,10 @@ def _series(y: Array, a: float) -> Array:
     return (1.0 + total) * y * y * (a * (a - 1) / 2)
 
 
-def _log_gap(y: Array) -> Array:
-    """Y - log(1+y) = y^2/2 - y^3/3 + ... for |y| < 1/8, to 1e-8 (a derivative needs no more)."""
+def _log_gap(y: Array, terms: int = 8) -> Array:
+    """Y - log(1+y) = y^2/2 - y^3/3 + ... for |y| < 1/8, to 8^-terms (a derivative needs few)."""
     total = np.zeros_like(y)
-    for j in range(9, 1, -1):
+    for j in range(terms + 1, 1, -1):
         total = 1.0 / j - y * total
     return y * y * total
 
@@ -221,7 +228,83 @@ def _relative_error(x: Array, a: float, s: float, f: _Integrand) -> float:
     twice the step show what it was before.
     """
     sum_h = float(f.h.sum())
-    exponents = a * np.abs(f.u) + x * x / 2 + a * f.sent * (s * np.abs(x) + s * s / 2)
+    exponents = abs(a) * np.abs(f.u) + x * x / 2 + abs(a) * f.sent * (s * np.abs(x) + s * s / 2)
     rounding = _ULP * (60.0 + 2.0 * float((f.h * exponents).sum()) / sum_h)
     halves = 2.0 * abs(float(f.h[::2].sum()) - float(f.h[1::2].sum())) / sum_h
     return rounding + 100.0 * halves * halves
+
+
+def complex_log_moment(orders: ComplexArray, gamma: float, t: float) -> ComplexArray | None:
+    """K at equidistant complex orders of one real part (> 1 or < 0), to about 1e-14 relative.
+
+    The principal branch of log E[Y^a]: only its exponential to integer powers is free of that
+    choice. None where it would take too long: the integrand oscillates as fast as the orders are
+    far from real. With w = a log Y, E[Y^a] - 1 = E[e^w - 1 - w] - a E[Y - 1 - log Y].
+    """
+    if gamma == 1.0:
+        return orders * (orders - 1) * (t / 2)
+    s = math.sqrt(t)
+    real, span = float(orders[0].real), float(np.abs(orders.imag).max())
+    if s >= _FAR:
+        return None  # the loss has all but an atom there, and no contour integral converges
+    height = min(0.95 * math.pi / s, 9.2)
+    step = 2 * math.pi / ((44.0 + height * height / 2) / height + span * s)
+    low, high = min(real, 0.0) * s - _REACH, max(real, 2.0) * s + _REACH
+    count = math.ceil((high - low) / step)
+    if count > _MOST_COMPLEX:
+        return None
+    x = low + step * np.arange(count + 1, dtype=np.float64)
+    z = s * x - s * s / 2
+    y = gamma * np.expm1(np.minimum(z, 700.0))
+    u = np.where(z < 700.0, np.log1p(y), z + math.log(gamma))
+    weight = step / math.sqrt(2 * math.pi) * np.exp(-x * x / 2)
+    small = np.abs(y) < 0.125
+    gap = np.where(small, _log_gap(np.where(small, y, 0.0), terms=18), y - u)
+    size = math.hypot(real, span)
+    near = np.abs(u) * size < 1.0
+    far = np.flatnonzero(~near)
+    if far.size * (orders.size + 64) > _MOST_COMPLEX:
+        return None
+    excess = _moment_series(orders / size, size * u[near], weight[near])
+    if far.size:
+        excess += step / math.sqrt(2 * math.pi) * _direct(orders, u[far], x[far])
+    return _complex_log1p(excess - orders * float((weight * gap).sum()))
+
+
+def _moment_series(unit: ComplexArray, scaled: Array, weight: Array) -> ComplexArray:
+    """Sum of weight (e^w - 1 - w), w = unit scaled, |unit| and |scaled| at most 1.
+
+    A power series in ``unit``: the moments of ``scaled`` serve all orders at once.
+    """
+    power = weight * scaled * scaled / 2
+    coefficients = []
+    for j in range(3, 22):
+        coefficients.append(float(power.sum()))
+        power = power * scaled / j
+    total = np.zeros_like(unit)
+    for coefficient in reversed(coefficients):
+        total = total * unit + coefficient
+    return total * unit * unit
+
+
+def _direct(orders: ComplexArray, u: Array, x: Array) -> ComplexArray:
+    """Sum of exp(-x^2/2) (e^w - 1 - w), w = orders u.
+
+    Equidistant orders are base + offset, so that all e^w are products of two short tables.
+    """
+    rows = math.isqrt(orders.size - 1) + 1
+    blocks = -(-orders.size // rows)
+    offsets = np.exp((orders[:rows] - orders[0])[:, None] * u[None, :])
+    bases = np.exp(orders[::rows][None, :] * u[:, None] - (x * x / 2)[:, None])
+    powers = (offsets @ bases).T.reshape(rows * blocks)[: orders.size]
+    bell = np.exp(-x * x / 2)
+    return np.asarray(powers - float(bell.sum()) - orders * float((bell * u).sum()))
+
+
+def _complex_log1p(z: ComplexArray) -> ComplexArray:
+    """log(1 + z) without losing the digits of a small z."""
+    a, b = z.real, z.imag
+    excess = a * (2 + a) + b * b  # |1 + z|^2 - 1
+    square = np.maximum((1 + a) ** 2 + b * b, 1e-300)
+    modulus = np.where(excess > -0.5, np.log1p(np.maximum(excess, -0.5)), np.log(square))
+    return modulus / 2 + 1j * np.arctan2(b, 1 + a)

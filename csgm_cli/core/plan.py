@@ -5,11 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from csgm_cli.core.bounds import bounds_of
-from csgm_cli.core.calibrate import calibrate, gaussian_sigma, least_sigma
+from csgm_cli.core.calibrate import calibrate, proves, sufficient_sigma
 from csgm_cli.core.compare import common_accountant
-from csgm_cli.core.search import descend
-from csgm_cli.core.utility import error_parts
 from csgm_cli.errors import NoAnswerError, UsageError
 from csgm_cli.model import (
     RANGES,
@@ -25,7 +22,11 @@ from csgm_cli.model import (
 )
 
 #: Relative width of the bracket around the planned gamma.
-_WIDTH = 1e-10
+_WIDTH = 1e-9
+#: Ratio of neighbouring gammas that are tried from below.
+_RATIO = 1.5
+#: What calibrate may add to the noise that is just enough.
+_ROOM = 2e-12
 
 
 def plan(
@@ -57,22 +58,33 @@ def plan(
 
     lowest = max(RANGES["gamma"].low, 1 / geometry.dim if geometry.dim else 0.0)
     used = common_accountant([at(lowest)], accountant)
-    (bound,) = bounds_of(at(lowest), used)
-    baseline = gaussian_sigma(at(lowest), bound, target)
+    plain = Mechanism(MechanismName.GAUSSIAN, 1.0, geometry, rounds, adjacency)
+    baseline = sufficient_sigma(plain, used, target)
 
-    def excess(gamma: float) -> float:
-        """Log of the cost over what is allowed."""
-        sigma = least_sigma(at(gamma), bound, target)
-        if max_mse_overhead is None:
-            return math.log(sigma / gamma / (allowed * baseline))
-        cost, most = error_parts(geometry, gamma, sigma), error_parts(geometry, 1.0, baseline)
-        assert cost is not None  # dim and cohort_size were checked
-        assert most is not None
-        return math.log(sum(cost) / (allowed * sum(most)))
+    def fits(gamma: float) -> bool:
+        """True where the noise that the overhead allows is enough."""
+        sigma = allowed * baseline * gamma
+        if max_mse_overhead is not None:
+            sigma = _affordable_sigma(geometry, gamma, allowed, baseline)
+        if gamma == 1.0:
+            return sufficient_sigma(at(1.0), used, target) <= sigma
+        return sigma > 0.0 and proves(at(gamma), used, sigma * (1 - _ROOM), target)
 
-    gamma, notices = _smallest_gamma(excess, lowest, geometry.dim)
+    gamma, notices = _smallest_gamma(fits, lowest, geometry.dim)
     answer = calibrate(at(gamma), target, used, verify=verify, value_bits=value_bits)
     return Plan(gamma, 1 / gamma, answer, notices)
+
+
+def _affordable_sigma(geometry: Geometry, gamma: float, allowed: float, baseline: float) -> float:
+    """The sigma at which the MSE is ``allowed`` times the Gaussian's; 0 where sparsification exceeds it.
+
+    d sigma^2/(n gamma)^2 = allowed d sigma_G^2/n^2 - (1 - gamma) l2_norm^2/(n gamma).
+    """
+    dim, cohort = geometry.dim, geometry.cohort_size
+    assert dim is not None  # checked with the overhead
+    assert cohort is not None
+    lost = (1 - gamma) * geometry.l2_norm**2 * cohort / (gamma * dim)
+    return gamma * math.sqrt(max(0.0, allowed * baseline**2 - lost))
 
 
 def _checked_overhead(geometry: Geometry, mse: float | None, noise: float | None) -> float:
@@ -97,17 +109,26 @@ def _checked_overhead(geometry: Geometry, mse: float | None, noise: float | None
 
 
 def _smallest_gamma(
-    excess: Callable[[float], float], lowest: float, dim: int | None
+    fits: Callable[[float], bool], lowest: float, dim: int | None
 ) -> tuple[float, tuple[Notice, ...]]:
-    """The gamma from which on ``excess`` is at most 0: both overheads fall as gamma grows."""
-    if excess(lowest) <= 0.0:
+    """The smallest gamma that fits: the first on a geometric grid from below, then bisection.
+
+    Under rdp the overheads fall as gamma grows; the tight bounds lose a few per cent of sigma in a
+    corner (gamma around 0.05 to 0.1), so that a gamma below it can fit where one inside does not.
+    """
+    if fits(lowest):
         if dim is not None and lowest == 1 / dim:
             said = "even gamma = 1/dim fits: one coordinate per client is enough"
             return lowest, (Notice("one-coordinate", said),)
         return lowest, (Notice("gamma-floor", f"even the smallest gamma, {lowest:g}, fits"),)
-    if excess(1.0) > 0.0:
-        raise NoAnswerError(
-            "no-gamma-fits", "not even gamma = 1 stays within the overhead", "allow a larger overhead"
-        )
-    log_gamma = descend(lambda x: excess(max(math.exp(x), lowest)), 0.0, -math.inf, width=_WIDTH)
-    return math.exp(log_gamma), ()
+    low, high = lowest, min(1.0, lowest * _RATIO)
+    while not fits(high):
+        if high == 1.0:
+            raise NoAnswerError(
+                "no-gamma-fits", "not even gamma = 1 stays within the overhead", "allow a larger overhead"
+            )
+        low, high = high, min(1.0, high * _RATIO)
+    while high > low * (1 + _WIDTH):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return (1.0 if high > 1 - 10 * _WIDTH else high), ()

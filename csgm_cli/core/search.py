@@ -79,17 +79,25 @@ def least_safe(is_safe: Callable[[float], bool], near: float, *, width: float = 
     return high
 
 
-def descend(function: Callable[[float], float], high: float, floor: float, *, width: float = 1e-12) -> float:
+def descend(
+    function: Callable[[float], float],
+    high: float,
+    floor: float,
+    *,
+    width: float = 1e-12,
+    stride: float = 0.02,
+) -> float:
     """How far below ``high`` a decreasing function stays at most 0: the safe end of its root.
 
+    ``width`` and ``stride`` are relative to ``high``, or absolute where ``floor`` is negative (logarithms).
     ``high`` itself where the function is positive there, ``floor`` where it never is. Secant steps,
-    a little past the estimate, inside a bracket that first opens downwards.
+    a little past the estimate, inside a bracket that first opens downwards by ``stride``.
     """
     at_high = function(high)
     if at_high > 0.0:
         return high
-    scale = max(abs(high), 1.0) if floor == -math.inf else abs(high)
-    step = 0.02 * scale
+    scale = 1.0 if floor < 0.0 else abs(high)
+    step = stride * scale
     low, at_low = high, at_high
     while at_low <= 0.0:
         high, at_high = low, at_low

@@ -25,6 +25,9 @@ _PROOFS = {
     Bound.RDP: "Renyi differential privacy at a real order",
     Bound.PAPER: "Renyi differential privacy at an integer order (Chen et al. 2024, Theorem 4.1, corrected)",
     Bound.MASK_REVEALED: "the exact privacy profile of the Gaussian mechanism with the masks revealed",
+    Bound.TIGHT_ADD: "a convex test function whose worst vector is known; adding the client decides",
+    Bound.TIGHT_REMOVE: "a convex test function whose worst vector is known; removing the client decides",
+    Bound.PROFILE: "the exact privacy profile, as every coordinate can sit at its clip",
 }
 
 _NEIGHBOURS = {

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from csgm_cli.core.bounds import DELTA_FLOOR, Spent
 from csgm_cli.errors import NoAnswerError
-from csgm_cli.model import Mechanism, Verification
+from csgm_cli.model import Bound, Mechanism, Verification
 
 if TYPE_CHECKING:
     from mpmath import mpf
 
 DIGITS = 50
+#: Digits of the contour integrals behind the profile and its bounds.
+PROFILE_DIGITS = 30
+_OF_THE_PROFILE = (Bound.TIGHT_ADD, Bound.TIGHT_REMOVE, Bound.PROFILE)
 #: The largest relative difference that counts as agreement.
 AGREEMENT = 1e-9
 
@@ -24,6 +28,8 @@ def verify_epsilon(mechanism: Mechanism, sigma: float, delta: float, spent: Spen
     """
     from csgm_cli.core import oracle
 
+    if spent.bound in _OF_THE_PROFILE:
+        return _verify_profile(mechanism, sigma, spent.value, delta)
     return _compared(
         "epsilon", spent.value, oracle.epsilon(mechanism, sigma, delta, spent.order, spent.bound, DIGITS)
     )
@@ -33,16 +39,40 @@ def verify_delta(mechanism: Mechanism, sigma: float, epsilon: float, spent: Spen
     """Compare ``spent``, a delta, with the oracle's; errors as in `verify_epsilon`."""
     from csgm_cli.core import oracle
 
+    if spent.bound in _OF_THE_PROFILE:
+        return _verify_profile(mechanism, sigma, epsilon, spent.value)
     value = oracle.delta(mechanism, sigma, epsilon, spent.order, spent.bound, DIGITS)
     return _compared("delta", spent.value, max(value, DELTA_FLOOR))
+
+
+def _verify_profile(mechanism: Mechanism, sigma: float, epsilon: float, delta: float) -> Verification:
+    """Recompute both directions' delta at ``epsilon`` from their certificates: at most ``delta``."""
+    from csgm_cli.core.contour_oracle import Direction
+    from csgm_cli.core.tight import tight_delta
+    from csgm_cli.core.tight_oracle import certified_delta
+
+    found = tight_delta(mechanism, sigma, epsilon)
+    sides = zip(Direction, (found.add, found.remove), strict=True)
+    truth = max(
+        certified_delta(mechanism, sigma, epsilon, side, proof, PROFILE_DIGITS) for side, proof in sides
+    )
+    if truth > delta:
+        raise _disagreement("delta", delta, truth, PROFILE_DIGITS)
+    return replace(
+        _compared("delta", max(found.upper, DELTA_FLOOR), max(truth, DELTA_FLOOR)), digits=PROFILE_DIGITS
+    )
 
 
 def _compared(what: str, answer: float, truth: mpf) -> Verification:
     difference = float(abs(answer - truth) / truth) if truth > 0 else answer
     if not difference <= AGREEMENT or answer < truth:
-        raise NoAnswerError(
-            "verification-failed",
-            f"{what} {answer!r} does not agree with {float(truth)!r} in {DIGITS}-digit arithmetic",
-            "run csgm selftest and report this: no answer is given",
-        )
+        raise _disagreement(what, answer, truth, DIGITS)
     return Verification(DIGITS, difference)
+
+
+def _disagreement(what: str, answer: float, truth: mpf, digits: int) -> NoAnswerError:
+    return NoAnswerError(
+        "verification-failed",
+        f"{what} {answer!r} does not agree with {float(truth)!r} in {digits}-digit arithmetic",
+        "run csgm selftest and report this: no answer is given",
+    )

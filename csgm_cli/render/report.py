@@ -55,6 +55,9 @@ _BOUND = {
     "rdp": "Renyi divergence, real orders",
     "paper": "Renyi divergence, integer orders",
     "mask-revealed": "the Gaussian mechanism, as if the masks were public",
+    "tight-add": "a test function whose worst vector is known, adding the client",
+    "tight-remove": "a test function whose worst vector is known, removing the client",
+    "profile": "the exact privacy curve",
 }
 _CONVERSION = {"canonne-kamath-steinke-2020": "Canonne-Kamath-Steinke 2020"}
 _ASSUMPTION = {

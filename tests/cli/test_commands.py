@@ -288,7 +288,6 @@ def test_rerun_is_stronger_than_a_weaker_source(csgm, monkeypatch):
         ({"rounds": True}, "rounds in the saved inputs must be"),
         ({"mechanism": "l2"}, "mechanism in the saved inputs must be"),
         ({"adjacency": 3}, "adjacency in the saved inputs must be"),
-        ({"accountant": "tight"}, "not in this version"),
         ({"norm_ratio": None}, "ratio"),
     ],
 )

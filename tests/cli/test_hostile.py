@@ -96,10 +96,6 @@ def test_bad_value_in_json_mode(csgm, option, value, said):
             "calibrate --epsilon 3 --delta 1e-6 --gamma 0.1 --norm-ratio 9 --accountant exact",
             "no-exact-accountant",
         ),
-        (
-            "calibrate --epsilon 3 --delta 1e-6 --gamma 0.1 --norm-ratio 9 --accountant tight",
-            "not-in-this-version",
-        ),
         ("calibrate --epsilon 3 --delta 1e-6 --gamma 0.1 --norm-ratio 9 --population 5", "missing-option"),
         (
             "calibrate --epsilon 3 --delta 1e-6 --gamma 0.1 --norm-ratio 9 --rounds 2 --population 5",

@@ -225,7 +225,7 @@ def test_repeated_option_from_the_file(csgm):
         ("--value", "json", "json", False),
     ],
 )
-@pytest.mark.parametrize("mistake", ["--nosuch 1", "--epsilon nan", "--accountant tight --norm-ratio 9"])
+@pytest.mark.parametrize("mistake", ["--nosuch 1", "--epsilon nan", "--accountant exact --norm-ratio 9"])
 def test_format_of_errors(csgm, monkeypatch, flag, variable, file, is_json, mistake):
     """Wherever JSON is asked for, and whenever the error happens, the error is JSON too."""
     monkeypatch.setenv("CSGM_FORMAT", variable)

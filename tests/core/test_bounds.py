@@ -51,8 +51,6 @@ def test_the_table_of_accountants(mechanism, accountant, expected):
     ("mechanism", "accountant", "slug"),
     [
         (SPARSE, Accountant.EXACT, "no-exact-accountant"),
-        (SPARSE, Accountant.TIGHT, "not-in-this-version"),
-        (DENSE, Accountant.TIGHT, "not-in-this-version"),
     ],
 )
 def test_what_the_table_does_not_have_is_refused(mechanism, accountant, slug):

@@ -244,16 +244,6 @@ def test_auto_grows_with_gamma_up_to_the_gaussian(adjacency):
 # ---------------------------------------------------------------- refusals
 
 
-@pytest.mark.parametrize("gamma", [0.5, 1.0])
-def test_tight_is_refused(gamma):
-    """It is promised for later, not silently something else."""
-    with pytest.raises(UsageError) as caught:
-        calibrate(Mechanism(L2, gamma, Geometry(3.0)), Target(1.0, 1e-6), Accountant.TIGHT)
-    assert caught.value.slug == "not-in-this-version"
-    assert caught.value.exit_status == 2
-    assert "not in this version" in caught.value.message
-
-
 @pytest.mark.parametrize("name", [L2, "linf-csgm"])
 def test_exact_is_refused_below_gamma_one(name):
     """There is no exact formula for sparsified mechanisms here."""
@@ -319,7 +309,9 @@ def test_the_gaussian_beside_it_uses_the_same_kind_of_bound():
         (Bound.EXACT, Accountant.EXACT),
         (Bound.MASK_REVEALED, Accountant.EXACT),
     ):
-        assert gaussian_sigma(mechanism, bound, target) == calibrate(gaussian, target, accountant).sigma
+        used = Accountant.AUTO if bound is Bound.MASK_REVEALED else accountant
+        found = gaussian_sigma(mechanism, used, bound, target)
+        assert found == calibrate(gaussian, target, accountant).sigma
 
 
 def test_costs_are_reported_where_they_are_known():

@@ -98,7 +98,6 @@ def test_refusals(function):
     for arguments, slug in (
         ({"gammas": []}, "missing-gamma"),
         ({"gammas": [0.1], "accountant": Accountant.EXACT}, "no-exact-accountant"),
-        ({"gammas": [0.1], "accountant": Accountant.TIGHT}, "not-in-this-version"),
         ({"gammas": [0.1, 1.5]}, "out-of-range"),
         ({"gammas": [0.1], "value_bits": 0}, "out-of-range"),
     ):

@@ -134,7 +134,6 @@ def test_verify_and_bits_reach_the_answer():
         ({"max_noise_overhead": math.inf}, "out-of-range"),
         ({"max_noise_overhead": -1e-9}, "out-of-range"),
         ({"max_noise_overhead": 0.1, "accountant": Accountant.EXACT}, "no-exact-accountant"),
-        ({"max_noise_overhead": 0.1, "accountant": Accountant.TIGHT}, "not-in-this-version"),
         ({"max_noise_overhead": 0.1, "value_bits": 65}, "out-of-range"),
         ({"max_noise_overhead": 0.1, "rounds": 0}, "out-of-range"),
     ],

@@ -151,5 +151,8 @@ def test_a_wrong_count_of_coordinates_is_caught(monkeypatch):
 
 def test_a_smaller_candidate_that_is_no_bound_is_caught(monkeypatch):
     """Whatever number wins the comparison of bounds is the one that is verified."""
-    monkeypatch.setattr(account, "_smallest", lambda found: dataclasses.replace(found[0], value=1e-9))
+    for name in ("least_epsilon", "least_delta"):
+        right = getattr(bounds, name)
+        wrong = lambda *a, right=right, **k: dataclasses.replace(right(*a, **k), value=1e-9)  # noqa: E731
+        monkeypatch.setattr(account, name, wrong)
     assert_caught(every_answer())

@@ -1,0 +1,33 @@
+"""What proves one direction of a tight answer: enough for other code to recompute it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Proof(Enum):
+    """The kinds of proven upper bound on one direction's delta over all vectors."""
+
+    RDP = "rdp"  # the add-remove Renyi curve, at `order`
+    RENYI_REMOVE = "renyi-remove"  # that of the remove direction alone, at `order`
+    ADD_CONE = "add-cone"
+    REMOVE_CONE = "remove-cone"
+    CONCAVE = "concave"
+    PROFILE = "profile"  # the profile itself, where kappa* is elementwise largest
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """An upper bound ``value`` on one direction's delta and the parameters of its test function.
+
+    ``exponent`` B or B', ``spread`` log r, ``z`` the half width of the good set, ``order`` the Renyi
+    order; None where the proof has no such thing.
+    """
+
+    proof: Proof
+    value: float
+    exponent: float | None = None
+    spread: float | None = None
+    z: float | None = None
+    order: float | None = None

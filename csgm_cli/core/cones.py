@@ -1,0 +1,181 @@
+"""Proven upper bounds on delta over ALL client vectors, adaptive ones included.
+
+For a convex test function phi that dominates the hockey-stick, delta <= sup E_Q[phi(e^L)]. Write
+W(u) = phi''(u) u. Where W(u) u^B is nondecreasing the supremum is at the vector kappa* with as many
+coordinates at the clip as fit, up to an additive ``err`` that is 0 for B = 0; where it is
+nonincreasing the expectation is below its limit for infinitely spread vectors, a lognormal, up to
+``err'`` (docs/theory.md, "Upper bounds over all vectors"). Each function here minimises over its family.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from csgm_cli.core.certificate import Certificate, Proof
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from csgm_cli.core.contour import Contour, Law
+
+#: The additive error of a cone, relative to the delta at stake.
+_ERROR_SHARE = 1e-3
+_RATIOS = np.geomspace(0.03, 60.0, 40)
+
+
+def posterior(gamma: float, z: float) -> float:
+    """R at log-odds z above the prior: logit R = logit gamma + z."""
+    return 1 / (1 + math.exp(min(700.0, math.log1p(-gamma) - math.log(gamma) - z)))
+
+
+def admissible_exponent(gamma: float, z: float) -> float:
+    """The largest B that the good set |Z| <= z allows; 0 where that is negative."""
+    high, low = posterior(gamma, z), posterior(gamma, -z)
+    return max(0.0, 1 / (2 * high) + 2 * low * high / (low + high) ** 2 - 1)
+
+
+def good_set(law: Law, weight: float, share: float) -> float:
+    """A z whose error 2 total_t weight P(N > (z - t/2)/sqrt t) is at most ``share``.
+
+    By P(N > q) <= exp(-q^2/2)/2, q >= 0, for the largest coordinate, which serves the others too.
+    """
+    s = math.sqrt(law.largest_t)
+    q = math.sqrt(max(0.0, 2 * math.log(law.total_t * weight / share)))
+    return s * q + s * s / 2
+
+
+def log_outside(law: Law, z: float) -> float:
+    """Log of 2 total_t P(N > (z - t/2)/sqrt t), what pairs outside the good set contribute per weight."""
+    s = math.sqrt(law.largest_t)
+    q = (z - s * s / 2) / s
+    tail = math.log(math.erfc(q / math.sqrt(2))) + 1e-12 if q < 30.0 else -q * q / 2
+    return math.log(law.total_t) + tail
+
+
+def add_cone(law: Law, contour: Contour, epsilon: float, scale: float) -> Certificate:
+    """Bound on the add direction: phi''(u) u = c (u/v)^-B for u >= v, touching at r v.
+
+    ``contour`` is that of the add hockey-stick, ``scale`` its delta. The best of B = 0 and the
+    largest B whose error is 1e-3 of ``scale``, over r.
+    """
+    best = _best_spread(contour, epsilon, 0.0, 0.0, None)
+    z = good_set(law, 10.0 / law.gamma, _ERROR_SHARE * scale)
+    exponent = admissible_exponent(law.gamma, z)
+    if exponent > 0.0 and z < 50.0:
+        best = min(
+            best, _best_spread(contour, epsilon, exponent, math.exp(log_outside(law, z)), z), key=_value
+        )
+    return best
+
+
+def _value(certificate: Certificate) -> float:
+    return certificate.value
+
+
+def _best_spread(
+    contour: Contour, epsilon: float, exponent: float, per_weight: float, z: float | None
+) -> Certificate:
+    """The best log r on a coarse grid, then on a finer one around it."""
+    spreads = _RATIOS / contour.shift
+    for _ in range(2):
+        weights, log_v = touching(epsilon, exponent, spreads)
+        values = contour.mixtures(-log_v, weights, exponent) + per_weight * weights
+        at = int(np.argmin(np.where(values > 0.0, values, np.inf)))
+        value = float(values[at]) if values[at] > 0.0 else math.inf
+        best = Certificate(Proof.ADD_CONE, value, exponent, float(spreads[at]), z)
+        spreads = np.geomspace(spreads[max(at - 1, 0)], spreads[min(at + 1, spreads.size - 1)], 24)
+    return best
+
+
+def touching(
+    epsilon: float, exponent: float, spreads: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(c, log v) of the add function of exponent B that touches y - e^eps at y = r v, log r = spread."""
+    c = 1 / spreads if exponent == 0.0 else exponent / -np.expm1(-exponent * spreads)
+    rest = 1.0 - exponent
+    reach = spreads if rest == 0.0 else np.expm1(rest * spreads) / rest
+    return c, epsilon - np.log(c) - np.log(reach)
+
+
+def remove_cone(law: Law, contour: Contour, epsilon: float, scale: float) -> Certificate | None:
+    """Bound on the remove direction: phi''(u) u = B e^eps (u/v)^-B for u >= v = e^-eps (B-1)/B.
+
+    ``contour`` is that of the remove hockey-stick. None unless B - 1 is to the right of it.
+    """
+    z = good_set(law, math.exp(min(epsilon, 700.0)) / law.gamma, _ERROR_SHARE * scale)
+    exponent = admissible_exponent(law.gamma, z)
+    if exponent - 1.0 <= contour.shift * 1.05:
+        return None
+    error = exponent * math.exp(epsilon + log_outside(law, z))
+    tilt = -epsilon + math.log1p(-1 / exponent)
+    value, rounding = contour.integral(tilt, (exponent - 1) / (exponent - 1 - contour.z))
+    return Certificate(Proof.REMOVE_CONE, value + rounding + error, exponent, z=z)
+
+
+def concave_twin(law: Law, epsilon: float, scale: float) -> Certificate | None:
+    """Bound on the remove direction by the lognormal limit: phi''(u) u = c (u/v)^-B' for u <= v.
+
+    B' = 1/(2 r_min) - 1/2, touching 1 - e^eps y at y = r v, r < 1. None where the error term, which
+    grows with B', swamps the bound for every good set.
+    """
+    s, gamma = math.sqrt(law.largest_t), law.gamma
+    q = math.sqrt(2 * math.log(law.total_t / (gamma * scale) + 1.0) + 20.0)
+    for _ in range(12):  # a larger good set has a larger B', and then a larger weight outside it
+        z = s * q + s * s / 2
+        exponent = 1 / (2 * posterior(gamma, -z)) - 0.5
+        if exponent > 1e3:
+            return None
+        spreads = -np.geomspace(0.01, 60.0, 60) / (1.0 + exponent)
+        log_c, log_v = _touching_below(epsilon, exponent, spreads)
+        log_weight = log_c + exponent * log_v + _log_mean_weight(law, exponent)
+        errors = np.exp(np.minimum(log_weight + log_outside(law, z), 1.0))
+        values = _lognormal_mixtures(gamma**2 * law.total_t, exponent, log_c, log_v) + errors
+        at = int(np.argmin(np.where(values > 0.0, values, np.inf)))
+        if values[at] > 0.0 and errors[at] <= 10 * _ERROR_SHARE * scale:
+            return Certificate(Proof.CONCAVE, float(values[at]), exponent, float(spreads[at]), z)
+        q *= 1.25
+    return None
+
+
+def _log_mean_weight(law: Law, exponent: float) -> float:
+    """Log of the most that E[(1-g)^-2B' U^-B'] of the other coordinates can be."""
+    growth = law.gamma**2 * law.total_t * math.expm1(law.largest_t) / law.largest_t
+    return max(0.0, exponent * (exponent - 1) / 2) * growth - 2 * exponent * math.log1p(-law.gamma)
+
+
+def _touching_below(
+    epsilon: float, exponent: float, spreads: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(log c, log v) of the remove function of exponent B' that touches at y = r v, log r < 0."""
+    log_c = math.log(exponent) + epsilon - np.log(np.expm1(-exponent * spreads))
+    rest = 1.0 - exponent
+    reach = -spreads if rest == 0.0 else -np.expm1(rest * spreads) / rest
+    return log_c, -log_c - np.log(reach)
+
+
+def _lognormal_mixtures(
+    variance: float, exponent: float, log_c: NDArray[np.float64], log_v: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """E[phi(G)] for the mean-1 lognormal G of that log-variance, one for each (c, v).
+
+    (1/2 pi i) int exp(z(z+1) variance/2) c v^(z+1)/(z+1-B') / (z (z+1)) dz to the right of the poles.
+    """
+    pole = max(0.0, exponent - 1.0)
+    saddle = np.where(np.isfinite(log_v), -log_v / variance - 0.5, 0.0)
+    shift = np.maximum(saddle, pole + min(1.0, 1 / math.sqrt(variance)))[:, None]
+    step = 2 * math.pi * (shift - pole) / 60.0  # aliases below exp(-60) of the peak, times its growth
+    step = np.minimum(step, 0.3 / math.sqrt(variance))
+    count = math.ceil(9.5 / math.sqrt(variance) / float(step.min()))
+    if count > 1000:
+        return np.full(log_c.shape, math.inf)
+    z = shift + 1j * step * np.arange(count)[None, :]
+    log_terms = z * (z + 1) * (variance / 2) + log_c[:, None] + (z + 1) * log_v[:, None]
+    useless = ~(log_terms.real.max(axis=1) < 50.0)
+    terms = np.exp(np.where(useless[:, None], 0.0, log_terms)) / ((z + 1 - exponent) * z * (z + 1))
+    terms = terms.real
+    sums = terms.sum(axis=1) - terms[:, 0] / 2
+    rounding = 1e-12 * np.abs(terms).sum(axis=1)
+    return np.where(useless, math.inf, (sums + rounding) * step[:, 0] / math.pi)

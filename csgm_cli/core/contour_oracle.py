@@ -1,0 +1,329 @@
+"""Expectations of functions of the privacy loss in high precision, by a contour integral.
+
+The privacy loss L is a sum over ``parts`` ((count, t), ...), ``count`` integers, of independent
+copies of log Y_t, where Y_t = 1 - g + g exp(x sqrt(t) - t/2) with x standard normal is the
+likelihood ratio of one coordinate. As in ``oracle``, ``digits`` are the decimal digits that a
+result has right, results are ``mpf``, and the global precision is left alone.
+
+E_Q[phi(e^L)], for phi a mixture of (u - w)_+ or of (w - u)_+ over strikes w, is one contour integral
+of E_Q[Y^a] over complex a, times a ``Kernel``. On the contour E_Q[Y^a] is E_Q[Y^(Re a)] times the
+characteristic function of log Y under the law tilted by Y^(Re a): positive weights that turn step
+by step. Nothing of the float64 path is used here.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, TypeAlias
+
+import mpmath
+
+from csgm_cli.core.oracle import Number
+from csgm_cli.errors import NoAnswerError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: How many coordinate-rounds (integers, possibly as floats) there are at which t = (clip / sigma)^2 > 0.
+Parts: TypeAlias = tuple[tuple[float, Number], ...]
+
+SPARE_DIGITS = 10
+_COARSE = 64  # nodes of the first, too coarse, rule along the contour
+_MOST_NODES = 40_000  # of one quadrature in x
+_MOST_TURNS = 10_000_000  # some ten seconds
+
+
+class Direction(Enum):
+    """Which world the output comes from when a test tells "present" from "absent"."""
+
+    ADD = "add"
+    REMOVE = "remove"
+
+    @property
+    def sign(self) -> int:
+        """The loss that counts is +L or -L."""
+        return 1 if self is Direction.ADD else -1
+
+    def order(self, z: mpmath.mpf) -> mpmath.mpf:
+        """Return the order of the log-moment at the point ``z`` of the contour."""
+        return 1 + z if self is Direction.ADD else -z
+
+
+# ---------------------------------------------------------------- one coordinate
+
+
+@dataclass(frozen=True)
+class _Tilted:
+    """The law of log Y tilted by Y^order / E[Y^order], ``order`` real, on nodes in x."""
+
+    log_moment: mpmath.mpf
+    losses: list[mpmath.mpf]
+    weights: list[mpmath.mpf]
+
+    @property
+    def mean(self) -> mpmath.mpf:
+        return mpmath.fdot(self.weights, self.losses)
+
+    @property
+    def variance(self) -> mpmath.mpf:
+        return mpmath.fdot(self.weights, [u * u for u in self.losses]) - self.mean**2
+
+    def characteristic(self, first: mpmath.mpf, step: mpmath.mpf, count: int) -> list[mpmath.mpc]:
+        """Return E[exp(i y log Y)] at y = first + j step, j < count.
+
+        In fixed-point integers: from one y to the next each term turns by its own angle, and what
+        counts is the absolute error of terms that sum to at most 1.
+        """
+        bits = mpmath.mp.prec + 16 + count.bit_length()
+        with mpmath.workprec(bits + 20):
+            terms = [_fixed(w, first * u, bits) for u, w in zip(self.losses, self.weights, strict=True)]
+            turns = [_fixed(mpmath.mpf(1), step * u, bits) for u in self.losses]
+        sums = []
+        for _ in range(count):
+            sums.append(mpmath.mpc(sum(x for x, _ in terms), sum(y for _, y in terms)) / (1 << bits))
+            terms = [
+                ((x * c - y * s) >> bits, (x * s + y * c) >> bits)
+                for (x, y), (c, s) in zip(terms, turns, strict=True)
+            ]
+        return sums
+
+
+def _fixed(factor: mpmath.mpf, angle: mpmath.mpf, bits: int) -> tuple[int, int]:
+    """Return factor exp(i angle) in units of 2^-bits."""
+    cos, sin = mpmath.cos_sin(angle)
+    return int(mpmath.ldexp(factor * cos, bits)), int(mpmath.ldexp(factor * sin, bits))
+
+
+def log_ratio(gamma: mpmath.mpf, t: mpmath.mpf, x: mpmath.mpf) -> mpmath.mpf:
+    """Return log Y at ``x``."""
+    return mpmath.log(1 - gamma + gamma * mpmath.exp(x * mpmath.sqrt(t) - t / 2))
+
+
+def _tilt(order: mpmath.mpf, gamma: mpmath.mpf, t: mpmath.mpf, height: mpmath.mpf, digits: int) -> _Tilted:
+    """Tilt by Y^order on a grid that is fine enough for exp(i y log Y), |y| <= height.
+
+    The error of each E[Y^(order + i y)] is below 10^-digits E[Y^order]. The integrand falls at
+    least as fast as a Gaussian outside of [min(order, 0), max(order, 0)] sqrt(t). At height q above
+    the axis, b = q sqrt(t) < pi, it is at most exp(q^2/2 + |y| b) times its value below, if
+    order >= 0, and cos(b/2)^order times that otherwise, because |Y(x+iq)| >= cos(b/2) Y(x); the
+    trapezoid rule turns a factor B at height q into a relative error of 2 B/(exp(2 pi q/step) - 1).
+    """
+    root, depth = mpmath.sqrt(t), (digits + 1) * mpmath.log(10)
+    reach = mpmath.sqrt(2 * depth)
+    q = min(reach, mpmath.mpf("0.9") * mpmath.pi / root)
+    growth = q * q / 2 + height * q * root + min(order, 0) * mpmath.log(mpmath.cos(q * root / 2))
+    step = 2 * mpmath.pi * q / (depth + growth)
+    first = math.floor((min(order, 0) * root - reach) / step)
+    last = math.ceil((max(order, 0) * root + reach) / step)
+    if last - first > _MOST_NODES:
+        raise not_converged(f"order {mpmath.nstr(order, 5)} and t {mpmath.nstr(t, 5)}", last - first)
+    nodes = [j * step for j in range(first, last + 1)]
+    losses = [log_ratio(gamma, t, x) for x in nodes]
+    logs = [order * u - x * x / 2 for u, x in zip(losses, nodes, strict=True)]
+    peak = max(logs)
+    alive = [
+        (u, mpmath.exp(log - peak)) for u, log in zip(losses, logs, strict=True) if log > peak - 2 * depth
+    ]
+    total = mpmath.fsum(weight for _, weight in alive)
+    log_moment = peak + mpmath.log(total * step / mpmath.sqrt(2 * mpmath.pi))
+    return _Tilted(log_moment, [u for u, _ in alive], [weight / total for _, weight in alive])
+
+
+def complex_log_moment(order: mpmath.mpc | complex, gamma: Number, t: Number, digits: int = 20) -> mpmath.mpc:
+    """K(a; g, t) = log E[Y^a], principal branch, at a complex or real order a.
+
+    ``gamma`` in (0, 1], ``t`` >= 0. The relative error is about 10^-digits, however small K or
+    E[Y^a] are: what cancels is measured and the precision raised by as much. Raises ``UsageError``
+    outside these ranges and ``NoAnswerError`` (slug ``oracle-not-converged``) past 40,000 nodes.
+    """
+    require(0 < gamma <= 1, "gamma", "in (0, 1]", gamma)
+    require(t >= 0, "t", "at least 0", t)
+    if t == 0 or order in (0, 1):
+        return mpmath.mpc(0)
+    lost = 0
+    while True:
+        wanted = digits + lost
+        with mpmath.workdps(wanted + _exponent_digits(abs(order), t) + SPARE_DIGITS):
+            a = mpmath.mpc(order)
+            law = _tilt(a.real, mpmath.mpf(gamma), mpmath.mpf(t), abs(a.imag), wanted)
+            [rest] = law.characteristic(a.imag, mpmath.mpf(0), 1)
+            if rest != 0:
+                value = law.log_moment + mpmath.log(rest)
+                value -= 2j * mpmath.pi * mpmath.nint(value.imag / (2 * mpmath.pi))
+            kept = min(abs(rest), 1) * min(abs(value), 1) if rest != 0 else mpmath.mpf(0)
+            lost_now = math.ceil(-mpmath.log10(max(kept, mpmath.mpf(10) ** -wanted)))
+        if lost_now <= lost:
+            return value
+        lost = lost_now + 1
+
+
+def _exponent_digits(order: Number, t: Number) -> int:
+    """Digits that rounding errors lose in Y^order exp(-x^2/2) where it matters."""
+    size = mpmath.mpf(order)
+    return int(mpmath.ceil(mpmath.log10((1 + size) * (10 + size * mpmath.mpf(t)) + 1000)))
+
+
+# ---------------------------------------------------------------- many coordinates
+
+
+@dataclass(frozen=True)
+class Law:
+    """The privacy loss at one vector, seen in one direction."""
+
+    gamma: Number
+    parts: Parts
+    direction: Direction
+
+    def __post_init__(self) -> None:
+        """Raise ``UsageError`` unless every number is in range."""
+        require(0 < self.gamma <= 1, "gamma", "in (0, 1]", self.gamma)
+        require(len(self.parts) > 0, "parts", "given", self.parts)
+        for count, t in self.parts:
+            require(count == int(count) and count >= 1, "count", "a positive integer", count)
+            require(0 < t < math.inf, "t", "above 0 and finite", t)
+
+    @property
+    def count(self) -> int:
+        """How many coordinates there are, all rounds together."""
+        return sum(int(count) for count, _ in self.parts)
+
+    def tilt(self, z: mpmath.mpf, height: mpmath.mpf, digits: int) -> list[_Tilted]:
+        """Tilt every kind of coordinate to the real point ``z`` of the contour."""
+        order, gamma = self.direction.order(z), mpmath.mpf(self.gamma)
+        return [_tilt(order, gamma, mpmath.mpf(t), height, digits) for _, t in self.parts]
+
+    def sum(self, of_each_kind: Sequence[mpmath.mpf]) -> mpmath.mpf:
+        """Add up what one coordinate of each kind contributes."""
+        return mpmath.fsum(int(n) * each for (n, _), each in zip(self.parts, of_each_kind, strict=True))
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """z -> scale exp(-z strike) / product of |z - pole|: the contour passes between the poles."""
+
+    scale: mpmath.mpf
+    strike: mpmath.mpf
+    left: tuple[mpmath.mpf, ...]
+    right: tuple[mpmath.mpf, ...] = ()
+
+    def at(self, z: mpmath.mpc) -> mpmath.mpc:
+        """Return the kernel at ``z``, without its scale."""
+        left, right = (z - pole for pole in self.left), (pole - z for pole in self.right)
+        return mpmath.exp(-z * self.strike) / (mpmath.fprod(left) * mpmath.fprod(right))
+
+    def slope(self, z: mpmath.mpf) -> mpmath.mpf:
+        """Return the slope of the logarithm on the real axis."""
+        return -self.strike - sum(1 / (z - pole) for pole in (*self.left, *self.right))
+
+    def curvature(self, z: mpmath.mpf) -> mpmath.mpf:
+        """Return the second derivative of the logarithm on the real axis."""
+        return sum(1 / (z - pole) ** 2 for pole in (*self.left, *self.right))
+
+
+def hockey_stick(epsilon: Number) -> Kernel:
+    """Return the kernel of (u - e^eps)_+ (add) and of (1 - e^eps u)_+ (remove)."""
+    return Kernel(mpmath.mpf(1), mpmath.mpf(epsilon), (mpmath.mpf(0), mpmath.mpf(-1)))
+
+
+def saddle(law: Law, kernel: Kernel) -> mpmath.mpf:
+    """Return about the lowest point of the integrand between the poles, by bisection of its slope."""
+    digits = 12 + len(str(law.count))
+    low = max(kernel.left)
+    room = min(kernel.right) - low if kernel.right else mpmath.inf
+
+    def rises(distance: mpmath.mpf) -> bool:
+        means = [each.mean for each in law.tilt(low + distance, mpmath.mpf(0), digits)]
+        return bool(law.direction.sign * law.sum(means) + kernel.slope(low + distance) > 0)
+
+    variance = mpmath.mpf(law.gamma) ** 2 * law.sum([mpmath.expm1(min(t, 1)) for _, t in law.parts])
+    below = (abs(kernel.strike) + mpmath.sqrt(variance)) / variance
+    below = min(below, 1 + 1 / mpmath.mpf(max(t for _, t in law.parts)), room / 2)
+    while rises(below):
+        below /= 2
+    above = 2 * below
+    while above < room and not rises(above):
+        below, above = above, 2 * above
+    above = min(above, room)
+    while above - below > min(below, room - below) / 16:
+        middle = (below + above) / 2
+        below, above = (below, middle) if rises(middle) else (middle, above)
+    return low + below
+
+
+@dataclass(frozen=True)
+class _Line:
+    """The integrand on Re z = ``real``, in units of its value on the real axis."""
+
+    law: Law
+    kernel: Kernel
+    real: mpmath.mpf
+    tilted: list[_Tilted]
+
+    def integrand(self, first: mpmath.mpf, step: mpmath.mpf, count: int) -> list[mpmath.mpc]:
+        """Return the integrand at Im z = first + j step, j < count."""
+        turns = count * sum(len(each.losses) for each in self.tilted)
+        if turns > _MOST_TURNS:
+            raise not_converged(f"a contour for {self.law.count} coordinates", turns)
+        sign, unit = self.law.direction.sign, self.kernel.at(self.real)
+        columns = [each.characteristic(sign * first, sign * step, count) for each in self.tilted]
+        values = []
+        for j, moments in enumerate(zip(*columns, strict=True)):
+            if 0 in moments:  # rounded
+                values.append(mpmath.mpc(0))
+                continue
+            exponent = self.law.sum([mpmath.log(moment) for moment in moments])
+            z = mpmath.mpc(self.real, first + j * step)
+            values.append(mpmath.exp(exponent) * self.kernel.at(z) / unit)
+        return values
+
+    def unit(self) -> mpmath.mpf:
+        """Return the integrand on the real axis."""
+        log_moment = self.law.sum([each.log_moment for each in self.tilted])
+        return self.kernel.scale * mpmath.exp(log_moment) * self.kernel.at(self.real)
+
+
+def contour_integral(law: Law, kernel: Kernel, digits: int = 20) -> mpmath.mpf:
+    """(1/2 pi i) int E_Q[e^(a L)] kernel(z) dz over a vertical line, a = 1 + z (add) or -z (remove).
+
+    The window is doubled until the integrand is negligible in its outer half, then the step is
+    halved until two trapezoid sums agree: each halving about squares the error, so that the last
+    sum is far better than that. Raises ``NoAnswerError`` (slug ``oracle-not-converged``).
+    """
+    wanted = digits + len(str(law.count)) + 2
+    with mpmath.workdps(wanted + SPARE_DIGITS):
+        real = saddle(law, kernel)
+        variances = [each.variance for each in law.tilt(real, mpmath.mpf(0), wanted)]
+        window = 6 / mpmath.sqrt(law.sum(variances) + kernel.curvature(real))
+    largest = max(t for _, t in law.parts)
+    with mpmath.workdps(wanted + _exponent_digits(abs(real) + 1, largest) + SPARE_DIGITS):
+        tolerance, count = mpmath.mpf(10) ** -digits, _COARSE
+        while True:
+            line = _Line(law, kernel, real, law.tilt(real, 2 * window, wanted))
+            window, step = 2 * window, 2 * window / count
+            terms = line.integrand(mpmath.mpf(0), step, count)
+            total = mpmath.fsum(term.real for term in terms) - terms[0].real / 2
+            outer = max(abs(term) for term in terms[count // 2 :])
+            if outer * window < tolerance / 100 * step * max(abs(total), 1):
+                break
+        while True:
+            between = line.integrand(step / 2, step, count)
+            before, total = total, total + mpmath.fsum(term.real for term in between)
+            step, count = step / 2, 2 * count
+            if abs(total - 2 * before) <= total * tolerance:
+                return line.unit() * total * step / mpmath.pi
+
+
+# ---------------------------------------------------------------- refusals
+
+
+def require(holds: bool, name: str, allowed: str, value: object) -> None:  # noqa: FBT001 - an assertion
+    """Raise ``UsageError`` (slug ``out-of-range``) unless ``holds``."""
+    if not holds:
+        raise UsageError("out-of-range", f"{name} must be {allowed}, got {value}")
+
+
+def not_converged(what: str, steps: int) -> NoAnswerError:
+    """Return the error that says that ``what`` would take too many ``steps``."""
+    return NoAnswerError("oracle-not-converged", f"{what} would take {steps} steps in high precision")

@@ -1,0 +1,95 @@
+"""The tight accountant's bounds recomputed in high precision from their certificates.
+
+Independent of the float64 path: it takes only the mechanism and the parameters of the proof, checks
+that they are admissible, and evaluates the test function's expectation by the oracle's own contour.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import mpmath
+
+from csgm_cli.core import oracle, profile_oracle
+from csgm_cli.core.certificate import Certificate, Proof
+from csgm_cli.errors import NoAnswerError
+from csgm_cli.model import Bound, Mechanism
+
+if TYPE_CHECKING:
+    from csgm_cli.core.contour_oracle import Direction
+
+Parts = tuple[tuple[int, mpmath.mpf], ...]
+
+
+def kappa_parts(mechanism: Mechanism, sigma: float) -> Parts:
+    """(how many coordinate-rounds, t) at kappa*: full coordinates, and the rest in one."""
+    geometry = mechanism.geometry
+    ratio = mpmath.mpf(geometry.norm_ratio)
+    count = mpmath.mpf(mechanism.coordinates) if geometry.dim is not None else ratio**2
+    t = (mpmath.mpf(geometry.l2_norm) / ratio / mpmath.mpf(sigma)) ** 2
+    whole = int(mpmath.floor(count))
+    full = (mechanism.rounds * whole, t)
+    return (full,) if whole == count else (full, (mechanism.rounds, t * (count - whole)))
+
+
+def certified_delta(
+    mechanism: Mechanism,
+    sigma: float,
+    epsilon: float,
+    direction: Direction,
+    certificate: Certificate,
+    digits: int = 30,
+) -> mpmath.mpf:
+    """The bound that ``certificate`` stands for, on the delta of one direction over all vectors.
+
+    Raises:
+        NoAnswerError: an exponent is not admissible for its good set (slug ``verification-failed``).
+    """
+    with mpmath.workdps(digits + 10):
+        parts = kappa_parts(mechanism, sigma)
+        if certificate.proof is Proof.PROFILE:
+            return profile_oracle.profile_delta(mechanism.gamma, parts, direction, epsilon, digits)
+        if certificate.proof is Proof.RDP:
+            return oracle.delta(mechanism, sigma, epsilon, certificate.order, Bound.RDP, digits)
+        if certificate.proof is Proof.RENYI_REMOVE:
+            return _renyi_remove(mechanism.gamma, parts, epsilon, certificate)
+        return _test_function(mechanism.gamma, parts, epsilon, certificate, digits)
+
+
+def _renyi_remove(gamma: float, parts: Parts, epsilon: float, certificate: Certificate) -> mpmath.mpf:
+    """The conversion of D_a(Q||P) <= (a/2) gamma^2 total_t (e^t - 1)/t at the certificate's order."""
+    a, t = mpmath.mpf(certificate.order or 0), parts[0][1]
+    rho = mpmath.mpf(gamma) ** 2 * _total(parts) * mpmath.expm1(t) / t / 2
+    exponent = (a - 1) * (a * rho - epsilon) - mpmath.log(a - 1) + a * mpmath.log1p(-1 / a)
+    return min(mpmath.mpf(1), mpmath.exp(exponent))
+
+
+def _total(parts: Parts) -> mpmath.mpf:
+    return mpmath.fsum(count * t for count, t in parts)
+
+
+def _test_function(
+    gamma: float, parts: Parts, epsilon: float, certificate: Certificate, digits: int
+) -> mpmath.mpf:
+    power, z = mpmath.mpf(certificate.exponent or 0), certificate.z
+    r = mpmath.exp(certificate.spread) if certificate.spread is not None else mpmath.inf
+    s, total = mpmath.sqrt(parts[0][1]), _total(parts)
+    slack = 1 + mpmath.mpf(10) ** -12  # the exponent was rounded to a float
+    if certificate.proof is Proof.CONCAVE:
+        _require(z is not None and power * slack >= profile_oracle.concave_exponent(gamma, z, digits))
+        value = profile_oracle.concave_remove(gamma, total, epsilon, power, r, digits)
+        return value + profile_oracle.err_concave(z, s, total, gamma, epsilon, power, r, digits)
+    if power > 0:
+        _require(z is not None and power <= profile_oracle.admissible_exponent(gamma, z, digits) * slack)
+    if certificate.proof is Proof.ADD_CONE:
+        value = profile_oracle.cone_add(gamma, parts, epsilon, power, r, digits)
+        return value + (profile_oracle.err_add(z, s, total, power, r, digits) if power > 0 else 0)
+    value = profile_oracle.cone_remove(gamma, parts, epsilon, power, digits)
+    return value + profile_oracle.err_remove(z, s, total, epsilon, power, digits)
+
+
+def _require(holds: bool) -> None:  # noqa: FBT001 - an assertion
+    if not holds:
+        raise NoAnswerError(
+            "verification-failed", "the exponent of the test function does not fit its good set"
+        )

@@ -1,0 +1,118 @@
+"""The float64 contour integrals against printed values, closed forms and high precision."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+
+from csgm_cli.core import contour, profile_oracle
+from csgm_cli.core.contour import Direction, Law, build_contour
+
+
+def delta(law, direction, epsilon):
+    """Delta by the contour integral, and the bound on its error."""
+    built = build_contour(law, direction, epsilon)
+    assert built is not None
+    return built.integral(-epsilon, np.ones_like(built.z))
+
+
+def gaussian(mu, epsilon):
+    """The exact delta of the Gaussian mechanism, in 40 digits."""
+    with mpmath.workdps(40):
+        mu, epsilon = mpmath.mpf(mu), mpmath.mpf(epsilon)
+        first = mpmath.ncdf(mu / 2 - epsilon / mu)
+        return float(first - mpmath.exp(epsilon) * mpmath.ncdf(-mu / 2 - epsilon / mu))
+
+
+def kappa_star(row):
+    """The loss at kappa* for one row of the reference file."""
+    t, whole, rounds = row["sigma_over_dinf"] ** -2.0, math.floor(row["k"]), row["rounds"]
+    parts = [(float(rounds * whole), t)]
+    if row["k"] > whole:
+        parts.append((float(rounds), (row["k"] - whole) * t))
+    return Law(row["gamma"], tuple(parts))
+
+
+@pytest.mark.parametrize("direction", Direction)
+def test_reference_profiles(reference, direction):
+    """Delta at kappa* agrees with every recorded value to 1e-8, or to what the record itself has."""
+    for row in reference["profile"]:
+        value, error = delta(kappa_star(row), direction, row["epsilon"])
+        recorded = row[f"delta_{direction.value}"]
+        assert value == pytest.approx(recorded, rel=1e-8)
+        assert error < 1e-10 * value
+
+
+@pytest.mark.parametrize("direction", Direction)
+@pytest.mark.parametrize("gamma", [1.0, 1 - 1e-13])
+@pytest.mark.parametrize(
+    ("parts", "epsilon"),
+    [
+        (((1.0, 0.8),), 1.0),
+        (((3.0, 0.04), (1.0, 0.01)), 2.0),
+        (((1e6, 1e-6),), 0.0),
+        (((100.0, 0.3),), 20.0),
+        (((1.0, 1e-4),), 0.1),
+    ],
+)
+def test_gamma_one_is_the_gaussian_mechanism(direction, gamma, parts, epsilon):
+    """With every coordinate sent, delta is the analytic Gaussian's to 1e-10, down to 1e-80."""
+    law = Law(gamma, parts)
+    value, error = delta(law, direction, epsilon)
+    exact = gaussian(math.sqrt(law.total_t), epsilon)
+    assert value == pytest.approx(exact, rel=1e-10)
+    if gamma == 1.0:
+        assert value - error <= exact <= value + error
+
+
+_CASES = [
+    (0.1, ((12.0, 0.3),), 1.0),
+    (0.3, ((9.0, 2.0), (2.0, 0.5)), 2.0),
+    (0.02, ((5000.0, 1e-3),), 0.05),
+    (0.9, ((20.0, 0.5),), 8.0),
+    (0.05, ((1e7, 1e-6), (10.0, 5e-7)), 0.5),
+    (1e-4, ((1e9, 1e-3),), 2.0),
+    (0.999, ((10.0, 1e-2),), 3.0),
+    (0.2, ((200.0, 0.05),), 12.0),
+]
+
+
+@pytest.mark.parametrize(("gamma", "parts", "epsilon"), _CASES)
+@pytest.mark.parametrize("direction", Direction)
+def test_high_precision_lies_within_the_error(gamma, parts, epsilon, direction):
+    """The mpmath value lies within the bound on the error, which is small."""
+    value, error = delta(Law(gamma, parts), direction, epsilon)
+    exact = float(profile_oracle.profile_delta(gamma, parts, direction.value, epsilon, 11))
+    assert abs(value - exact) <= error
+    assert error < 1e-9 * exact
+
+
+def test_too_few_nodes_are_refused(monkeypatch):
+    """Where 40 nodes do not carry the integrand there is no contour, rather than a wrong one."""
+    law = Law(0.01, ((300.0, 1.0),))
+    monkeypatch.setattr(contour, "_MOST_NODES", 40)
+    assert build_contour(law, Direction.ADD, 1.0) is None
+
+
+def test_both_directions_agree_at_epsilon_zero():
+    """At epsilon 0 delta is the total variation distance, which has no direction."""
+    law = Law(0.1, ((40.0, 0.2), (2.0, 0.1)))
+    add, _ = delta(law, Direction.ADD, 0.0)
+    remove, _ = delta(law, Direction.REMOVE, 0.0)
+    assert add == pytest.approx(remove, rel=1e-11)
+
+
+def test_mixtures_are_the_integrals_one_by_one():
+    """Many test functions at once cost no accuracy: each is the integral with its own factor."""
+    law, epsilon, exponent = Law(0.1, ((40.0, 0.2),)), 1.0, 2.5
+    built = build_contour(law, Direction.ADD, epsilon)
+    tilts, weights = np.array([-1.0, -0.8, -1.3]), np.array([0.5, 2.0, 7.0])
+    for tilt, weight, value in zip(tilts, weights, built.mixtures(tilts, weights, exponent), strict=True):
+        single, error = built.integral(tilt, weight / (exponent + built.z))
+        assert single <= value <= single + 10 * error
+
+
+def test_the_floor_is_the_loss_when_nothing_is_sent():
+    """Seven coordinates that are surely absent: 7 log(1 - gamma)."""
+    assert Law(0.3, ((5.0, 1.0), (2.0, 0.1))).floor == pytest.approx(7 * math.log(0.7), rel=1e-14)

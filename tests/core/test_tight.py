@@ -1,0 +1,307 @@
+"""The tight accountant against printed values, other accountants, exact adversaries and its promises."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
+
+from benchmarks.adversary import World, best_response, constant, fitting_grid, gaussian_spectrum, spectrum
+from benchmarks.attack import run
+from csgm_cli.core import contour, profile_oracle
+from csgm_cli.core.account import account_delta, account_epsilon
+from csgm_cli.core.calibrate import calibrate
+from csgm_cli.core.certificate import Proof
+from csgm_cli.core.tight import kappa_delta, tight_delta, worst_law
+from csgm_cli.model import Accountant, Adjacency, Bound, Geometry, Mechanism, Target
+
+
+def csgm(gamma, k, rounds=1, dim=None, adjacency=Adjacency.ADD_REMOVE):
+    """L2-CSGM with Delta_2 = 1."""
+    return Mechanism("l2-csgm", gamma, Geometry(math.sqrt(k), 1.0, dim), rounds, adjacency)
+
+
+def found(gamma, k, s, rounds, epsilon):
+    """What is known of delta at s = Delta_inf / sigma."""
+    return tight_delta(csgm(gamma, k, rounds), 1 / math.sqrt(k) / s, epsilon)
+
+
+def one_coordinate(gamma, rounds=1):
+    """The Poisson-subsampled Gaussian of DP-SGD."""
+    return csgm(gamma, 1.0, rounds, dim=1)
+
+
+# ---------------------------------------------------------------- printed values
+
+
+@pytest.mark.parametrize(
+    ("gamma", "k", "epsilon", "printed", "digits"),
+    [(0.01, 300, 1.0, 1.971908e-5, 3e-7), (0.05, 8, 1.0, 1.9413e-4, 1e-4)],
+)
+def test_few_rare_coordinates(gamma, k, epsilon, printed, digits):
+    """Where a contour hardly decays the lower bound is still the true profile, or is not claimed."""
+    result = found(gamma, k, 1.0, 1, epsilon)
+    assert result.lower == pytest.approx(printed, rel=digits)
+    assert result.lower <= printed * (1 + digits) <= result.upper
+
+
+@pytest.mark.parametrize(
+    ("gamma", "sigma", "rounds", "delta", "printed", "half_unit"),
+    [
+        (1024 / 50000, 1.54, 1464, 1e-5, 2.38630, 5e-6),
+        (0.01, 1.0, 100, 1e-5, 0.71804, 5e-6),
+        (0.08, 1.0, 100, 1e-5, 5.61342, 5e-6),
+        (0.2, 3.0, 50, 1 / 48000, 1.9608, 5e-5),
+    ],
+)
+def test_epsilons_of_loss_grids(gamma, sigma, rounds, delta, printed, half_unit):
+    """dp-accounting's PLD epsilons (grid 1e-4, pessimistic) lie just above ours."""
+    [guarantee] = account_epsilon(one_coordinate(gamma, rounds), sigma, [delta], Accountant.TIGHT).guarantees
+    assert guarantee.bound is Bound.PROFILE
+    assert printed * (1 - 2e-4) - half_unit < guarantee.epsilon < printed + half_unit
+
+
+def test_sigma_of_loss_grids():
+    """q = .01, T = 1000, (3, 1e-6): PLD needs 0.865219, PRV with error 0.01 finds 0.865938."""
+    found = calibrate(one_coordinate(0.01, 1000), Target(3.0, 1e-6), Accountant.TIGHT)
+    assert found.sigma == pytest.approx(0.865219, abs=2e-6)
+    assert found.guarantee.lower_bound == pytest.approx(found.noise_multiplier, rel=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("gamma", "sigma", "rounds", "epsilon"),
+    [
+        (0.01, 1.0, 100, 1.0),
+        (0.1, 2.0, 50, 1.0),
+        (0.3, 1.0, 3, 2.0),
+        (0.5, 4.0, 20, 0.5),
+        (0.9, 3.0, 7, 1.5),
+        (0.002, 0.6, 1000, 0.7),
+    ],
+)
+def test_one_coordinate_lies_between_the_loss_grids(gamma, sigma, rounds, epsilon):
+    """Pessimistic and optimistic privacy-loss distributions enclose the profile."""
+    ends = []
+    for pessimistic in (False, True):
+        grid = from_gaussian_mechanism(
+            sigma,
+            sampling_prob=gamma,
+            value_discretization_interval=1e-4,
+            pessimistic_estimate=pessimistic,
+        )
+        ends.append(grid.self_compose(rounds).get_delta_for_epsilon(epsilon))
+    result = tight_delta(one_coordinate(gamma, rounds), sigma, epsilon)
+    # the loss grids themselves cut tails of 1e-15 off
+    assert ends[0] - 1e-14 <= result.upper
+    assert result.lower <= ends[1] + 1e-14
+    assert result.upper <= result.lower * (1 + 1e-4)
+    assert result.add.proof is Proof.PROFILE
+
+
+# ---------------------------------------------------------------- high precision
+
+
+@pytest.mark.parametrize(
+    ("gamma", "k", "s", "rounds", "epsilon"),
+    [
+        (0.01, 24414, 1 / 1.57, 1, 5.0),
+        (0.1, 400, 1 / 8.6, 1, 1.0),
+        (0.3, 20.5, 0.7, 3, 6.0),
+        (0.01, 300, 1.0, 1, 1.0),
+    ],
+)
+@pytest.mark.parametrize("nodes", [40, None])
+def test_bounds_hold_with_few_nodes_too(monkeypatch, gamma, k, s, rounds, epsilon, nodes):
+    """With 40 nodes at most, as with all, the bounds enclose the high-precision profile of kappa*."""
+    if nodes is not None:
+        monkeypatch.setattr(contour, "_MOST_NODES", nodes)
+    result = found(gamma, k, s, rounds, epsilon)
+    law = worst_law(csgm(gamma, k, rounds), 1 / math.sqrt(k) / s)
+    exact = float(profile_oracle.profile_delta(gamma, law.parts, "add", epsilon, 10))
+    assert result.lower <= exact * (1 + 1e-9)
+    assert result.upper >= exact * (1 - 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("gamma", "k", "s", "epsilon"), [(0.5, 1, 3.0, 1.0), (0.9, 1, 1.5, 2.5), (0.05, 4, 1.0, 0.3)]
+)
+def test_remove_is_not_nothing_where_spread_vectors_show_it(gamma, k, s, epsilon):
+    """No loss of kappa* is below -eps, but that of eight times as many coordinates is."""
+    result = found(gamma, k, s, 1, epsilon)
+    spread = float(profile_oracle.profile_delta(gamma, ((8 * k, s * s / 8),), "remove", epsilon, 8))
+    assert 0.0 < spread <= result.remove.value
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, -4 * math.log1p(-0.1) - 1e-6])
+def test_remove_is_nothing_beyond_any_loss(epsilon):
+    """Four coordinates that all are at the clip: exactly 0 from eps = -4 log(1-g) on, and not before."""
+    mechanism, sigma = Mechanism("linf-csgm", 0.1, Geometry(2.0, 1.0, 4)), 0.5
+    assert tight_delta(mechanism, sigma, -4 * math.log1p(-0.1)).remove.value == 0.0
+    assert tight_delta(mechanism, sigma, epsilon).remove.value > 0.0 or epsilon > 0.4
+
+
+# ---------------------------------------------------------------- adversaries
+
+
+def test_the_adaptive_adversary_beats_kappa_star_but_not_the_bound():
+    """Both values of the printed counter-example, and the bound above them."""
+    gamma, s, k, rounds, epsilon = 0.11806, 1.5463, 1.0818, 2, 4.0
+    kappa = ((1, s * s), (1, (k - 1) * s * s))
+    menu = [
+        kappa,
+        *(((m, k * s * s / m),) for m in (2, 3, 4, 8)),
+        ((1, s * s),),
+        ((1, 0.9 * s * s), (2, 0.09 * s * s)),
+    ]
+    world = World(gamma, 1, epsilon, 2.5)
+    grid = fitting_grid(world, menu, rounds, refine=3.0)
+    laws = [
+        *(spectrum(world, grid, v) for v in menu),
+        gaussian_spectrum(world, grid, gamma * s * math.sqrt(k)),
+    ]
+    constants = [constant(world, grid, law, rounds) for law in laws]
+    adaptive = best_response(world, grid, laws, rounds)
+    assert max(constants) == constants[0] == pytest.approx(9.0679e-5, rel=1e-3)  # inputs have five digits
+    assert adaptive > constants[0] * 9.1331e-5 / 9.0679e-5
+    result = found(gamma, k, s, rounds, epsilon)
+    assert result.lower < adaptive < result.upper
+    assert result.lower <= constants[0]  # which the grid moves up by less than 2e-4
+
+
+def test_no_adversary_breaks_a_bound():
+    """Random settings, vectors and adaptive strategies, both directions (docs/attack.md has more)."""
+    record = run(40, seed=3, seconds=20.0)
+    assert record.attacked >= 10
+    assert record.violations == 0
+    assert record.disagreement < 3e-3
+
+
+# ---------------------------------------------------------------- promises
+
+_TABLE = [
+    (0.01, 24414.0, 1, 5.0, 1e-5),
+    (0.01, 10_000.0, 100, 3.0, 1e-5),
+    (0.1, 400.0, 1, 1.0, 1e-6),
+    (0.3, 20.5, 3, 6.0, 1e-7),
+    (0.001, 1e6, 1, 0.5, 1e-8),
+    (0.5, 3.0, 10, 2.0, 1e-5),
+    (0.05, 1111.0, 1, 8.0, 1e-9),
+    (0.2, 1.0, 100, 4.0, 1e-5),
+    (0.02, 7.7, 50, 1.0, 1e-6),
+    (0.9, 50.0, 1, 1.0, 1e-5),
+    (0.01, 1e8, 1, 2.0, 1e-10),
+    (0.1, 24414.0, 100, 3.0, 1e-6),
+    (0.003, 5000.0, 1000, 0.1, 1e-5),
+    (0.7, 2.5, 2, 10.0, 1e-12),
+    (0.999, 100.0, 5, 3.0, 1e-20),
+]
+
+
+@pytest.mark.parametrize(("gamma", "k", "rounds", "epsilon", "delta"), _TABLE)
+def test_accountants_are_ordered_and_answers_certified(gamma, k, rounds, epsilon, delta):
+    """lower bound <= tight <= rdp <= paper; sigma meets the target and 1e-8 less does not."""
+    mechanism, target = csgm(gamma, k, rounds), Target(epsilon, delta)
+    answers = {
+        a: calibrate(mechanism, target, a) for a in (Accountant.TIGHT, Accountant.RDP, Accountant.PAPER)
+    }
+    tight, rdp, paper = (answer.noise_multiplier for answer in answers.values())
+    lower = answers[Accountant.TIGHT].guarantee.lower_bound
+    assert 0.0 < lower <= tight <= rdp * (1 + 1e-9)
+    assert rdp <= paper * (1 + 1e-9)
+    sigma = answers[Accountant.TIGHT].sigma
+    [at] = account_epsilon(mechanism, sigma, [delta], Accountant.TIGHT).guarantees
+    [less] = account_epsilon(mechanism, sigma * (1 - 1e-8), [delta], Accountant.TIGHT).guarantees
+    assert at.epsilon <= epsilon < less.epsilon
+    assert at.lower_bound <= at.epsilon
+
+
+@pytest.mark.parametrize(("gamma", "k", "rounds", "epsilon", "delta"), _TABLE[:6])
+def test_tight_is_the_smallest_bound(gamma, k, rounds, epsilon, delta):
+    """It takes the profile, rdp or the mask-revealed Gaussian, whichever asks for the least noise."""
+    mechanism, target = csgm(gamma, k, rounds), Target(epsilon, delta)
+    auto = calibrate(mechanism, target, Accountant.TIGHT)
+    assert auto.accountant is Accountant.TIGHT
+    revealed = calibrate(Mechanism("gaussian", 1.0, mechanism.geometry, rounds), target).sigma
+    rdp = calibrate(mechanism, target, Accountant.RDP).sigma
+    assert auto.sigma <= min(revealed, rdp) * (1 + 1e-12)
+    if auto.guarantee.bound is Bound.MASK_REVEALED:
+        assert auto.sigma == pytest.approx(revealed, rel=1e-11)
+    elif auto.guarantee.bound is Bound.RDP:
+        assert auto.sigma == pytest.approx(rdp, rel=1e-11)
+
+
+def test_replace_one_keeps_its_renyi_bound():
+    """The hockey-stick bounds are proven for add-remove only: no lower bound, and rdp's sigma."""
+    mechanism, target = csgm(0.05, 100.0, adjacency=Adjacency.REPLACE_ONE), Target(2.0, 1e-6)
+    auto, rdp = (calibrate(mechanism, target, name) for name in (Accountant.TIGHT, Accountant.RDP))
+    assert auto.guarantee.bound is Bound.RDP
+    assert auto.guarantee.lower_bound is None
+    assert auto.sigma == pytest.approx(rdp.sigma, rel=1e-12)
+
+
+def test_every_coordinate_at_its_clip_is_exact():
+    """For linf-csgm and for k = dim lower and upper bound are the profile itself."""
+    every = csgm(0.1, 50.0, 2, dim=50)
+    same = Mechanism("linf-csgm", 0.1, Geometry(math.sqrt(50.0), 1.0, 50), 2)
+    for mechanism in (every, same):
+        [guarantee] = account_delta(mechanism, 0.4, 1.0, Accountant.TIGHT).guarantees
+        assert guarantee.bound is Bound.PROFILE
+        assert guarantee.lower_bound == pytest.approx(guarantee.delta, rel=1e-9)
+    assert tight_delta(every, 0.4, 1.0).upper == pytest.approx(tight_delta(same, 0.4, 1.0).upper, rel=1e-12)
+
+
+def steps(name, values):
+    """The reference mechanism and target with one value going through ``values``."""
+    base = {"gamma": 0.05, "k": 60.0, "rounds": 3, "epsilon": 2.0, "delta": 1e-6}
+    for value in values:
+        case = base | {name: value}
+        target = Target(case.pop("epsilon"), case.pop("delta"))
+        yield calibrate(csgm(**case), target, Accountant.TIGHT)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "sign"),
+    [
+        ("epsilon", np.geomspace(0.8, 20.0, 8), -1),
+        ("delta", np.geomspace(1e-12, 1e-2, 9), -1),
+        ("gamma", np.geomspace(0.02, 0.9, 8), 1),
+        ("rounds", [1, 2, 3, 5, 10, 40, 200, 1000], 1),
+        ("k", [50.0, 50.5, 51.0, 60.0, 60.01, 61.0], 0),
+    ],
+)
+def test_more_privacy_takes_more_noise(name, values, sign):
+    """Answer and lower bound are monotone in epsilon, delta, gamma and rounds."""
+    values = [int(v) if name == "rounds" else float(v) for v in values]
+    answers = list(steps(name, values))
+    for before, after in itertools.pairwise(answers):
+        assert sign * (after.noise_multiplier - before.noise_multiplier) >= 0
+        assert sign * (after.guarantee.lower_bound - before.guarantee.lower_bound) >= 0
+    assert all(a.guarantee.lower_bound <= a.noise_multiplier for a in answers)
+
+
+# ---------------------------------------------------------------- extremes
+
+
+@pytest.mark.parametrize(
+    ("gamma", "k", "s", "rounds", "epsilon"),
+    [
+        (1e-9, 1.0, 1e-6, 1, 0.0),
+        (1e-9, 1e12, 1e-6, 1, 0.1),
+        (0.5, 1e12, 1e-6, 10**9, 1e3),
+        (0.00219, 1_800_769.08, 33.2, 63, 0.115),
+        (1 - 1e-14, 23.56, 4.89, 9, 0.0224),
+        (1 - 1e-10, 1.0, 1e-2, 1, 0.3),
+        (0.3, 2.0, 50.0, 1, 5.0),
+        (0.3, 1e6, 1e-3, 1, 1e3),
+        (0.01, 3.0, 3e-6, 1, 1e-6),
+        (0.9, 5.5, 20.0, 4, 1e3),
+    ],
+)
+def test_extremes_have_an_answer(gamma, k, s, rounds, epsilon):
+    """Out of reach means a wide answer: never an exception, a NaN, or bounds in the wrong order."""
+    result = found(gamma, k, s, rounds, epsilon)
+    assert 0.0 <= result.lower <= result.upper
+    assert result.upper < math.inf
+    assert kappa_delta(csgm(gamma, k, rounds), 1 / math.sqrt(k) / s, epsilon) == result.lower
+    assert isinstance(result.bound, Bound)
