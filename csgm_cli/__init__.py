@@ -15,7 +15,20 @@ if TYPE_CHECKING:
     from csgm_cli.core.geometry import resolve_geometry, rounds_from_participation
     from csgm_cli.core.plan import plan
     from csgm_cli.errors import CsgmError, NoAnswerError, StorageError, UsageError
-    from csgm_cli.model import Accountant, Adjacency, Calibration, Geometry, Guarantee, Mechanism, Target
+    from csgm_cli.model import (
+        Account,
+        Accountant,
+        Adjacency,
+        Bound,
+        Calibration,
+        Comparison,
+        Geometry,
+        Guarantee,
+        Mechanism,
+        MechanismName,
+        Plan,
+        Target,
+    )
 
 __version__ = "0.1.0"
 
@@ -32,24 +45,34 @@ _HOMES = {
     "NoAnswerError": "errors",
     "StorageError": "errors",
     "UsageError": "errors",
+    "Account": "model",
     "Accountant": "model",
     "Adjacency": "model",
+    "Bound": "model",
     "Calibration": "model",
+    "Comparison": "model",
     "Geometry": "model",
     "Guarantee": "model",
     "Mechanism": "model",
+    "MechanismName": "model",
+    "Plan": "model",
     "Target": "model",
 }
 
 __all__ = [  # spelled out for type checkers; a test keeps it equal to _HOMES
+    "Account",
     "Accountant",
     "Adjacency",
+    "Bound",
     "Calibration",
+    "Comparison",
     "CsgmError",
     "Geometry",
     "Guarantee",
     "Mechanism",
+    "MechanismName",
     "NoAnswerError",
+    "Plan",
     "StorageError",
     "Target",
     "UsageError",

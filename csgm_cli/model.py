@@ -208,6 +208,11 @@ class Mechanism:
         return self.geometry.l2_norm
 
 
+def accountant_named(value: str) -> Accountant:
+    """The accountant of that name; ``UsageError`` (slug ``unknown-choice``) for any other word."""
+    return Accountant(_member(Accountant, "accountant", value))
+
+
 def _member(kind: type[StrEnum], field: str, value: str) -> StrEnum:
     try:
         return kind(value)

@@ -17,6 +17,7 @@ from csgm_cli.model import (
     Mechanism,
     Notice,
     Range,
+    accountant_named,
     check_range,
 )
 
@@ -39,6 +40,7 @@ def account_epsilon(
         UsageError: a value out of range, no delta, or an accountant without a bound for the mechanism.
         NoAnswerError: the loss is beyond what can be computed, or verification fails.
     """
+    accountant = accountant_named(accountant)
     noise_multiplier = _checked_noise(mechanism, sigma)
     if not deltas:
         raise UsageError("missing-delta", "no delta was given")
@@ -62,6 +64,7 @@ def account_delta(
         UsageError: a value out of range, or an accountant without a bound for the mechanism.
         NoAnswerError: the loss is beyond what can be computed, or verification fails.
     """
+    accountant = accountant_named(accountant)
     noise_multiplier = _checked_noise(mechanism, sigma)
     check_range("epsilon", epsilon, EPSILON_IN_ACCOUNT)
     spent = least_delta(mechanism, accountant, sigma, epsilon)

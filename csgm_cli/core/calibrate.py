@@ -31,6 +31,7 @@ from csgm_cli.model import (
     Mechanism,
     MechanismName,
     Target,
+    accountant_named,
     check_range,
 )
 
@@ -55,6 +56,7 @@ def calibrate(
         UsageError: a value out of range, or an accountant without a bound for the mechanism.
         NoAnswerError: delta alone covers the target, no noise in range meets it, or verification fails.
     """
+    accountant = accountant_named(accountant)
     check_range("value_bits", value_bits)
     _refuse_covered(mechanism, target)
     sigma, guarantee = _certified(mechanism, accountant, target, verify=verify)

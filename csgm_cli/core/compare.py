@@ -21,6 +21,7 @@ from csgm_cli.model import (
     MechanismName,
     Notice,
     Target,
+    accountant_named,
     check_range,
 )
 
@@ -107,6 +108,7 @@ def compare_at_equal_mse(
 
 def common_accountant(mechanisms: Sequence[Mechanism], accountant: Accountant) -> Accountant:
     """The one accountant for all rows: auto is exact where every row can have it, else rdp."""
+    accountant = accountant_named(accountant)
     if accountant is not Accountant.AUTO:
         return accountant
     return Accountant.EXACT if all(m.is_gaussian for m in mechanisms) else Accountant.RDP

@@ -356,3 +356,12 @@ def test_least_sigma_by_an_independent_bisection():
         middle = math.sqrt(low * high)
         low, high = (low, middle) if epsilon(middle) <= 0.8 else (middle, high)
     assert least_sigma(mechanism, Bound.PAPER, target) == pytest.approx(high, rel=1e-10)
+
+
+def test_an_accountant_may_be_named_in_plain_text():
+    """A string serves as well as the enum, and a wrong one is refused like any other choice."""
+    mechanism, target = Mechanism(L2, 0.1, Geometry(5.0)), Target(1.0, 1e-6)
+    assert calibrate(mechanism, target, "rdp") == calibrate(mechanism, target, Accountant.RDP)
+    with pytest.raises(UsageError) as caught:
+        calibrate(mechanism, target, "rpd")
+    assert caught.value.slug == "unknown-choice"
