@@ -18,9 +18,9 @@ _HEADER = [
 #: By problem; the first is what the others are compared with. Slow ones are left out of a quick run.
 _TOOLS = {
     "a": ("csgm exact", "csgm rdp", "dp-accounting exact", "dp-accounting rdp", "dp-accounting pld"),
-    "b": ("csgm rdp", "dp-accounting rdp"),
-    "c": ("csgm rdp", "dp-accounting rdp", "dp-accounting pld"),
-    "d": ("csgm rdp", "dp-accounting rdp"),
+    "b": ("csgm rdp", "csgm tight", "dp-accounting rdp", "dp-accounting pld"),
+    "c": ("csgm rdp", "csgm tight", "dp-accounting rdp", "dp-accounting pld"),
+    "d": ("csgm rdp", "csgm tight", "dp-accounting rdp"),
 }
 
 

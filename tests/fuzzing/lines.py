@@ -161,7 +161,7 @@ def _mechanism(random: Random, command: str) -> Options:
     overhead = random.choice(["max_mse_overhead", "max_noise_overhead"])
     equal_mse = command == "compare" and random.random() < 0.3
     needs_both = equal_mse or (command == "plan" and overhead == "max_mse_overhead")
-    accountants = ["auto", "auto", "rdp", "paper"] + ["exact"] * (name == "gaussian")
+    accountants = ["auto", "auto", "rdp", "paper", "tight"] + ["exact"] * (name == "gaussian")
     options: Options = [("accountant", random.choice(accountants))]
     options.append(("adjacency", random.choice(["add-remove", "add-remove", "replace-one"])))
     options += [("mechanism", name)] * bool(name) + [("at_equal_mse", "")] * equal_mse
