@@ -105,6 +105,13 @@ def spectrum(world: World, grid: Grid, vector: Vector) -> Spectrum:
     return total
 
 
+def gaussian_fits(world: World, grid: Grid, mu: float, rounds: int) -> bool:
+    """True where a loss of law N(mu^2/2, mu^2) per round, tilted, stays on the grid."""
+    middle, reach = rounds * mu * mu * (world.tilt + 0.5), 7.0 * mu * math.sqrt(rounds)
+    top = grid.step * (grid.cells - grid.zeros)
+    return reach - middle < grid.step * grid.zeros and middle + reach < top
+
+
 def gaussian_spectrum(world: World, grid: Grid, mu: float) -> Spectrum:
     """The same for a loss of law N(mu^2/2, mu^2): infinitely many coordinates share the norm."""
     always = World(1.0, world.sign, world.epsilon, world.tilt)

@@ -25,6 +25,7 @@ from benchmarks.adversary import (
     best_tilt,
     constant,
     fitting_grid,
+    gaussian_fits,
     gaussian_spectrum,
     spectrum,
 )
@@ -209,7 +210,8 @@ def adaptive_deltas(
         return {}
     world, grid = prepared
     laws: dict[str, Spectrum] = {name: spectrum(world, grid, vector) for name, vector in menu.items()}
-    laws["gaussian"] = gaussian_spectrum(world, grid, at.gaussian_mu)
+    if gaussian_fits(world, grid, at.gaussian_mu, at.rounds):
+        laws["gaussian"] = gaussian_spectrum(world, grid, at.gaussian_mu)
     deltas = {name: constant(world, grid, law, at.rounds) for name, law in laws.items()}
     if at.rounds > 1:
         best = max(deltas.values())
