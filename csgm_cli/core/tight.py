@@ -117,7 +117,7 @@ def _tight_delta(mechanism: Mechanism, sigma: float, epsilon: float) -> TightDel
     if not is_within_reach(mechanism, sigma):
         return TightDelta(0.0, rdp, rdp)
     add, remove = (_profile(law, direction, epsilon) for direction in Direction)
-    lower = max(add.lower, remove.lower)
+    lower = min(1.0, max(add.lower, remove.lower))
     if is_exact(mechanism) and add.upper < 1.0:
         exact_add = Certificate(Proof.PROFILE, add.upper)
         if remove.upper < 1.0:
