@@ -40,7 +40,8 @@ def python(*words: str) -> list[str]:
 
 def cost(command: Sequence[str]) -> Cost:
     """Run ``command`` once in an empty folder, with the repository importable; it must succeed."""
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("CSGM_")}
+    # PYTHONDONTWRITEBYTECODE, for one, would make every run compile what an installation has compiled.
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("CSGM_", "PYTHON"))}
     environment["PYTHONPATH"] = str(ROOT)
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+") as out:
         (Path(folder) / ".git").mkdir()  # no configuration is searched beyond here
@@ -57,7 +58,12 @@ def cost(command: Sequence[str]) -> Cost:
 
 
 def interleaved(commands: Mapping[str, Sequence[str]], repeats: int) -> dict[str, Cost]:
-    """The median cost of each command; they take turns, so that a busy machine is busy for all."""
+    """The median cost of each command; they take turns, so that a busy machine is busy for all.
+
+    One turn before the first fills the caches: bytecode, and the system's of files.
+    """
+    for command in commands.values():
+        cost(command)
     runs: dict[str, list[Cost]] = {name: [] for name in commands}
     for _ in range(repeats):
         for name, command in commands.items():
