@@ -117,7 +117,12 @@ def least_delta(mechanism: Mechanism, accountant: Accountant, sigma: float, epsi
 def spent_epsilon(mechanism: Mechanism, bound: Bound, sigma: float, delta: float) -> Spent:
     """Epsilon >= 0 that ``bound`` proves at this noise and delta."""
     if bound in (Bound.EXACT, Bound.MASK_REVEALED):
-        return Spent(gaussian.epsilon_for(total_mu(mechanism, sigma), delta), None, bound)
+        mu = total_mu(mechanism, sigma)
+        epsilon = gaussian.epsilon_for(mu, delta)
+        if epsilon == 0.0 or 2 * gaussian.SAFETY * gaussian.elasticity(mu, epsilon) <= TRUST:
+            return Spent(epsilon, None, bound)
+        # A tiny epsilon at a large delta hangs on the last digits of mu.
+        return Spent(oracle_epsilon(mechanism, bound, sigma, delta, None), None, bound, high_precision=True)
     point = best_epsilon(renyi_curve(mechanism, bound), sigma, math.log(delta))
     if point.value + point.error <= 0.0:
         return Spent(0.0, point.order, bound)

@@ -46,6 +46,11 @@ def epsilon_for(mu: float, delta: float) -> float:
     return least_safe(lambda e: _log_odds(mu * (1 + SAFETY), e) <= log_odds, near)
 
 
+def elasticity(mu: float, epsilon: float) -> float:
+    """By how much epsilon magnifies a relative error of mu: d log epsilon / d log mu at a fixed delta."""
+    return mu / (epsilon * _mills(epsilon / mu + mu / 2))
+
+
 def mu_for(epsilon: float, delta: float) -> float:
     """The largest mu, rounded down, that is (epsilon, delta)-differentially private."""
     log_odds = _log_odds_of(delta)
