@@ -20,7 +20,7 @@ from csgm_cli.core.conversion import Converted, best_epsilon
 from csgm_cli.core.curves import Curve, renyi_curve
 from csgm_cli.core.search import Slope, increasing_root, least_safe
 from csgm_cli.core.statement import statement
-from csgm_cli.core.utility import bits_per_client, mean_noise_std, mean_squared_error
+from csgm_cli.core.utility import bits_per_client, error_parts, mean_noise_std, mean_squared_error
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.model import (
     RANGES,
@@ -28,6 +28,7 @@ from csgm_cli.model import (
     Bound,
     Calibration,
     Guarantee,
+    MeanSquaredError,
     Mechanism,
     MechanismName,
     Target,
@@ -77,7 +78,7 @@ def calibrate(
         replace(guarantee, lower_bound=lower),
         statement(mechanism, sigma, guarantee),
         mean_noise_std(mechanism, sigma),
-        mean_squared_error(mechanism, sigma, gaussian_sigma(mechanism, accountant, guarantee.bound, target)),
+        _mean_squared_error(mechanism, sigma, accountant, guarantee.bound, target),
         bits_per_client(mechanism, value_bits),
         guarantee.notices,
     )
@@ -87,26 +88,30 @@ def _certified(
     mechanism: Mechanism, accountant: Accountant, target: Target, *, verify: bool
 ) -> tuple[float, Guarantee]:
     """The least sigma that account, asked for its epsilon, agrees with."""
-    sigma = sufficient_sigma(mechanism, accountant, target)
-    known = min(least_sigma(mechanism, bound, target) for bound in bounds_of(mechanism, accountant))
-    for candidate in (sigma, known):
+    for sigma in reversed(_sufficient(mechanism, accountant, target)):
         guarantee = epsilon_guarantee(
-            mechanism, candidate, target.delta, accountant, verify=verify, with_lower=False
+            mechanism, sigma, target.delta, accountant, verify=verify, with_lower=False
         )
         if guarantee.epsilon <= target.epsilon:
             break
-    return candidate, guarantee
+    return sigma, guarantee
 
 
 def sufficient_sigma(mechanism: Mechanism, accountant: Accountant, target: Target) -> float:
     """The least sigma at which one of the accountant's bounds proves ``target``."""
+    return _sufficient(mechanism, accountant, target)[-1]
+
+
+def _sufficient(mechanism: Mechanism, accountant: Accountant, target: Target) -> list[float]:
+    """The least sigma of the Renyi and Gaussian bounds, and then a smaller one of the profile's, if any."""
     bounds = bounds_of(mechanism, accountant)
     sigma = min(least_sigma(mechanism, bound, target) for bound in bounds)
     if not looks_at_profile(mechanism, accountant):
-        return sigma
+        return [sigma]
     from csgm_cli.core.tight import tight_sigma
 
-    return min(sigma, tight_sigma(mechanism, target.epsilon, target.delta, sigma) * (1 + _MARGIN))
+    tight = tight_sigma(mechanism, target.epsilon, target.delta, sigma) * (1 + _MARGIN)
+    return [sigma, tight] if tight < sigma else [sigma]
 
 
 def proves(mechanism: Mechanism, accountant: Accountant, sigma: float, target: Target) -> bool:
@@ -132,6 +137,15 @@ def _lower_bound(
     exact = bound is Bound.PROFILE
     needed = sigma if exact else kappa_sigma(mechanism, target.epsilon, target.delta, sigma)
     return needed / mechanism.geometry.l2_norm
+
+
+def _mean_squared_error(
+    mechanism: Mechanism, sigma: float, accountant: Accountant, bound: Bound, target: Target
+) -> MeanSquaredError | None:
+    """The MSE beside the Gaussian mechanism's, which is calibrated only where both are wanted."""
+    if error_parts(mechanism.geometry, mechanism.gamma, sigma) is None:
+        return None
+    return mean_squared_error(mechanism, sigma, gaussian_sigma(mechanism, accountant, bound, target))
 
 
 def least_sigma(mechanism: Mechanism, bound: Bound, target: Target) -> float:
@@ -183,8 +197,8 @@ def _near_sigma(curve: Curve, target: Target) -> tuple[float, float]:
         renyi = _renyi(point)
         wanted = renyi + target.epsilon - point.value
         slope = 2 * point.moment.d_log_t / point.moment.value
-        if wanted <= 0.0:  # even R = 0 would not do at this order
-            return -math.inf, slope
+        if wanted <= 0.0:  # even R = 0 would not do at this order: a step on log epsilon
+            return math.log(target.epsilon / point.value), slope * renyi / point.value
         return math.log(wanted / renyi), slope
 
     root = increasing_root(miss, math.log(_first_sigma(curve, target)), tolerance=1e-11)
