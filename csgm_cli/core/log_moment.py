@@ -11,6 +11,7 @@ coordinates and rounds, so h must not be formed by subtracting nearly equal numb
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -205,20 +206,28 @@ def _integrand(x: Array, a: float, g: float, s: float) -> _Integrand:
 
 def _series(y: Array, a: float) -> Array:
     """(1+y)^a - 1 - a y = sum_{j>=2} C(a, j) y^j for |y| max(|a|, 4) < 1/2."""
-    ratio = max(float(np.abs(y).max()) * max(abs(a), 4.0), 1e-300)
+    scale = max(abs(a), 4.0)  # so that no coefficient overflows
+    w = y * scale
+    ratio = max(float(np.abs(w).max()), 1e-300)
     terms = min(19, 3 + math.ceil(40.0 / -math.log(ratio)))
-    total = np.zeros_like(y)
-    for j in range(terms, 2, -1):
-        total = (1.0 + total) * y * ((a - j + 1) / j)
-    return (1.0 + total) * y * y * (a * (a - 1) / 2)
+    coefficients = [a * (a - 1) / 2 / scale**2]
+    for j in range(3, terms + 1):
+        coefficients.append(coefficients[-1] * (a - j + 1) / (j * scale))
+    return _horner(coefficients, w) * w * w
 
 
 def _log_gap(y: Array, terms: int = 8) -> Array:
     """Y - log(1+y) = y^2/2 - y^3/3 + ... for |y| < 1/8, to 8^-terms (a derivative needs few)."""
-    total = np.zeros_like(y)
-    for j in range(terms + 1, 1, -1):
-        total = 1.0 / j - y * total
-    return y * y * total
+    return _horner([(-1.0) ** j / j for j in range(2, terms + 2)], y) * y * y
+
+
+def _horner(coefficients: Sequence[float], x: Array) -> Array:
+    """The polynomial with these coefficients, lowest first; in place, for these arrays are short."""
+    total = np.full_like(x, coefficients[-1])
+    for coefficient in reversed(coefficients[:-1]):
+        total *= x
+        total += coefficient
+    return total
 
 
 def _relative_error(x: Array, a: float, s: float, f: _Integrand) -> float:
