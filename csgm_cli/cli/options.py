@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from csgm_cli.cli.params import Choice, Number, Switch
+from csgm_cli.cli.params import Choice, File, Number, Switch
 from csgm_cli.cli.sources import flag_of, variable_of
 from csgm_cli.model import Accountant, Adjacency, MechanismName
 from csgm_cli.render import FORMATS
@@ -36,7 +36,7 @@ class _Spec:
 _TARGET, _MECHANISM, _COHORT, _NOISE, _ACCOUNTING, _OUTPUT = (
     "Target", "Mechanism", "Cohort and rounds", "Noise", "Accounting", "Output"
 )  # fmt: skip
-_FILE = click.Path()
+_FILE = File()
 _SWITCH = Switch()
 
 _SPECS: dict[str, _Spec] = {

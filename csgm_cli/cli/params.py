@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import TYPE_CHECKING
 
@@ -71,6 +72,14 @@ class Choice(click.Choice[str]):
             return str(value)
         message = f"{label} must be one of {', '.join(self.choices)}, got {_shown(value)}"
         raise UsageError("unknown-choice", message + did_you_mean(str(value), self.choices))
+
+
+class File(click.Path):
+    """The path of a file; not looked at before it is opened, where a refusal has its own exit code."""
+
+    def convert(self, value: str | os.PathLike[str], param: object, ctx: object) -> str:  # noqa: ARG002 - click's signature
+        """Return the path as it was given."""
+        return os.fspath(value)
 
 
 class Switch(click.types.BoolParamType):
