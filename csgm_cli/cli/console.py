@@ -64,9 +64,9 @@ def warning(slug: str, message: str) -> None:
 
 def error(problem: CsgmError) -> None:
     """Put ``error[slug]: message`` and, where there is a hint, ``try: hint`` on stderr."""
-    note(f"{_coloured(f'error[{problem.slug}]', _RED)}: {problem.message}")
+    note(f"{_coloured(f'error[{problem.slug}]', _RED)}: {_one_line(problem.message)}")
     if problem.hint:
-        note(f"  try: {problem.hint}")
+        note(f"  try: {_one_line(problem.hint)}")
 
 
 def abandon_unless_flushed() -> None:
@@ -77,6 +77,11 @@ def abandon_unless_flushed() -> None:
                 stream.flush()
         except OSError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _one_line(text: str) -> str:
+    """Escape what would break the line or steer the terminal: messages quote what the caller typed."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _coloured(text: str, colour: str) -> str:
