@@ -24,16 +24,18 @@ def increasing_root(
 ) -> float:
     """The root of an increasing function of one real variable, by Newton steps inside a bracket.
 
-    Stops when a Newton step is at most ``tolerance`` or rounding (the step is taken), or at the x last looked
-    at when ``settled(x, value, newton step)``, or when the bracket is down to rounding. ``stride``
-    limits a step while the root is not bracketed. A Newton step that leaves the bracket or does
-    not halve the step before it gives way to bisection. Values may be infinite.
+    Stops when a Newton step is at most ``tolerance`` or rounding (the step is taken), or at the x last
+    looked at when ``settled(x, value, newton step)``, or when the bracket is down to rounding. While
+    the root is not bracketed, ``stride`` limits a step, and steps grow where Newton's do not halve (they
+    creep along a cliff). In the bracket, a Newton step that leaves it or does not halve the step
+    before gives way to bisection. Values may be infinite.
 
     Raises:
         NoAnswerError: no root was found, for lack of a sign change or of convergence.
     """
     low, high = -math.inf, math.inf
     x, last = start, math.inf
+    reach, before = 0.0, math.inf
     for _ in range(_MAX_STEPS):
         value, slope = function(x)
         low, high = (x, high) if value < 0.0 else (low, x)
@@ -43,7 +45,9 @@ def increasing_root(
         if abs(newton) <= max(tolerance, _ULP * abs(x)):
             return min(max(x + newton, low), high)
         if math.isinf(high - low):
-            step = math.copysign(min(abs(newton), stride), -value)
+            reach = 2 * reach if abs(newton) > before / 2 else 0.0
+            reach, before = min(max(abs(newton), reach), stride), abs(newton)
+            step = math.copysign(reach, -value)
         elif low < x + newton < high and abs(newton) <= last / 2:
             step = newton
         else:
