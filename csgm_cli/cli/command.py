@@ -97,11 +97,13 @@ def _load_config(ctx: click.Context, param: click.Parameter, value: str | None) 
 
 def _typed(setting: Setting, param: click.Parameter) -> Setting:
     """Return the setting in the shape that ``param`` takes; ``UsageError`` for a wrong TOML type."""
+    from csgm_cli.storage.config import shown
+
     kind, wanted = _toml_kind(param)
     several = param.multiple and isinstance(setting.value, list)
     values = setting.value if several else [setting.value]
     if not all(isinstance(value, kind) and isinstance(value, bool) == (kind is bool) for value in values):
-        raise UsageError("wrong-type", f"{setting.label} must be {wanted}, got {setting.value!r}")
+        raise UsageError("wrong-type", f"{setting.label} must be {wanted}, got {shown(setting.value)}")
     return setting if not param.multiple else replace(setting, value=values)
 
 

@@ -11,7 +11,7 @@ import click
 from csgm_cli.cli.sources import source_of
 from csgm_cli.errors import UsageError
 from csgm_cli.model import RANGES, Range
-from csgm_cli.storage.config import did_you_mean
+from csgm_cli.storage.config import did_you_mean, shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +52,7 @@ class Number(click.ParamType[float]):
             return int(number) if self.allowed.integer else number + 0.0  # no negative zero
         kind = "" if self.allowed.integer else "a number in "
         hint = "" if number is None else _hint(self.quantity, number)
-        raise UsageError("out-of-range", f"{label} must be {kind}{self.allowed}, got {_shown(value)}", hint)
+        raise UsageError("out-of-range", f"{label} must be {kind}{self.allowed}, got {shown(value)}", hint)
 
     def split_envvar_value(self, rv: str) -> Sequence[str]:
         """Split the variable of a repeatable option at commas and white space."""
@@ -70,7 +70,7 @@ class Choice(click.Choice[str]):
         """Return ``value`` if it is one of the words; it is called ``label`` in an error."""
         if value in self.choices:
             return str(value)
-        message = f"{label} must be one of {', '.join(self.choices)}, got {_shown(value)}"
+        message = f"{label} must be one of {', '.join(self.choices)}, got {shown(value)}"
         raise UsageError("unknown-choice", message + did_you_mean(str(value), self.choices))
 
 
@@ -90,7 +90,7 @@ class Switch(click.types.BoolParamType):
         truth = self.str_to_bool(value) if isinstance(value, str | bool) else None
         if truth is None:
             label = source_of(ctx, param).label
-            raise UsageError("not-a-switch", f"{label} must be true or false, got {_shown(value)}")
+            raise UsageError("not-a-switch", f"{label} must be true or false, got {shown(value)}")
         return truth
 
 
@@ -107,8 +107,3 @@ def _number(value: object, *, grouped: bool) -> float | None:
         return float(value)
     except OverflowError:
         return float("inf")
-
-
-def _shown(value: object, limit: int = 60) -> str:
-    text = repr(value)
-    return text if len(text) <= limit else f"{text[:limit]}..."

@@ -67,7 +67,7 @@ _ASSUMPTION = {
 #: Inputs of the mechanism's line. The ratio may be a long quotient: clipping to a larger one is safe.
 _SIZES: dict[str, Callable[[float], str]] = {
     "gamma": exact,
-    "norm_ratio": round_up,
+    "norm_ratio": round_down,  # a smaller ratio takes more noise
     "l2_norm": exact,
     "rounds": exact,
     "dim": exact,
@@ -152,7 +152,8 @@ def _compare(inputs: Document, result: Document) -> Report:
 def _plan(inputs: Document, result: Document) -> Report:
     (row,) = result["rows"]
     choice = (
-        Fact("gamma", round_up(result["gamma"]), "the smallest within the allowed overhead"),
+        # In full: beside a gamma rounded up, the noise below would be too little.
+        Fact("gamma", exact(result["gamma"]), "the smallest within the allowed overhead"),
         Fact("compression", round_down(result["compression"]), "1 / gamma"),
     )
     allowed = tuple(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from csgm_cli.errors import StorageError, UsageError
+from csgm_cli.storage.files import read_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -103,9 +104,18 @@ def _mentions_csgm(pyproject: Path) -> bool:
     return b"csgm" in _read(pyproject) and "csgm" in _table(_parse(pyproject), "tool", pyproject)
 
 
+def shown(value: object, limit: int = 60) -> str:
+    """Return ``value`` as a message quotes it: cut where it is long."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python refuses to write out a whole number of thousands of digits
+        return "a number of thousands of digits"
+    return text if len(text) <= limit else f"{text[:limit]}..."
+
+
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_bytes(path)
     except (OSError, ValueError) as error:  # ValueError: a path with a null character
         reason = getattr(error, "strerror", None) or error
         raise StorageError("cannot-read", f"cannot read {str(path)!r}: {reason}") from None
@@ -120,7 +130,7 @@ def _parse(path: Path) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise UsageError("invalid-toml", f"{path} is not valid TOML: not UTF-8 (at line {line})") from None
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # a TOMLDecodeError, or a whole number of absurd length
         raise UsageError("invalid-toml", f"{path} is not valid TOML: {error}") from None
     except RecursionError:
         raise UsageError("invalid-toml", f"{path} is nested too deeply") from None
@@ -139,7 +149,7 @@ def _csgm_table(path: Path, document: Mapping[str, Any]) -> dict[str, Any]:
 def _table(holder: Mapping[str, Any], key: str, path: Path) -> dict[str, Any]:
     table = holder.get(key, {})
     if not isinstance(table, dict):
-        raise UsageError("invalid-config", f"{key} in {path} must be a table, got {table!r}")
+        raise UsageError("invalid-config", f"{key} in {path} must be a table, got {shown(table)}")
     return table
 
 

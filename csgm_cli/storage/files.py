@@ -9,15 +9,27 @@ from pathlib import Path
 
 from csgm_cli.errors import StorageError, UsageError
 
+#: No file that csgm reads comes near this; a device may never end.
+_MOST_BYTES = 1 << 24
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """Return the content of a file; ``UsageError`` (slug ``too-large``) over 16 MiB, OSError as it comes."""
+    with Path(path).open("rb") as file:
+        content = file.read(_MOST_BYTES + 1)
+    if len(content) > _MOST_BYTES:
+        raise UsageError("too-large", f"{str(path)!r} is larger than any file that csgm reads")
+    return content
+
 
 def read_text(path: str | Path) -> str:
     """Return the content of a UTF-8 text file; a byte order mark is dropped.
 
     ``StorageError`` (slug ``cannot-read``) when it cannot be opened or read; ``UsageError`` (slug
-    ``not-utf-8``) when it is not text.
+    ``not-utf-8`` or ``too-large``) when it is not text of a sane size.
     """
     try:
-        return Path(path).read_bytes().decode("utf-8-sig")
+        return read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         message = f"{str(path)!r} is not UTF-8 text: {error.reason} at byte {error.start}"
         raise UsageError("not-utf-8", message) from error

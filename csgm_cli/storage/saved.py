@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeGuard
 
 from csgm_cli.errors import UsageError
 from csgm_cli.model import RANGES, Range
@@ -48,6 +48,7 @@ def load_saved(text: str) -> SavedResult:
     if "rows" in result:
         raise _bad("it holds several results", "save the result of a single delta")
     noise = result if _READABLE[schema] == "calibrate" else inputs
+    _check_agreement(inputs, result)
     return SavedResult(
         command=_READABLE[schema],
         inputs=inputs,
@@ -56,6 +57,30 @@ def load_saved(text: str) -> SavedResult:
         delta=_number(result, "delta", _DELTA),
         csgm_version=_text(document, "csgm_version"),
     )
+
+
+def _check_agreement(inputs: dict[str, Any], result: dict[str, Any]) -> None:
+    """Refuse a file in which one of two numbers that say the same was changed."""
+    l2_norm, gamma, delta = (inputs.get(name) for name in ("l2_norm", "gamma", "delta"))
+    noise, compression = result.get("noise_multiplier"), inputs.get("compression")
+    same = (
+        ("sigma", result.get("sigma"), "noise_multiplier l2_norm", _product(noise, l2_norm)),
+        ("compression", compression, "1 / gamma", 1 / gamma if _positive(gamma) else None),
+        ("inputs.delta", delta, "result.delta", result.get("delta")),
+    )
+    for name, value, other, expected in same:
+        if not (_positive(value) and _positive(expected)):
+            continue
+        if not math.isclose(value, expected, rel_tol=1e-9):
+            raise _bad(f"{name} {value!r} disagrees with {other} = {expected!r}")
+
+
+def _positive(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e300
+
+
+def _product(left: object, right: object) -> float | None:
+    return left * right if _positive(left) and _positive(right) else None
 
 
 def _parsed(text: str) -> object:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from csgm_cli.cli import main
 from csgm_cli.errors import StorageError, UsageError
 from csgm_cli.storage import config
 from csgm_cli.storage.config import check_keys, did_you_mean, find_config, read_settings
@@ -152,3 +153,17 @@ def test_did_you_mean():
     """Close words are suggested, others are not."""
     assert did_you_mean("epsilom", ["delta", "epsilon"]) == "; did you mean epsilon?"
     assert did_you_mean("zzz", ["delta", "epsilon"]) == ""
+
+
+@pytest.mark.parametrize("value", ["9" * 6000, "0x" + "f" * 6000])
+@pytest.mark.parametrize("key", ["rounds", "verify", "mechanism"])
+def test_absurd_numbers_are_wrong_content(tmp_path, monkeypatch, capsys, key, value):
+    """A whole number that Python will not even print is a mistake in the file, not a bug."""
+    (tmp_path / "csgm.toml").write_text(f"[tool.csgm]\n{key} = {value}\n")
+    monkeypatch.chdir(tmp_path)
+    assert (
+        main(["calibrate", "--epsilon", "5", "--delta", "1e-8", "--gamma", "0.1", "--norm-ratio", "9"]) == 2
+    )
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("error[")

@@ -237,3 +237,10 @@ def test_unreadable_paths(tmp_path, name, reason):
         read_text(tmp_path / name)
     assert caught.value.slug == "cannot-read"
     assert repr(str(tmp_path / name)) in caught.value.message
+
+
+def test_an_endless_file_is_refused():
+    """A device that never ends is too large, and does not hang."""
+    with pytest.raises(UsageError) as caught:
+        read_text("/dev/zero")
+    assert caught.value.slug == "too-large"
