@@ -21,7 +21,19 @@ ALLOWED = {
 
 #: The only modules that may import a library.
 HOMES = {
-    "numpy": {f"core/{name}.py" for name in ("log_moment", "contour", "cones", "tight")},
+    "numpy": {
+        f"core/{name}.py"
+        for name in (
+            "log_moment",
+            "contour",
+            "cones",
+            "tight",
+            "loss_grid",
+            "loss_cuts",
+            "sliced_law",
+            "exponential_sums",
+        )
+    },
     "mpmath": {f"core/{name}.py" for name in ("oracle", "contour_oracle", "profile_oracle", "tight_oracle")},
     "scipy": set(),
     "rich": {"render/terminal.py"},

@@ -1,0 +1,310 @@
+"""The privacy loss of one coordinate-round, cut into slices of the loss.
+
+Y = 1 - g + g exp(x s - s^2/2), x ~ N(0, 1) under Q, loss u = log Y, density Y under P. A slice is
+low < u <= high; its moments E_Q[Y^a; slice] are what sums of many coordinates are made of. Most
+of the mass has a loss near 0, so that moments are computed as E[Y^a; u <= level] - 1 from
+
+    E[Y^a - 1 - a log Y; u <= level] - a E[Y - 1 - log Y; u <= level] - a E[Y - 1; u > level] - Q(u > level)
+
+(E[Y - 1] = 0), where nothing large cancels: they may be raised to the power 1e12.
+Quadrature is Gauss-Legendre on panels over which no exponent changes by more than about 14.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from csgm_cli.core.exponential_sums import exponential_sums, sum_errors
+
+Array = NDArray[np.float64]
+ComplexArray = NDArray[np.complex128]
+
+#: x below which nothing is looked at (but for large negative orders), P(x < -13.5) = 8e-42.
+LOWEST = -13.5
+#: How much further down negative orders make the integrand reach, at most.
+_DEEPER = 40.0
+#: Normal tails beyond this x are zero in float64.
+HIGHEST = 38.0
+#: Moments with an integrand above e^30 are not computed as 1 and what differs from it.
+_LARGE = 30.0
+#: |log Y^a| up to which Y^a is summed as a power series.
+_NEAR = 4.0
+_SWING = 14.0  # of an exponent, over one panel of 16 nodes: exact to 1e-16
+_POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(16)
+_LOG_SQRT_TWO_PI = 0.5 * math.log(2 * math.pi)
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """Quadrature nodes in x, their losses, and the logarithms of their Q-masses."""
+
+    x: Array
+    loss: Array
+    log_mass: Array
+
+    def up_to(self, x: float) -> Nodes:
+        """Those at or below x."""
+        end = int(np.searchsorted(self.x, x))
+        return Nodes(self.x[:end], self.loss[:end], self.log_mass[:end])
+
+
+@dataclass(frozen=True)
+class Line:
+    """Equidistant orders: 1 + z (``sign`` 1, add) or -z (``sign`` -1), z = shift + i j step, j < count."""
+
+    sign: int
+    shift: float
+    step: float
+    count: int
+
+    @property
+    def z(self) -> ComplexArray:
+        """The points of the contour."""
+        return np.asarray(self.shift + 1j * self.step * np.arange(self.count, dtype=np.float64))
+
+    @property
+    def orders(self) -> ComplexArray:
+        """The orders a."""
+        return np.asarray(1.0 + self.z if self.sign > 0 else -self.z)
+
+    @property
+    def real_order(self) -> float:
+        """The common real part of the orders."""
+        return 1.0 + self.shift if self.sign > 0 else -self.shift
+
+    @property
+    def period(self) -> float:
+        """The period in the loss of what the orders can tell."""
+        return 2 * math.pi / self.step
+
+    @property
+    def size(self) -> float:
+        """The largest modulus of an order."""
+        return math.hypot(self.real_order, self.step * self.count)
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """``count`` independent coordinate-rounds of rate ``gamma`` and s = sqrt(t)."""
+
+    count: float
+    gamma: float
+    s: float
+
+    @property
+    def floor(self) -> float:
+        """The loss is above this, log(1 - gamma)."""
+        return math.log1p(-self.gamma) if self.gamma < 1.0 else -math.inf
+
+    @property
+    def divergence(self) -> float:
+        """An upper bound on E_P[loss]: log E_P[Y], and the Gaussian's with a mask that is known."""
+        t = self.s**2
+        return min(self.gamma * t / 2, math.log1p(self.gamma**2 * math.expm1(min(t, 50.0))))
+
+    def loss(self, x: Array) -> Array:
+        """Log Y."""
+        z = self.s * (x - self.s / 2)  # in this order a z near 0 keeps its digits
+        y = self.gamma * np.expm1(np.minimum(z, 1.0))
+        near = (y > -0.5) & (z < 1.0)
+        far = np.logaddexp(self.floor, math.log(self.gamma) + z)
+        return np.where(near, np.log1p(np.maximum(y, -0.5)), far)
+
+    def place(self, loss: float) -> float:
+        """The x of a loss; -inf at and below the floor."""
+        if loss > 30.0:
+            log_m = loss + math.log1p(-(1 - self.gamma) * math.exp(-loss)) - math.log(self.gamma)
+        else:
+            m = math.expm1(loss) / self.gamma
+            if m <= -1.0:
+                return -math.inf
+            log_m = math.log1p(m)
+        return (log_m + self.s**2 / 2) / self.s
+
+    def log_p_above(self, x: float) -> float:
+        """The logarithm of the P-mass above x."""
+        known = math.log(self.gamma) + log_upper_tail(x - self.s)
+        if self.gamma == 1.0:
+            return known
+        return float(np.logaddexp(self.floor + log_upper_tail(x), known))
+
+    def excess_above(self, x: float) -> float:
+        """E_Q[Y - 1; above x] = gamma P(x - s < N(0, 1) <= x)."""
+        if self.s > 0.5 and x > self.s / 2:
+            return self.gamma * (upper_tail(x - self.s) - upper_tail(x))
+        if self.s > 0.5:
+            return self.gamma * (upper_tail(-x) - upper_tail(self.s - x))
+        between = np.exp(-((x - self.s * (1 - _POINTS) / 2) ** 2) / 2 - _LOG_SQRT_TWO_PI)
+        return self.gamma * self.s / 2 * float((_WEIGHTS * between).sum())
+
+    def lowest(self, shift: float) -> float:
+        """Where to start for orders down to -``shift``: E[Y^-shift] has its peak above -shift s."""
+        return LOWEST - min(shift * self.s, _DEEPER)
+
+    def reached(self, shift: float) -> bool:
+        """True if all but exp(-100) of E[Y^-shift] is above ``lowest(shift)``.
+
+        Namely if Y^-shift exp(-x^2/2) still rises by exp(10) for each unit of x, ten units above.
+        """
+        x = self.lowest(shift) + 10.0
+        log_odds = math.log(self.gamma) - self.floor + x * self.s - self.s**2 / 2
+        sent = 1 / (1 + math.exp(min(700.0, -log_odds)))
+        return shift * self.s * sent <= -x - 10.0 or shift * self.s <= _DEEPER
+
+    def nodes(
+        self, low: float, high: float, rate: float, cuts: Array | None = None, *, damped: bool = False
+    ) -> Nodes:
+        """Nodes on [low, high] that resolve Y^a for |a| up to ``rate``; panels end at the ``cuts``.
+
+        ``damped``: only real negative orders will be asked for; where they make the integrand
+        negligible it need not be resolved.
+        """
+        x = np.linspace(low, high, 4000)
+        rise = rate * (self.loss(x) - float(self.loss(x[:1])[0]))
+        if damped:  # by more than the Gaussian can make up for on the way up from ``low``
+            alive = 50.0 + low * low / 2
+            rise = np.where(rise < alive, rise, alive + alive * np.log(np.maximum(rise, alive) / alive))
+        zero_of_y = (math.log(max(1 - self.gamma, 1e-300) / self.gamma) + self.s**2 / 2) / self.s
+        singular = 1.5 * np.arcsinh((x - zero_of_y) * self.s / 3)  # log Y is, at distance pi/s from there
+        panels = (rise + x * np.abs(x) / 2) / _SWING + x + singular
+        panels -= panels[0]
+        marks = np.linspace(0.0, float(panels[-1]), math.ceil(panels[-1]) + 1)
+        edges = np.interp(marks, panels, x)
+        edges[0], edges[-1] = low, high
+        if cuts is not None:
+            edges = np.union1d(edges, cuts[(cuts > low) & (cuts < high)])
+        half = np.diff(edges)[:, None] / 2
+        at = (edges[:-1, None] + half + half * _POINTS).ravel()
+        weights = (half * _WEIGHTS).ravel()
+        return Nodes(at, self.loss(at), np.log(weights) - at * at / 2 - _LOG_SQRT_TWO_PI)
+
+    def table(self, nodes: Nodes, levels: Array, orders: Array) -> tuple[Array, Array]:
+        """(log E_Q[Y^a; x <= level], E_Q[Y^a; x > level, up to the last node] / E_Q[Y^a; x <= level]).
+
+        For real orders a: one row for each order, one column for each level (in x). Infinite or NaN
+        where out of reach.
+        """
+        a, mass = orders[:, None], np.exp(nodes.log_mass)
+        at = np.searchsorted(nodes.x, levels)
+        exponents = a * nodes.loss + nodes.log_mass
+        peak = exponents.max(axis=1, keepdims=True)
+        with np.errstate(all="ignore"):
+            tilted = np.exp(exponents - peak)
+            beyond = _sums_from_left(tilted[:, ::-1])[:, ::-1][:, at]
+            gained = _sums_from_left(excess(a * nodes.loss) * mass)[:, at]
+            lost = _sums_from_left((excess(nodes.loss) * mass)[None, :])[0, at]
+            up = np.array([self.excess_above(x) for x in levels.tolist()])
+            gone = np.array([upper_tail(x) for x in levels.tolist()])
+            near_one = np.log1p(gained - a * (lost + up) - gone)
+            deep = peak + np.log(_sums_from_left(tilted)[:, at])
+            log_below = np.where(peak > _LARGE, deep, near_one)
+            return log_below, beyond * np.exp(peak - log_below)
+
+    def log_moment(self, line: Line, low: float, high: float) -> tuple[ComplexArray, Array]:
+        """Log E_Q[Y^a; x <= high] at the orders of ``line``, and the relative errors of the moment."""
+        nodes = self.nodes(low, high, line.size)
+        if float((line.real_order * nodes.loss + nodes.log_mass).max()) <= _LARGE:
+            less_one, error = self._less_one(line, nodes, high)
+            return complex_log1p(less_one), error / np.maximum(np.abs(1.0 + less_one), 1e-300)
+        origin = self.floor if line.sign < 0 and self.gamma < 1.0 else 0.0
+        sums, error, log_scale = _sums(line, nodes, origin)
+        size = np.maximum(np.abs(sums), 1e-300)
+        return np.log(size) + 1j * np.angle(sums) + log_scale + line.orders * origin, error / size
+
+    def log_more(
+        self, line: Line, low: float, high: float, log_below: ComplexArray, below_error: Array
+    ) -> tuple[ComplexArray, Array]:
+        """Log of (1 + E_Q[Y^a; low < x <= high] / e^log_below), and errors relative to what is in ().
+
+        ``below_error`` are the relative errors of e^log_below.
+        """
+        sums, error, log_scale = _sums(line, self.nodes(low, high, line.size), 0.0)
+        size = np.maximum(np.abs(sums), 1e-300)
+        log_ratio = np.log(size) + 1j * np.angle(sums) + log_scale - log_below
+        large = log_ratio.real > 300.0
+        ratio = np.exp(np.where(large, 0.0, log_ratio))
+        share = np.where(large, 1.0, np.abs(ratio) / np.maximum(np.abs(1.0 + ratio), 1e-300))
+        return np.where(large, log_ratio, complex_log1p(ratio)), share * (error / size + below_error)
+
+    def _less_one(self, line: Line, nodes: Nodes, high: float) -> tuple[ComplexArray, Array]:
+        """E_Q[Y^a; x <= high] - 1 and its errors; what is below the nodes counts as if a were 1."""
+        mass, orders = np.exp(nodes.log_mass), line.orders
+        near = np.abs(nodes.loss) * line.size <= _NEAR
+        flat, gone = float((excess(nodes.loss) * mass).sum()) + self.excess_above(high), upper_tail(high)
+        series, error = _series(orders / line.size, line.size * nodes.loss[near], mass[near])
+        total = series - orders * flat - gone
+        error += 4e-15 * (np.abs(orders) * abs(flat) + gone)
+        if not near.all():
+            loss, weight = nodes.loss[~near], mass[~near]
+            tilted = np.exp(line.real_order * loss + nodes.log_mass[~near])
+            total += exponential_sums(line.sign * loss, tilted, line.step, line.count)
+            total -= float(weight.sum()) + orders * float((weight * loss).sum())
+            error += sum_errors(loss, tilted, line.step, line.count)
+            error += 1e-15 * (float(weight.sum()) + np.abs(orders) * float((weight * np.abs(loss)).sum()))
+        return total, error
+
+
+def _sums(line: Line, nodes: Nodes, origin: float) -> tuple[ComplexArray, Array, float]:
+    """Sums of (Y e^-origin)^a and their errors, both over e^scale, and that scale."""
+    loss = nodes.loss - origin
+    exponents = line.real_order * loss + nodes.log_mass
+    log_scale = float(exponents.max())
+    tilted = np.exp(exponents - log_scale)
+    sums = exponential_sums(line.sign * loss, tilted, line.step, line.count)
+    return sums, sum_errors(loss, tilted, line.step, line.count), log_scale
+
+
+def _sums_from_left(terms: Array) -> Array:
+    """Row by row: the sums of the first 0, 1, 2, ... terms."""
+    return np.concatenate([np.zeros((terms.shape[0], 1)), np.cumsum(terms, axis=1)], axis=1)
+
+
+def _series(unit: ComplexArray, scaled: Array, mass: Array) -> tuple[ComplexArray, Array]:
+    """Sum of mass (e^w - 1 - w), w = unit scaled, |w| <= _NEAR, and its errors."""
+    power = mass * scaled * scaled / 2
+    coefficients = []
+    for j in range(3, 36):
+        coefficients.append((float(power.sum()), float(np.abs(power).sum())))
+        power = power * scaled / j
+        if coefficients[-1][1] < 1e-18 * coefficients[0][1]:
+            break
+    total, moduli, modulus = np.zeros_like(unit), np.zeros(unit.size), np.abs(unit)
+    for signed, size in reversed(coefficients):
+        total = total * unit + signed
+        moduli = moduli * modulus + size
+    return total * unit * unit, 4e-15 * moduli * modulus * modulus
+
+
+def excess(w: Array) -> Array:
+    """e^w - 1 - w."""
+    small = np.abs(w) < 0.02
+    v = np.where(small, w, 0.0)
+    series = v * v / 2 * (1 + v / 3 * (1 + v / 4 * (1 + v / 5 * (1 + v / 6 * (1 + v / 7)))))
+    return np.where(small, series, np.expm1(w) - w)
+
+
+def complex_log1p(z: ComplexArray) -> ComplexArray:
+    """log(1 + z) without losing the digits of a small z, or of a small 1 + z; finite also at -1."""
+    a, b = z.real, z.imag
+    near = np.abs(z) < 0.5
+    x, y = np.where(near, a, 0.0), np.where(near, b, 0.0)
+    far = np.log(np.maximum(np.abs(1.0 + z), 1e-300))
+    return np.asarray(np.where(near, 0.5 * np.log1p(x * (2 + x) + y * y), far) + 1j * np.arctan2(b, 1 + a))
+
+
+def upper_tail(x: float) -> float:
+    """P(N(0, 1) > x)."""
+    return 0.5 * math.erfc(x / math.sqrt(2))
+
+
+def log_upper_tail(x: float) -> float:
+    """The logarithm of that, also where it underflows."""
+    if x < 35.0:
+        return math.log(upper_tail(x))
+    v = 1 / (x * x)
+    series = -v * (1 - 3 * v * (1 - 5 * v * (1 - 7 * v)))  # asymptotic, good to 1e-12 from 35 on
+    return -x * x / 2 - math.log(x) - _LOG_SQRT_TWO_PI + math.log1p(series)

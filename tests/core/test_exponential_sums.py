@@ -1,0 +1,25 @@
+"""Nonuniform sums of exponentials against direct summation in high precision."""
+
+import mpmath
+import numpy as np
+import pytest
+
+from csgm_cli.core.exponential_sums import exponential_sums, sum_errors
+
+
+@pytest.mark.parametrize("count", [3, 64, 1536, 1 << 15])
+@pytest.mark.parametrize("span", [1e-3, 1.0, 500.0])
+def test_every_sum_is_within_its_error(count, span):
+    """Points inside one period and across thousands of them, the first, last and some other frequencies."""
+    source = np.random.default_rng(count)
+    points, weights, step = span * source.normal(size=60), source.random(60), 0.179
+    sums, errors = exponential_sums(points, weights, step, count), sum_errors(points, weights, step, count)
+    assert sums.shape == errors.shape == (count,)
+    for j in {0, 1, 2, count // 3, count - 1}:
+        with mpmath.workdps(30):
+            direct = mpmath.fsum(
+                mpmath.mpf(w) * mpmath.expj(mpmath.mpf(step) * j * mpmath.mpf(p))
+                for p, w in zip(points.tolist(), weights.tolist(), strict=True)
+            )
+        assert abs(complex(direct) - sums[j]) <= errors[j]
+    assert errors[0] < 1e-13 * weights.sum()

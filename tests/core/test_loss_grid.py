@@ -1,0 +1,327 @@
+"""The brackets for rare mask bits against closed forms, brute force, other accountants and theorems."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import special
+
+from csgm_cli.core import gaussian
+from csgm_cli.core.contour import Direction, Law
+from csgm_cli.core.loss_cuts import Chernoff
+from csgm_cli.core.loss_grid import Bracket, grid_convex, grid_hockey_stick, single_round
+
+ADD, REMOVE = Direction.ADD, Direction.REMOVE
+POINTS, WEIGHTS = np.polynomial.legendre.leggauss(20)
+
+
+def law_of(gamma, rounds, s):
+    """That many rounds of one coordinate."""
+    return Law(gamma, ((float(rounds), s * s),))
+
+
+def one_round(gamma, s, direction, epsilon):
+    """The hockey-stick of one coordinate-round in 60 digits, from its two crossing tails."""
+    with mpmath.workdps(60):
+        gamma, s, epsilon = mpmath.mpf(gamma), mpmath.mpf(s), mpmath.mpf(epsilon)
+        sign = 1 if direction is ADD else -1
+        m0 = (mpmath.exp(sign * epsilon) - 1 + gamma) / gamma
+        if m0 <= 0:
+            return mpmath.mpf(0) if direction is REMOVE else 1 - mpmath.exp(epsilon)
+        x0 = (mpmath.log(m0) + s * s / 2) / s
+        if direction is ADD:
+            return gamma * (mpmath.ncdf(s - x0) - m0 * mpmath.ncdf(-x0))
+        return mpmath.exp(epsilon) * gamma * (m0 * mpmath.ncdf(x0) - mpmath.ncdf(x0 - s))
+
+
+SINGLE = [
+    (ADD, 1e-9, 1e-6, 2e-15), (ADD, 1e-9, 1e-6, 3e-14), (ADD, 1e-9, 0.5, 1e-6), (ADD, 1e-9, 8.0, 1.0),
+    (ADD, 1e-9, 50.0, 1000.0), (ADD, 1e-6, 1.0, 5.0), (ADD, 1e-4, 0.3, 0.1), (ADD, 1e-4, 0.3, 1.5),
+    (ADD, 0.01, 1.0, 0.5), (ADD, 0.01, 30.0, 700.0), (ADD, 0.3, 1e-6, 5e-6), (ADD, 0.5, 2.0, 0.0),
+    (ADD, 0.9, 50.0, 1e-3), (ADD, 1.0, 1.0, 20.0), (ADD, 1.0, 1e-6, 1e-6), (REMOVE, 1e-9, 1e-6, 2e-15),
+    (REMOVE, 0.01, 1.0, 0.005), (REMOVE, 0.01, 50.0, 0.01), (REMOVE, 0.3, 1e-6, 5e-6),
+    (REMOVE, 0.5, 2.0, 0.0), (REMOVE, 0.5, 0.1, 0.4), (REMOVE, 0.9, 0.5, 2.0),
+    (REMOVE, 1.0, 1.0, 20.0), (REMOVE, 1.0, 30.0, 3.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("direction", "gamma", "s", "epsilon"), SINGLE)
+def test_single_round(direction, gamma, s, epsilon):
+    """The closed form keeps 1e-12 relative accuracy down to 1e-300, and the bracket contains the truth."""
+    exact = float(one_round(gamma, s, direction, epsilon))
+    assert exact > 1e-300
+    assert single_round(gamma, s * s, direction, epsilon) == pytest.approx(exact, rel=1e-12)
+    bracket = grid_hockey_stick(law_of(gamma, 1, s), direction, epsilon)
+    assert bracket.lower <= exact <= bracket.upper <= exact * (1 + 1e-10)
+
+
+@pytest.mark.parametrize(("direction", "gamma", "s", "epsilon"), [
+    (ADD, 1e-6, 2.0, 1.0), (ADD, 1e-4, 0.3, 0.1), (ADD, 0.01, 1.0, 0.5), (ADD, 0.01, 30.0, 5.0),
+    (ADD, 0.5, 0.2, 0.3), (REMOVE, 0.01, 1.0, 0.005), (REMOVE, 0.5, 2.0, 0.1), (REMOVE, 0.9, 0.5, 1.0),
+])  # fmt: skip
+def test_general_method_on_one_round(direction, gamma, s, epsilon):
+    """Beside a second coordinate that is all but invisible the general method brackets the closed form."""
+    exact = float(one_round(gamma, s, direction, epsilon))
+    bracket = grid_hockey_stick(Law(gamma, ((1.0, s * s), (1.0, 1e-20))), direction, epsilon)
+    assert bracket.lower * (1 - 1e-7) <= exact <= bracket.upper * (1 + 1e-7)
+    assert bracket.upper <= bracket.lower * (1 + 5e-3)
+
+
+def stick(k, gamma, s, direction):
+    """E_Q[(Y - k)_+] or E_Q[(k - Y)_+] of one coordinate-round for an array of k, by scaled Mills ratios."""
+    m0 = (np.minimum(k, 1e300) - 1 + gamma) / gamma
+    positive = m0 > 0
+    m0 = np.where(positive, m0, 1.0)
+    x0 = (np.log(m0) + s * s / 2) / s
+
+    def mills(u):
+        return math.sqrt(math.pi / 2) * special.erfcx(u / math.sqrt(2))
+
+    density = gamma * m0 * np.exp(-x0 * x0 / 2) / math.sqrt(2 * math.pi)
+    with np.errstate(all="ignore"):
+        if direction is ADD:
+            near = gamma * (special.ndtr(s - x0) - m0 * special.ndtr(-x0))
+            return np.where(positive, np.where(x0 > 2, density * (mills(x0 - s) - mills(x0)), near), 1 - k)
+        near = gamma * (m0 * special.ndtr(x0) - special.ndtr(x0 - s))
+        return np.where(positive, np.where(x0 < 0, density * (mills(-x0) - mills(s - x0)), near), 0.0)
+
+
+def nodes(kink, gamma, s):
+    """Y and its P-masses on panels that shrink towards the place where Y = kink/(1 - gamma)."""
+    edges = np.linspace(-39.0, s + 39.0, int(60 + 12 * s))
+    m0 = (min(kink / (1 - gamma), 1e290) - 1 + gamma) / gamma
+    if m0 > 0:
+        steps = np.geomspace(1e-11, 3.0, 60)
+        at = (math.log(m0) + s * s / 2) / s
+        edges = np.unique(np.clip(np.concatenate([edges, at + steps, at - steps, [at]]), edges[0], edges[-1]))
+    half = np.diff(edges)[:, None] / 2
+    x, weight = (edges[:-1, None] + half + half * POINTS).ravel(), (half * WEIGHTS).ravel()
+    y = 1 - gamma + gamma * np.exp(np.minimum(x * s - s * s / 2, 690.0))
+    bells = (1 - gamma) * np.exp(-x * x / 2) + gamma * np.exp(-((x - s) ** 2) / 2)
+    return y, weight * bells / math.sqrt(2 * math.pi)
+
+
+def brute_force(gamma, rounds, s, direction, epsilon):
+    """Two or three rounds by nested quadrature: E_Q[(Y_1 ... - k)_+] = E_P1[E_Q[(Y_2 ... - k/Y_1)_+]]."""
+    k = math.exp(epsilon if direction is ADD else -epsilon)
+    total = 0.0
+    outer = [(1.0, 1.0)] if rounds == 2 else zip(*nodes(k / (1 - gamma), gamma, s), strict=True)
+    for y1, p1 in outer:
+        if p1 > 1e-310:
+            y, p = nodes(k / y1, gamma, s)
+            total += p1 * float((p * stick(np.minimum(k / y1 / y, 1e300), gamma, s, direction)).sum())
+    return total if direction is ADD else total / k
+
+
+@pytest.mark.parametrize(("direction", "gamma", "rounds", "s", "epsilon"), [
+    (ADD, 1e-6, 2, 1.0, 0.1), (ADD, 1e-6, 2, 5.0, 1.0), (ADD, 1e-4, 2, 0.3, 0.1), (ADD, 1e-4, 2, 1.0, 5.0),
+    (ADD, 0.01, 2, 0.3, 0.5), (ADD, 0.01, 2, 5.0, 5.0), (ADD, 0.05, 2, 2.0, 1.0),
+    (ADD, 0.256, 2, 0.0615, 0.0119), (ADD, 0.946, 2, 0.119, 0.0176), (ADD, 0.2, 2, 12.0, 0.0),
+    (ADD, 1e-3, 3, 2.0, 0.7), (ADD, 0.08, 3, 0.5, 1.0), (REMOVE, 0.01, 2, 1.0, 0.01),
+    (REMOVE, 0.1, 2, 5.0, 0.1), (REMOVE, 0.5, 2, 0.1, 0.3), (REMOVE, 0.9, 2, 1.5, 4.0),
+    (REMOVE, 0.3, 3, 0.7, 0.9), (REMOVE, 0.3, 3, 12.0, 1.0),
+])  # fmt: skip
+def test_two_and_three_rounds_by_brute_force(direction, gamma, rounds, s, epsilon):
+    """The bracket contains what nested quadrature gives, and is narrow."""
+    exact = brute_force(gamma, rounds, s, direction, epsilon)
+    bracket = grid_hockey_stick(law_of(gamma, rounds, s), direction, epsilon)
+    assert bracket.lower * (1 - 1e-9) <= exact <= bracket.upper * (1 + 1e-9)
+    assert bracket.upper <= bracket.lower * (1 + 2e-5)
+
+
+@pytest.mark.parametrize(("gamma", "rounds", "s", "epsilon", "recorded", "rel"), [
+    (0.01, 300, 1.0, 1.0, 1.971908e-5, 3e-7), (0.05, 8, 1.0, 1.0, 1.9413e-4, 3e-5),
+])  # fmt: skip
+def test_recorded_corner_cases(gamma, rounds, s, epsilon, recorded, rel):
+    """Where a fixed recipe for the contour was off by 4 %."""
+    bracket = grid_hockey_stick(law_of(gamma, rounds, s), ADD, epsilon)
+    assert bracket.lower * (1 - rel) <= recorded <= bracket.upper * (1 + rel)
+    assert bracket.upper <= bracket.lower * (1 + 2e-5)
+
+
+@pytest.mark.parametrize(("gamma", "rounds", "s", "epsilon"), [(0.01, 100, 1.0, 0.5), (0.05, 20, 2.0, 1.0)])
+def test_dp_accounting_brackets_overlap(gamma, rounds, s, epsilon):
+    """The pessimistic and optimistic loss distributions of dp-accounting enclose ours, both directions."""
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    for pessimistic in (True, False):
+        losses = pld.from_gaussian_mechanism(
+            1 / s,
+            sampling_prob=gamma,
+            value_discretization_interval=1e-4,
+            pessimistic_estimate=pessimistic,
+        ).self_compose(rounds)
+        theirs = losses.get_delta_for_epsilon(epsilon)
+        ours = [grid_hockey_stick(law_of(gamma, rounds, s), direction, epsilon) for direction in Direction]
+        if pessimistic:
+            assert max(bracket.lower for bracket in ours) <= theirs
+        else:
+            assert max(bracket.upper for bracket in ours) >= theirs
+
+
+@pytest.mark.parametrize("gamma", [1e-6, 1e-3, 0.2])
+@pytest.mark.parametrize("rounds", [2, 50, 10_000])
+def test_noise_so_small_that_masks_show(gamma, rounds):
+    """At s = 30 losses tell which coordinates were sent: delta is that of the masks alone."""
+    log_nothing = rounds * math.log1p(-gamma)
+    for epsilon in (1e-3, 1.0, 5.0):
+        add = grid_hockey_stick(law_of(gamma, rounds, 30.0), ADD, epsilon)
+        something = -math.expm1(log_nothing)
+        assert add.lower <= something <= add.upper <= something * (1 + 1e-8)
+        remove = grid_hockey_stick(law_of(gamma, rounds, 30.0), REMOVE, epsilon)
+        expected = max(0.0, -math.expm1(epsilon + log_nothing))
+        assert remove.lower <= expected * (1 + 1e-12) + 1e-15
+        assert expected <= remove.upper * (1 + 1e-12) + 1e-15
+        assert remove.upper <= remove.lower * (1 + 1e-5) + 1e-15
+
+
+@pytest.mark.parametrize("direction", Direction)
+@pytest.mark.parametrize("gamma", [1.0, 1 - 1e-12])
+@pytest.mark.parametrize(
+    ("rounds", "s", "epsilon"), [(2, 0.2, 1.0), (4, 1.0, 8.0), (100, 0.1, 3.0), (3, 5.0, 20.0)]
+)
+def test_everything_sent_is_the_gaussian_mechanism(direction, gamma, rounds, s, epsilon):
+    """As gamma goes to 1."""
+    exact = math.exp(gaussian.log_delta(s * math.sqrt(rounds), epsilon))
+    bracket = grid_hockey_stick(law_of(gamma, rounds, s), direction, epsilon)
+    assert bracket.lower * (1 - 1e-10) <= exact <= bracket.upper * (1 + 1e-10)
+    assert bracket.upper <= bracket.lower * (1 + 1e-4)
+
+
+def test_remove_is_zero_beyond_the_lowest_loss():
+    """Delta is exactly 0 from eps = -M log(1 - gamma) on, and only from there."""
+    law = law_of(0.01, 10, 1.0)
+    lowest = -10 * math.log1p(-0.01)
+    assert grid_hockey_stick(law, REMOVE, lowest * (1 + 1e-9)) == Bracket(0.0, 0.0)
+    below = grid_hockey_stick(law, REMOVE, 0.9 * lowest)
+    assert 0.0 < below.lower < below.upper < below.lower * (1 + 1e-4)
+
+
+@pytest.mark.parametrize(("rounds", "gap"), [(1, 1e-3), (1, 1e-8), (1, 1e-12), (3, 1e-2), (3, 1e-3)])
+def test_remove_close_to_the_lowest_loss(rounds, gap):
+    """Just below it, where epsilon has few digits left to say how close, a bracket is wider, not wrong."""
+    epsilon = -rounds * math.log1p(-0.3) * (1 - gap)
+    with mpmath.workdps(50):  # at s = 20 all losses are the lowest but for 1e-13
+        exact = 1 - (1 - mpmath.mpf(0.3)) ** rounds * mpmath.exp(mpmath.mpf(epsilon))
+    bracket = grid_hockey_stick(law_of(0.3, rounds, 20.0), REMOVE, epsilon)
+    assert bracket.lower * (1 - 1e-10) <= exact <= bracket.upper * (1 + 1e-10)
+    assert bracket.upper < bracket.lower * (1 + 1e-2)
+
+
+def test_no_bracket_where_epsilon_cannot_tell_which_side_it_is_on():
+    """Within rounding of the lowest loss there is no answer rather than 0."""
+    assert grid_hockey_stick(law_of(0.3, 3, 20.0), REMOVE, -3 * math.log1p(-0.3)) is None
+
+
+def test_too_small_to_tell_from_zero():
+    """Deltas below 1e-300 are said to be below 1e-300."""
+    assert grid_hockey_stick(law_of(1e-6, 100, 0.3), ADD, 5.0) == Bracket(0.0, 1e-300)
+    assert grid_hockey_stick(law_of(1e-4, 10_000, 1.0), REMOVE, 1.0) == Bracket(0.0, 1e-300)
+
+
+LAWS = st.builds(
+    lambda log_gamma, rounds, log_s: law_of(10**log_gamma, rounds, 10**log_s),
+    st.floats(-7, -0.1),
+    st.integers(2, 3000),
+    st.floats(-1, 1.3),
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(LAWS, st.sampled_from(Direction), st.floats(0.05, 4.0), st.floats(1.01, 1.5))
+def test_brackets_are_ordered_and_decrease_in_epsilon(law, direction, epsilon, factor):
+    """lower <= upper; delta and its convexity in e^eps, as far as brackets can tell."""
+    strikes = [math.exp(epsilon), math.exp(epsilon * factor)]
+    strikes.insert(1, sum(strikes) / 2)
+    brackets = [grid_hockey_stick(law, direction, math.log(k)) for k in strikes]
+    if None in brackets:
+        return
+    for bracket in brackets:
+        assert 0.0 <= bracket.lower <= bracket.upper <= 1.0
+        assert bracket.upper <= max(2 * bracket.lower, 1e-299)
+    assert brackets[0].upper >= brackets[1].lower
+    assert brackets[1].upper >= brackets[2].lower
+    if direction is ADD:
+        assert brackets[1].lower <= (brackets[0].upper + brackets[2].upper) / 2
+
+
+@settings(max_examples=25, deadline=None)
+@given(LAWS, st.sampled_from(Direction), st.floats(0.05, 4.0))
+def test_more_rounds_cost_more(law, direction, epsilon):
+    """Adding a round, or dropping all but one, cannot contradict the data-processing inequality."""
+    ((rounds, t),) = law.parts
+    some = grid_hockey_stick(law, direction, epsilon)
+    more = grid_hockey_stick(Law(law.gamma, ((rounds, t), (1.0, t / 2))), direction, epsilon)
+    if some is not None:
+        assert some.upper >= single_round(law.gamma, t, direction, epsilon) * (1 - 1e-11)
+        if more is not None:
+            assert some.lower <= more.upper
+
+
+@pytest.mark.parametrize("width", [1e-3, 0.1, 0.5, 1.0])
+def test_the_blur_is_undone_safely(width):
+    """The inequality between the two blurs, G_2v >= sqrt 2 e^(-v/8) G_v, at all strikes."""
+
+    def time_value(log_moneyness, total):
+        with mpmath.workdps(60):
+            d = log_moneyness / total + total / 2
+            call = mpmath.ncdf(d) - mpmath.exp(-log_moneyness) * mpmath.ncdf(d - total)
+            return call - max(mpmath.mpf(0), 1 - mpmath.exp(-log_moneyness))
+
+    width = mpmath.mpf(width)
+    for x in mpmath.linspace(-8, 8, 65):
+        wide, narrow = (time_value(x * width, total) for total in (mpmath.sqrt(2) * width, width))
+        assert wide >= mpmath.sqrt(2) * mpmath.exp(-(width**2) / 8) * narrow * (1 - mpmath.mpf(10) ** -20)
+
+
+def test_chernoff_bounds_hold_for_a_known_law():
+    """For a lognormal: its hockey-stick, and y log(y/v) - y + v, stay below; not by more than a factor 20."""
+    mu, strike = 0.7, 3.0
+    shifts = np.geomspace(0.05, 50.0, 60)
+    bounds = Chernoff(shifts, shifts * (shifts + 1) * mu**2 / 2)
+    stick = math.exp(gaussian.log_delta(mu, strike))
+    assert 1.0 < math.exp(bounds.log_bound(strike)) / stick < 20.0
+    tail = sum(math.exp(gaussian.log_delta(mu, strike + 0.001 * (i + 0.5))) for i in range(5000)) * 0.001
+    assert 1.0 < math.exp(bounds.log_mixture_bound(strike)) / tail < 20.0
+
+
+def mixture_of(sticks, log_v, end):
+    """int_log_v^inf of a hockey-stick over eps, which is E_Q[Y log(Y/v) - Y + v; Y >= v]."""
+    edges = log_v + np.concatenate([[0.0], np.geomspace(3e-3, end, 18)])
+    half = np.diff(edges)[:, None] / 2
+    at, weight = (edges[:-1, None] + half + half * POINTS).ravel(), (half * WEIGHTS).ravel()
+    return sum(w * sticks(x) for x, w in zip(at.tolist(), weight.tolist(), strict=True))
+
+
+@pytest.mark.parametrize(("gamma", "rounds", "s", "log_v", "end"), [
+    (1e-4, 1, 0.5, 0.2, 3.0), (0.01, 1, 3.0, 1.0, 60.0), (1e-4, 2, 1.0, 0.3, 20.0), (0.05, 2, 2.0, 0.8, 30.0),
+    (0.05, 1, 1.0, -0.2, 20.0), (0.2, 2, 2.0, -1.0, 30.0),
+])  # fmt: skip
+def test_convex_bound_is_above_the_truth_and_close(gamma, rounds, s, log_v, end):
+    """Against the integral of independent hockey-sticks over strikes."""
+
+    def sticks(epsilon):
+        if rounds == 1:
+            return float(one_round(gamma, s, ADD, epsilon))
+        return brute_force(gamma, rounds, s, ADD, epsilon)
+
+    exact = 3.0 * mixture_of(sticks, log_v, end)
+    bound, at = grid_convex(law_of(gamma, rounds, s), np.array([3.0]), np.array([log_v]))
+    assert at == 0
+    assert exact * (1 - 1e-8) <= bound <= exact * (1 + 1e-4)
+
+
+def test_convex_bound_over_many_rounds():
+    """The best test function that touches y - e^eps dominates it, and costs a factor of about 1.4."""
+    law, epsilon = law_of(0.01, 300, 1.0), 1.0
+    spreads = np.geomspace(0.05, 3.0, 40)
+    weights = 1 / spreads
+    log_v = epsilon - np.log(weights * np.expm1(spreads))
+    bound, at = grid_convex(law, weights, log_v)
+    delta = grid_hockey_stick(law, ADD, epsilon)
+    assert delta.upper < bound < 1.5 * delta.lower
+    for other in (at - 3, at + 3):
+        assert grid_convex(law, weights[[other]], log_v[[other]])[0] >= bound
