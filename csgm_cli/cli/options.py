@@ -87,7 +87,7 @@ _SPECS: dict[str, _Spec] = {
         Accountant.AUTO.value,
     ),
     "value_bits": _Spec(_ACCOUNTING, "Bits of one sent value, for the bits per client.", default=32),
-    "verify": _Spec(_ACCOUNTING, "Recompute in 50 digits by independent code first.", _SWITCH),
+    "verify": _Spec(_ACCOUNTING, "Recompute in high precision by independent code first.", _SWITCH),
     "format": _Spec(_OUTPUT, "Format of the report.", Choice(FORMATS), "text"),
     "value": _Spec(_OUTPUT, "Print one bare number.", _SWITCH),
     "output": _Spec(_OUTPUT, "Write the report to this file.", _FILE, metavar="FILE"),

@@ -270,7 +270,8 @@ def _utility(result: Document) -> tuple[Fact, ...]:
 def _assurance(result: Document, quantity: str) -> tuple[Fact, ...]:
     facts = []
     if (bound := result["lower_bound"]) is not None:
-        facts.append(Fact("lower bound", round_down(bound), f"no analysis can show a smaller {quantity}"))
+        said = f"no analysis can show a smaller {quantity}" if bound > 0 else "not computed here"
+        facts.append(Fact("lower bound", round_down(bound), said))
     if (verified := result["verified"]) is not None:
         difference = f"relative difference {round_up(verified['relative_difference'], 2)}"
         facts.append(Fact("verified", f"{verified['digits']} digits", difference))
