@@ -2,7 +2,7 @@
 
 Canonne, Kamath and Steinke (2020), Proposition 12; docs/theory.md, "Conversion". With K the total
 log-moment, both objectives have exactly one stationary order: the functions whose sign they
-follow (`_epsilon_slope`, `_delta_slope`) are increasing because K is convex in the order.
+follow (`epsilon_slope`, `_delta_slope`) are increasing because K is convex in the order.
 """
 
 from __future__ import annotations
@@ -56,6 +56,12 @@ def epsilon_at(order: float, moment: LogMoment, log_delta: float) -> Converted:
     return Converted(value, error, order, moment)
 
 
+def epsilon_slope(order: float, moment: LogMoment, log_delta: float) -> Slope:
+    """(order - 1)^2 times the derivative of `epsilon_at` in the order; increasing, as is its derivative."""
+    value = (order - 1) * moment.d_order - moment.value + math.log(order) + log_delta
+    return value, (order - 1) * moment.d2_order + 1 / order
+
+
 def log_delta_at(order: float, moment: LogMoment, epsilon: float) -> Converted:
     """Log delta at one order: K - (a-1) eps - log(a-1) + a log(1 - 1/a)."""
     spent = (order - 1) * epsilon
@@ -68,18 +74,20 @@ def log_delta_at(order: float, moment: LogMoment, epsilon: float) -> Converted:
 def best_epsilon(curve: Curve, sigma: float, log_delta: float, start: float | None = None) -> Converted:
     """The smallest epsilon over the orders that ``curve`` admits; ``start`` is a warm order."""
 
-    def slope(order: float, moment: LogMoment) -> Slope:
-        """(order - 1)^2 times the derivative of epsilon in the order."""
-        value = (order - 1) * moment.d_order - moment.value + math.log(order) + log_delta
-        return value, (order - 1) * moment.d2_order + 1 / order
-
     def settled(point: Converted, value: float, step: float) -> bool:
         renyi = point.moment.value / (point.order - 1)
         return abs(value * step) / (point.order - 1) <= _SETTLED * max(renyi, abs(point.value))
 
     if start is None:
-        start = _first_order(curve, sigma, -log_delta)
-    return _best(curve, sigma, start, slope, settled, lambda a, m: epsilon_at(a, m, log_delta))
+        start = first_order(curve, sigma, -log_delta)
+    return _best(
+        curve,
+        sigma,
+        start,
+        lambda a, m: epsilon_slope(a, m, log_delta),
+        settled,
+        lambda a, m: epsilon_at(a, m, log_delta),
+    )
 
 
 def best_log_delta(curve: Curve, sigma: float, epsilon: float) -> Converted:
@@ -94,7 +102,7 @@ def best_log_delta(curve: Curve, sigma: float, epsilon: float) -> Converted:
         gain = abs(value * step) * (point.order - 1)
         return point.value < _LEAST_LOG_DELTA or gain <= _SETTLED * max(1.0, abs(point.value))
 
-    start = _first_order(curve, sigma, 10.0 + epsilon)
+    start = first_order(curve, sigma, 10.0 + epsilon)
     return _best(curve, sigma, start, slope, settled, lambda a, m: log_delta_at(a, m, epsilon))
 
 
@@ -143,7 +151,7 @@ def _best(
     return best
 
 
-def _first_order(curve: Curve, sigma: float, log_tail: float) -> float:
+def first_order(curve: Curve, sigma: float, log_tail: float) -> float:
     """Where to start looking: the optimum of the curve's Gaussian limit, kept where it is finite."""
     t_total = math.fsum(count * (delta / sigma) ** 2 for count, delta in curve.parts)
     t_max = max((delta / sigma) ** 2 for _, delta in curve.parts)

@@ -35,16 +35,16 @@ class Curve:
         return replace_one(order, self._add_remove(2 * order - 1, sigma), at_even)
 
     def _add_remove(self, order: float, sigma: float) -> LogMoment:
+        ts = [(delta / sigma) ** 2 for _, delta in self.parts]
         if self.gamma == 1.0:
-            one = gaussian_moment
+            moments = [gaussian_moment(order, t) for t in ts]
         else:
-            from csgm_cli.core.log_moment import log_moment
+            from csgm_cli.core.log_moment import log_moments
 
-            def one(order: float, t: float) -> LogMoment:
-                return log_moment(order, self.gamma, t)
-
-        moments = [(count, one(order, (delta / sigma) ** 2)) for count, delta in self.parts]
-        return OUT_OF_REACH if any(math.isinf(m.value) for _, m in moments) else combine(moments)
+            moments = log_moments(order, self.gamma, ts)
+        if any(math.isinf(moment.value) for moment in moments):
+            return OUT_OF_REACH
+        return combine(zip((count for count, _ in self.parts), moments, strict=True))
 
 
 def renyi_curve(mechanism: Mechanism, bound: Bound) -> Curve:

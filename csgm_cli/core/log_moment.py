@@ -44,13 +44,24 @@ def log_moment(order: float, gamma: float, t: float) -> LogMoment:
     reversed divergence is then 1 - order). All infinite where the value or the grid is out of
     float64's reach.
     """
+    return log_moments(order, gamma, (t,))[0]
+
+
+def log_moments(order: float, gamma: float, ts: Sequence[float]) -> list[LogMoment]:
+    """`log_moment` at several t, for little more than the price of one."""
+    found = [_closed_form(order, gamma, t) for t in ts]
+    roots = [math.sqrt(t) for t, known in zip(ts, found, strict=True) if known is None]
+    computed = iter(_quadrature(order, gamma, roots) if roots else ())
+    return [known if known is not None else next(computed) for known in found]
+
+
+def _closed_form(order: float, gamma: float, t: float) -> LogMoment | None:
+    """K where that takes no quadrature."""
     if gamma == 1.0:
         return gaussian_moment(order, t)
     if t == 0.0:
         return LogMoment(0.0, 0.0, 0.0, 0.0, 0.0)
-    if math.sqrt(t) >= _FAR:
-        return _far_apart(order, gamma, t)
-    return _quadrature(order, gamma, t)
+    return _far_apart(order, gamma, t) if math.sqrt(t) >= _FAR else None
 
 
 def _far_apart(a: float, g: float, t: float) -> LogMoment:
@@ -77,23 +88,41 @@ def _far_apart(a: float, g: float, t: float) -> LogMoment:
     return LogMoment(value, d_order, max(d2_order, high * t), a * (a - 1) * t / 2 * high, error)
 
 
-def _quadrature(a: float, g: float, t: float) -> LogMoment:
-    """K by the trapezoid rule in x, which converges geometrically for this integrand."""
-    s = math.sqrt(t)
-    grid = _grid(a, g, s)
-    if grid is None:
-        return OUT_OF_REACH
-    x, step = grid
-    f = _integrand(x, a, g, s)
-    sum_h = float(f.h.sum())
+def _quadrature(a: float, g: float, roots: Sequence[float]) -> list[LogMoment]:
+    """K at each s = sqrt(t) by the trapezoid rule in x, which converges geometrically for this integrand.
+
+    The grids of all s are laid end to end: short arrays cost what calling numpy costs.
+    """
+    grids = [_grid(a, g, s) for s in roots]
+    laid = [(s, *grid) for s, grid in zip(roots, grids, strict=True) if grid is not None]
+    if not laid:
+        return [OUT_OF_REACH] * len(roots)
+    sizes = [x.size for _, x, _ in laid]
+    starts = np.cumsum([0, *sizes[:-1]])
+    nodes = np.concatenate([x for _, x, _ in laid])
+    f = _integrand(nodes, a, g, np.repeat([s for s, _, _ in laid], sizes), starts)
+    sums = np.add.reduceat(f.summed(), starts, axis=1).T
+    uneven = np.abs(np.add.reduceat(f.h[::2] - f.h[1::2], starts // 2))  # every grid is even
+    columns = zip(laid, f.shifts, sums.tolist(), uneven.tolist(), strict=True)
+    computed = iter([_moment(a, s, step, shift, row, odd) for (s, _, step), shift, row, odd in columns])
+    return [OUT_OF_REACH if grid is None else next(computed) for grid in grids]
+
+
+def _moment(a: float, s: float, step: float, shift: float, sums: Sequence[float], uneven: float) -> LogMoment:
+    """K and its derivatives from the sums over one grid."""
+    sum_h, sum_order, sum_order2, sum_sent2, sum_exponents = sums
     excess = step / math.sqrt(2 * math.pi) * sum_h
-    total = excess + math.exp(-f.shift)  # E[Y^a] exp(-shift)
-    value = math.log1p(excess) if f.shift == 0.0 else f.shift + math.log(total)
+    total = excess + math.exp(-shift)  # E[Y^a] exp(-shift)
+    value = math.log1p(excess) if shift == 0.0 else shift + math.log(total)
     share = excess / total / sum_h
-    d_order = share * float(f.h_order.sum())
-    d2_order = share * float((f.tilted * f.u * f.u).sum()) - d_order**2
-    d_log_t = t * a * (a - 1) / 2 * share * float((f.tilted * f.sent * f.sent).sum())
-    error = _relative_error(x, a, s, f) * min(1.0, 1.0 / value) + 8 * _ULP
+    d_order = share * sum_order
+    d2_order = share * sum_order2 - d_order**2
+    d_log_t = s * s * a * (a - 1) / 2 * share * sum_sent2
+    # Rounding of the exponents, and the trapezoid rule: halving the step at least squares its error,
+    # and the two interlaced grids of twice the step show what it was before.
+    halves = 2.0 * uneven / sum_h
+    relative = _ULP * (60.0 + 2.0 * sum_exponents / sum_h) + 100.0 * halves * halves
+    error = relative * min(1.0, 1.0 / value) + 8 * _ULP
     return LogMoment(value, d_order, max(d2_order, 0.0), d_log_t, error)
 
 
@@ -111,7 +140,7 @@ def _step(s: float) -> float:
 
 
 def _grid(a: float, g: float, s: float) -> tuple[Array, float] | None:
-    """Equidistant nodes (and their step) over all of x where the integrand matters.
+    """Equidistant nodes, an even number, and their step, over all of x where the integrand matters.
 
     The integrand falls like a Gaussian left of min(a, 0) s and right of max(a, 2) s.
     """
@@ -119,8 +148,8 @@ def _grid(a: float, g: float, s: float) -> tuple[Array, float] | None:
     spans = [(min(a, 0.0) * s - _REACH, max(a, 2.0) * s + _REACH)]
     if (spans[0][1] - spans[0][0]) / step > _LONG:
         spans = _bumps(a, g, s) or _alive(a, g, s, *spans[0])
-    counts = [2 * math.ceil((high - low) / step / 2) for low, high in spans]  # even: see `_relative_error`
-    if not spans or sum(counts) > _TOO_LONG:
+    counts = [2 * math.ceil((high - low) / step / 2) for low, high in spans]  # even: see `_moment`
+    if not 0 < sum(counts) <= _TOO_LONG:
         return None
     nodes = [low + step * np.arange(n, dtype=np.float64) for (low, _), n in zip(spans, counts, strict=True)]
     return (nodes[0] if len(nodes) == 1 else np.concatenate(nodes)), step
@@ -163,33 +192,46 @@ def _alive(a: float, g: float, s: float, low: float, high: float) -> list[tuple[
     if high - low > _TOO_LONG:
         return []
     coarse = np.arange(low, high, 1.0)  # no bump is narrower than the Gaussian's
-    h = _integrand(coarse, a, g, s).h
+    h = _integrand(coarse, a, g, np.full_like(coarse, s), np.array([0])).h
     alive = np.flatnonzero(h > 1e-19 * h.max())
     return [(float(coarse[alive[0]]) - 2.0, float(coarse[alive[-1]]) + 2.0)]
 
 
 @dataclass(frozen=True)
 class _Integrand:
-    """The integrands at the nodes; all but ``u`` and ``sent`` carry exp(-x^2/2 - shift)."""
+    """The integrands at the nodes; those from ``h`` on carry exp(-x^2/2 - shift)."""
 
     u: Array  # log Y
     sent: Array  # R = g M / Y, the posterior probability that the coordinate was sent
+    exponents: Array  # sizes of the exponents, to bound their rounding
     h: Array  # Y^a - 1 - a (Y - 1)
     h_order: Array  # dh/da = Y^a log Y - (Y - 1)
     tilted: Array  # Y^a
-    shift: float
+    shifts: list[float]  # of each grid
+
+    def summed(self) -> Array:
+        """What `_moment` needs the sums of, one per row."""
+        rows = np.empty((5, self.h.size))
+        rows[0], rows[1] = self.h, self.h_order
+        rows[2] = self.tilted * self.u * self.u
+        rows[3] = self.tilted * self.sent * self.sent
+        rows[4] = self.h * self.exponents
+        return rows
 
 
-def _integrand(x: Array, a: float, g: float, s: float) -> _Integrand:
-    z = s * x - s * s / 2
+def _integrand(x: Array, a: float, g: float, s: Array, starts: NDArray[np.int64]) -> _Integrand:
+    """At grids that begin at ``starts``, each with its s at every node."""
+    z = s * (x - s / 2)
     y = g * np.expm1(np.minimum(z, _LARGE))
     u = np.where(z < _LARGE, np.log1p(y), z + math.log(g))
     half_square = x * x / 2
     exponent = a * u - half_square
-    peak = float(exponent.max())
-    shift = peak if peak > _LARGE else 0.0  # a small shift would cost digits of log1p
-    bell = np.exp(-half_square - shift)
-    tilted = np.exp(exponent - shift)
+    peaks = np.maximum.reduceat(exponent, starts)
+    shifts = np.where(peaks > _LARGE, peaks, 0.0)  # a small shift would cost digits of log1p
+    if shifts.any():
+        at_nodes = np.repeat(shifts, np.diff(np.append(starts, x.size)))
+        half_square, exponent = half_square + at_nodes, exponent - at_nodes
+    bell, tilted = np.exp(-half_square), np.exp(exponent)
     small = np.abs(y) * max(abs(a), 4.0) < _SERIES_RADIUS
     y_small, u_small = np.where(small, y, 0.0), np.where(small, u, 0.0)
     # Y^a - Y keeps its digits as a -> 1 where it is written Y (Y^(a-1) - 1).
@@ -201,7 +243,8 @@ def _integrand(x: Array, a: float, g: float, s: float) -> _Integrand:
     slope = u_small * np.expm1(a * u_small) - _log_gap(y_small)
     h_order = np.where(small, slope * bell, tilted * u - y * bell)
     sent = np.exp(np.minimum(z + math.log(g) - u, 0.0))
-    return _Integrand(u, sent, h, h_order, tilted, shift)
+    exponents = abs(a) * (np.abs(u) + sent * s * (np.abs(x) + s / 2)) + x * x / 2
+    return _Integrand(u, sent, exponents, h, h_order, tilted, shifts.tolist())
 
 
 def _series(y: Array, a: float) -> Array:
@@ -228,19 +271,6 @@ def _horner(coefficients: Sequence[float], x: Array) -> Array:
         total *= x
         total += coefficient
     return total
-
-
-def _relative_error(x: Array, a: float, s: float, f: _Integrand) -> float:
-    """Bound on the relative error of E[h]: rounding of the exponents, and the trapezoid rule.
-
-    Halving the step at least squares the trapezoid error, and the two interlaced grids of
-    twice the step show what it was before.
-    """
-    sum_h = float(f.h.sum())
-    exponents = abs(a) * np.abs(f.u) + x * x / 2 + abs(a) * f.sent * (s * np.abs(x) + s * s / 2)
-    rounding = _ULP * (60.0 + 2.0 * float((f.h * exponents).sum()) / sum_h)
-    halves = 2.0 * abs(float(f.h[::2].sum()) - float(f.h[1::2].sum())) / sum_h
-    return rounding + 100.0 * halves * halves
 
 
 def complex_log_moment(orders: ComplexArray, gamma: float, t: float) -> ComplexArray | None:

@@ -43,6 +43,21 @@ def test_reference_noise_multipliers(reference, accountant):
         assert found.accountant is accountant
 
 
+def test_the_joint_search_finds_what_the_nested_one_finds(reference):
+    """Newton on noise and order at once ends at the root of the search that is safe in a bracket."""
+    settled = 0
+    for row in reference["accounting"]["rdp"]:
+        mechanism, target = of_row(row)
+        curve = module.renyi_curve(mechanism, Bound.RDP)
+        sigma, order = module._nested_newton(curve, target)
+        quick = module._joint_newton(curve, target)
+        if quick is not None:
+            settled += 1
+            assert quick[0] == pytest.approx(sigma, rel=1e-11), row
+            assert quick[1] == pytest.approx(order, rel=1e-5), row
+    assert settled >= 4
+
+
 def test_figure_one_of_the_paper(reference):
     """The fourteen points of the effective noise multiplier."""
     for row in reference["accounting"]["figure1"]:
