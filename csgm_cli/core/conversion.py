@@ -64,10 +64,14 @@ def epsilon_slope(order: float, moment: LogMoment, log_delta: float) -> Slope:
 
 def log_delta_at(order: float, moment: LogMoment, epsilon: float) -> Converted:
     """Log delta at one order: K - (a-1) eps - log(a-1) + a log(1 - 1/a)."""
-    spent = (order - 1) * epsilon
-    gap, shrink = -math.log(order - 1), order * log_shrink(order)
-    value = math.fsum((moment.value, -spent, gap, shrink))
-    error = moment.value * moment.error + 4 * _ULP * (moment.value + spent + abs(gap) - shrink)
+    gap = order - 1
+    spent = gap * epsilon
+    if order < 2:  # - log gap + order (log gap - log order), written so that it vanishes as order -> 1
+        terms = (gap * math.log(gap), -order * math.log(order))
+    else:
+        terms = (-math.log(gap), order * log_shrink(order))
+    value = math.fsum((moment.value, -spent, *terms))
+    error = moment.value * moment.error + 4 * _ULP * (moment.value + spent + sum(map(abs, terms)))
     return Converted(value, error, order, moment)
 
 
@@ -100,7 +104,9 @@ def best_log_delta(curve: Curve, sigma: float, epsilon: float) -> Converted:
 
     def settled(point: Converted, value: float, step: float) -> bool:
         gain = abs(value * step) * (point.order - 1)
-        return point.value < _LEAST_LOG_DELTA or gain <= _SETTLED * max(1.0, abs(point.value))
+        return point.value < _LEAST_LOG_DELTA or gain <= _SETTLED * max(
+            min(1.0, point.order - 1), abs(point.value)
+        )
 
     start = first_order(curve, sigma, 10.0 + epsilon)
     return _best(curve, sigma, start, slope, settled, lambda a, m: log_delta_at(a, m, epsilon))

@@ -215,3 +215,27 @@ def test_takeovers_are_not_needed_in_ordinary_use():
             for epsilon, delta in ((0.1, 1e-9), (8.0, 1e-5)):
                 found = calibrate(mechanism, Target(epsilon, delta))
                 assert not found.notices
+
+
+# ---------------------------------------------------------------- delta next to 1
+
+
+def test_a_delta_next_to_one_is_the_smallest_float_that_is_not_below():
+    """A printed delta that a target holds is never shown as a breach of it: 200 logs from -0.5 to -1e-17."""
+    for step in range(200):
+        log_delta = -0.5 * 10 ** (-step / 12)
+        found = bounds._delta_from_log(log_delta)
+        with mpmath.workdps(40):
+            exact = mpmath.exp(mpmath.mpf(log_delta))
+            assert found >= exact
+            assert math.nextafter(found, 0.0) <= exact * (1 + mpmath.mpf(2) ** -54 * (1 - exact))
+
+
+def test_noise_for_a_delta_next_to_one_meets_it():
+    """Account, asked for delta at the calibrated noise, stays at the target to the last digit or two."""
+    for gap in (1e-3, 3e-6, 1e-8):
+        for epsilon in (1e-4, 0.5, 5.0):
+            mechanism, target = Mechanism("l2-csgm", 0.01, Geometry(20.0)), Target(epsilon, 1 - gap)
+            sigma = calibrate(mechanism, target, Accountant.RDP).sigma
+            delta = account_delta(mechanism, sigma, epsilon, Accountant.RDP).guarantees[0].delta
+            assert delta <= target.delta

@@ -71,6 +71,20 @@ def test_the_two_conversions_are_each_others_inverse():
         assert log_delta_at(order, moment, epsilon).value == pytest.approx(math.log(1e-6), rel=1e-12)
 
 
+@pytest.mark.parametrize("gap", [2.0**-40, 1e-7, 0.01, 0.9])
+def test_log_delta_next_to_one_keeps_its_digits(gap):
+    """As the order tends to 1 log delta tends to K - (order - 1) epsilon, and so does its error."""
+    order, epsilon = 1.0 + gap, 0.7
+    moment = gaussian_moment(order, 0.3)
+    found = log_delta_at(order, moment, epsilon)
+    with mpmath.workdps(60):
+        a = mpmath.mpf(order)
+        value = mpmath.mpf(3) / 20 * a * (a - 1) - (a - 1) * mpmath.mpf(epsilon)
+        exact = value - mpmath.log(a - 1) + a * mpmath.log(1 - 1 / a)
+        assert abs(found.value - exact) <= found.error
+    assert found.error <= 1e-14 * abs(found.value)
+
+
 @pytest.mark.parametrize("order", [1 + 2.0**-40, 1.5, 2.0, 2.5, 1e9])
 def test_log_shrink(order):
     """log(1 - 1/a) for orders near 1 and huge ones."""
