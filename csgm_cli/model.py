@@ -112,8 +112,8 @@ RANGES: dict[str, Range] = {
 def check_range(name: str, value: object, allowed: Range | None = None) -> float:
     """The number ``value`` as a plain float, or as an int where ``allowed`` is of integers.
 
-    Any real number will do, NumPy's among them. ``UsageError`` names ``name``: slug ``invalid-type`` for
-    what is no number (text, None, a bool), ``out-of-range`` unless it is in ``allowed`` or `RANGES`.
+    NumPy's numbers will do. ``UsageError`` with slug ``invalid-type`` for what is no number (text, None,
+    a bool), ``out-of-range`` unless it is in ``allowed`` or `RANGES`.
     """
     allowed = allowed or RANGES[name]
     if isinstance(value, bool) or not isinstance(value, Real):
@@ -123,8 +123,8 @@ def check_range(name: str, value: object, allowed: Range | None = None) -> float
     except OverflowError:  # hundreds of digits: beyond every range, whatever its sign
         number = math.inf
     if number not in allowed:
-        must = f"must be {allowed}" if allowed.integer else f"must be in {allowed}"
-        raise UsageError("out-of-range", f"{name} {must}, got {repr(number).removesuffix('.0')}")
+        must = "must be" if allowed.integer else "must be in"
+        raise UsageError("out-of-range", f"{name} {must} {allowed}, got {repr(number).removesuffix('.0')}")
     return int(number) if allowed.integer else number
 
 
@@ -164,8 +164,7 @@ class Notice:
 class Geometry:
     """What is known of one client's clipped vector and of the cohort.
 
-    ``norm_ratio`` in [1, 1e6] and, with ``dim`` known, at most sqrt(dim): build it with
-    ``csgm_cli.core.geometry.resolve_geometry``, which caps and explains.
+    ``norm_ratio`` in [1, 1e6] and, with ``dim`` known, at most sqrt(dim): ``resolve_geometry`` caps it.
     """
 
     norm_ratio: float = 1.0
@@ -175,7 +174,7 @@ class Geometry:
 
     def __post_init__(self) -> None:
         for name in ("norm_ratio", "l2_norm", "dim", "cohort_size"):
-            if getattr(self, name) is not None or name in ("norm_ratio", "l2_norm"):
+            if name in ("norm_ratio", "l2_norm") or getattr(self, name) is not None:
                 _settle(self, name)
         if self.dim is not None and self.norm_ratio**2 > self.dim * (1 + 1e-9):
             raise UsageError(
@@ -348,6 +347,11 @@ class Account:
     guarantees: tuple[Guarantee, ...]
     statements: tuple[str, ...]
     notices: tuple[Notice, ...] = ()
+
+    @property
+    def effective_noise_multiplier(self) -> float:
+        """The noise multiplier over gamma."""
+        return self.noise_multiplier / self.mechanism.gamma
 
 
 @dataclass(frozen=True)
