@@ -376,3 +376,12 @@ def test_every_accountant_but_auto_and_tight_is_a_bound():
     """The names line up, so that a resolved accountant can be looked up as the bound it rests on."""
     named = {member.value for member in Accountant} - {"auto", "tight"}
     assert named <= {bound.value for bound in model.Bound}
+
+
+def test_the_docstring_of_the_package_runs():
+    """What the package says of itself is what a script can do."""
+    lines = [line.strip() for line in csgm_cli.__doc__.splitlines() if " = " in line]
+    assert len(lines) == 3
+    names = {name: getattr(csgm_cli, name) for name in csgm_cli.__all__}
+    exec("\n".join(lines), names)
+    assert names["answer"].guarantee.epsilon <= 5
