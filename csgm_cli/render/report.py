@@ -194,15 +194,15 @@ _REPORTS: dict[str, Callable[[Document, Document], Report]] = {
 
 
 def _noise(noise: Document, shown: Callable[[float], str] = round_up) -> tuple[Fact, ...]:
-    """The three ways to say the noise; ``shown``: how the multiplier itself is."""
+    """The three ways to say the noise: an answer rounded up, or one that was given in full."""
     return (
         Fact("noise multiplier", shown(noise["noise_multiplier"]), "sigma / l2_norm"),
         Fact(
             "effective noise multiplier",
-            round_up(noise["effective_noise_multiplier"]),
+            shown(noise["effective_noise_multiplier"]),
             "sigma / (gamma l2_norm), comparable with the Gaussian mechanism",
         ),
-        Fact("sigma", round_up(noise["sigma"]), "noise std on each coordinate of the sum"),
+        Fact("sigma", shown(noise["sigma"]), "noise std on each coordinate of the sum"),
     )
 
 
