@@ -13,14 +13,14 @@ from csgm_cli.cli.params import Number
 from csgm_cli.cli.report import report
 from csgm_cli.cli.request import Exclusive, Request
 from csgm_cli.cli.sources import Rank
-from csgm_cli.errors import UsageError
+from csgm_cli.errors import CsgmError, UsageError
 from csgm_cli.model import Account, Accountant, Mechanism, Notice, Range
 
 _NOISE = ("noise_multiplier", "sigma")
 #: What a saved result settles, so that it must not be given beside one.
 _SAVED = (*_NOISE, "mechanism", *MECHANISM, *COHORT)
-#: Sensitivity of all rounds over noise for which people ask: with less, epsilon is below 0.5 or so.
-_USUAL = (0.1, 3.0)
+#: An epsilon below the first is rare, one between the others usual.
+_SMALL, _USUAL = 0.5, (2.0, 20.0)
 
 
 def run(request: Request) -> ExitCode:
@@ -38,8 +38,10 @@ def run(request: Request) -> ExitCode:
     noise_multiplier, sigma = _noise(request, mechanism.geometry.l2_norm)
     account = _account(request, mechanism, sigma)
     notices += (*how_completed, *delta_notices(request, [found.delta for found in account.guarantees]))
-    notices += _mistaken_for_effective(mechanism, noise_multiplier) if saved is None else ()
-    notices += drift(saved, account, request) if saved is not None else ()
+    if saved is not None:
+        notices += drift(saved, account, request)
+    else:
+        notices += _mistaken_for_effective(request, account, sigma)
     account = replace(account, notices=(*notices, *account.notices))
     noise = {"noise_multiplier": noise_multiplier, "sigma": sigma}
     noise["effective_noise_multiplier"] = account.effective_noise_multiplier
@@ -55,20 +57,28 @@ def _limit_set_aside(request: Request) -> tuple[Notice, ...]:
     return (Notice("limit-set-aside", f"{limit.label} is not checked: with --epsilon, delta is the answer"),)
 
 
-def _mistaken_for_effective(mechanism: Mechanism, noise_multiplier: float) -> tuple[Notice, ...]:
-    """A hint where the noise is far more than usual, but would not be if it were the effective one."""
-    from csgm_cli.core.bounds import total_mu
+def _mistaken_for_effective(request: Request, account: Account, sigma: float) -> tuple[Notice, ...]:
+    """A hint where epsilon is far below what people ask for, but would not be with gamma times the noise."""
+    from csgm_cli.core.account import account_epsilon
 
-    gamma, l2_norm = mechanism.gamma, mechanism.geometry.l2_norm
-    loss = gamma * total_mu(mechanism, noise_multiplier * l2_norm)
-    least, most = _USUAL
-    if not loss < least <= loss / gamma <= most:
+    mechanism, found = account.mechanism, account.guarantees[0]
+    if request["epsilon"] is not None or mechanism.is_gaussian or found.epsilon >= _SMALL:
         return ()
-    said = f"noise multiplier {noise_multiplier:g} is far more than usual at gamma {gamma:g}"
-    meant = (
-        f"it is sigma / l2_norm; if {noise_multiplier:g} is the effective one, sigma / (gamma l2_norm), give"
+    given, meant = account.noise_multiplier, account.noise_multiplier * mechanism.gamma
+    try:
+        [other] = account_epsilon(
+            mechanism, mechanism.gamma * sigma, [found.delta], account.accountant
+        ).guarantees
+    except CsgmError:  # a hint is not worth an error
+        return ()
+    if not _USUAL[0] <= other.epsilon <= _USUAL[1]:
+        return ()
+    said = (
+        f"if noise multiplier {given:g} is the effective one, sigma / (gamma l2_norm), give {meant:g} instead"
     )
-    return (Notice("perhaps-effective", f"{said}; {meant} {gamma * noise_multiplier:g}"),)
+    return (
+        Notice("perhaps-effective", f"{said}: then epsilon is {other.epsilon:.3g}, not {found.epsilon:.3g}"),
+    )
 
 
 def _noise(request: Request, l2_norm: float) -> tuple[float, float]:

@@ -159,10 +159,12 @@ def test_an_effective_multiplier_in_the_wrong_place(csgm):
     assert mistaken.status == 0
     [warning] = mistaken.document["warnings"]
     assert warning["slug"] == "perhaps-effective"
-    assert "give 0.011975" in warning["message"]
+    assert "give 0.011975 instead: then epsilon is 5, not" in warning["message"]
     for right in ("--noise-multiplier 0.011975", "--noise-multiplier 0.12", "--noise-multiplier 50"):
         assert csgm(f"{common} {right}").document["warnings"] == []
     assert csgm("account --mechanism gaussian --sigma 20 --delta 1e-8").stderr == ""
+    # one coordinate, DP-SGD: there 1 is a usual multiplier, and 0.01 would show what was sampled
+    assert csgm("account --noise-multiplier 1 --gamma 0.01 --norm-ratio 1 --dim 1 --delta 1e-5").stderr == ""
 
 
 def test_ratio_inputs_are_resolved(csgm):
