@@ -16,8 +16,10 @@ Words mean one thing everywhere (flags, JSON keys, fields, docs):
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from numbers import Real
 
 from csgm_cli.errors import UsageError
 
@@ -107,11 +109,47 @@ RANGES: dict[str, Range] = {
 }
 
 
-def check_range(name: str, value: float, allowed: Range | None = None) -> None:
-    """Raise ``UsageError`` (slug ``out-of-range``) unless ``value`` is allowed for ``name``."""
+def check_range(name: str, value: object, allowed: Range | None = None) -> float:
+    """The number ``value`` as a plain float, or as an int where ``allowed`` is of integers.
+
+    NumPy's numbers will do. ``UsageError`` with slug ``invalid-type`` for what is no number (text, None,
+    a bool), ``out-of-range`` unless it is in ``allowed`` or `RANGES`.
+    """
     allowed = allowed or RANGES[name]
-    if value not in allowed:
-        raise UsageError("out-of-range", f"{name} must be in {allowed}, got {value!r}")
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise _wrong_type(name, "a number", value)
+    try:
+        number = float(value)
+    except OverflowError:  # hundreds of digits: beyond every range, whatever its sign
+        number = math.inf
+    if number not in allowed:
+        must = "must be" if allowed.integer else "must be in"
+        raise UsageError("out-of-range", f"{name} {must} {allowed}, got {repr(number).removesuffix('.0')}")
+    return int(number) if allowed.integer else number
+
+
+def check_ranges(name: str, values: Iterable[object], of: str) -> tuple[float, ...]:
+    """Each of ``values`` (a list, an array, ...) by `check_range` of the input ``of``."""
+    try:
+        listed = tuple(values)
+    except TypeError:
+        raise _wrong_type(name, "a sequence of numbers", values) from None
+    return tuple(check_range(of, value) for value in listed)
+
+
+def check_type(name: str, value: object, kind: type) -> None:
+    """Raise ``UsageError`` (slug ``invalid-type``) unless ``value`` is a ``kind``."""
+    if not isinstance(value, kind):
+        raise _wrong_type(name, f"a {kind.__name__}", value)
+
+
+def _settle(frozen: object, name: str) -> None:
+    """Replace the field ``name`` by the plain number that it is, by `check_range`."""
+    object.__setattr__(frozen, name, check_range(name, getattr(frozen, name)))
+
+
+def _wrong_type(name: str, wanted: str, value: object) -> UsageError:
+    return UsageError("invalid-type", f"{name} must be {wanted}, got {value!r:.60}")
 
 
 @dataclass(frozen=True)
@@ -126,8 +164,7 @@ class Notice:
 class Geometry:
     """What is known of one client's clipped vector and of the cohort.
 
-    ``norm_ratio`` in [1, 1e6] and, with ``dim`` known, at most sqrt(dim): build it with
-    ``csgm_cli.core.geometry.resolve_geometry``, which caps and explains.
+    ``norm_ratio`` in [1, 1e6] and, with ``dim`` known, at most sqrt(dim): ``resolve_geometry`` caps it.
     """
 
     norm_ratio: float = 1.0
@@ -137,9 +174,8 @@ class Geometry:
 
     def __post_init__(self) -> None:
         for name in ("norm_ratio", "l2_norm", "dim", "cohort_size"):
-            value = getattr(self, name)
-            if value is not None:
-                check_range(name, value)
+            if name in ("norm_ratio", "l2_norm") or getattr(self, name) is not None:
+                _settle(self, name)
         if self.dim is not None and self.norm_ratio**2 > self.dim * (1 + 1e-9):
             raise UsageError(
                 "ratio-above-dim",
@@ -176,8 +212,9 @@ class Mechanism:
         # Plain strings are welcome from callers; a wrong one is a UsageError.
         for field, kind in (("name", MechanismName), ("adjacency", Adjacency)):
             object.__setattr__(self, field, _member(kind, field, getattr(self, field)))
-        check_range("gamma", self.gamma)
-        check_range("rounds", self.rounds)
+        check_type("geometry", self.geometry, Geometry)
+        _settle(self, "gamma")
+        _settle(self, "rounds")
         if self.name is MechanismName.GAUSSIAN and self.gamma != 1.0:
             raise UsageError(
                 "gaussian-gamma",
@@ -218,7 +255,7 @@ def _member(kind: type[StrEnum], field: str, value: str) -> StrEnum:
         return kind(value)
     except ValueError:
         allowed = ", ".join(member.value for member in kind)
-        raise UsageError("unknown-choice", f"{field} must be one of {allowed}, got {value!r}") from None
+        raise UsageError("unknown-choice", f"{field} must be one of {allowed}, got {value!r:.60}") from None
 
 
 @dataclass(frozen=True)
@@ -229,8 +266,8 @@ class Target:
     delta: float
 
     def __post_init__(self) -> None:
-        check_range("epsilon", self.epsilon)
-        check_range("delta", self.delta)
+        _settle(self, "epsilon")
+        _settle(self, "delta")
 
 
 @dataclass(frozen=True)
@@ -310,6 +347,11 @@ class Account:
     guarantees: tuple[Guarantee, ...]
     statements: tuple[str, ...]
     notices: tuple[Notice, ...] = ()
+
+    @property
+    def effective_noise_multiplier(self) -> float:
+        """The noise multiplier over gamma."""
+        return self.noise_multiplier / self.mechanism.gamma
 
 
 @dataclass(frozen=True)

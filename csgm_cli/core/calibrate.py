@@ -34,6 +34,7 @@ from csgm_cli.model import (
     Target,
     accountant_named,
     check_range,
+    check_type,
 )
 
 #: Room for the rounding of numbers derived from sigma (noise multiplier, sigma / l2_norm l2_norm).
@@ -59,6 +60,9 @@ def calibrate(
         UsageError: a value out of range, or an accountant without a bound for the mechanism.
         NoAnswerError: delta alone covers the target, no noise in range meets it, or verification fails.
     """
+    check_type("mechanism", mechanism, Mechanism)
+    check_type("target", target, Target)
+    check_type("verify", verify, bool)
     accountant = accountant_named(accountant)
     check_range("value_bits", value_bits)
     _refuse_covered(mechanism, target)
