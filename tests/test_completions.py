@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from csgm_cli.cli import main
-from csgm_cli.cli.completion import SHELLS
+from csgm_cli.cli.shells import SHELLS
 from csgm_cli.cli.root import REGISTRY
 
 ROOT = Path(__file__).parents[1]

@@ -12,8 +12,9 @@ from csgm_cli.cli import console
 from csgm_cli.cli.options import CONFIGURABLE, Option
 from csgm_cli.cli.params import Number, Switch
 from csgm_cli.cli.request import EXCLUSIVES, Exclusive, Request, request_of
+from csgm_cli.cli.root import REGISTRY, Helped
 from csgm_cli.cli.sources import flag_of, keep_settings
-from csgm_cli.errors import UsageError
+from csgm_cli.errors import UsageError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from csgm_cli.storage.config import Setting
 
 
-class Command(click.Command):
+class Command(Helped):
     """A command whose body takes a ``Request`` and returns an ``ExitCode``."""
 
     def __init__(
@@ -80,7 +81,6 @@ class Command(click.Command):
 def _load_config(ctx: click.Context, param: click.Parameter, value: str | None) -> None:  # noqa: ARG001
     if ctx.resilient_parsing:  # completion: a broken config file must not stop it
         return
-    from csgm_cli.cli.root import REGISTRY
     from csgm_cli.storage.config import check_keys, find_config, read_settings
 
     path = Path(value) if value is not None else find_config()
@@ -97,8 +97,6 @@ def _load_config(ctx: click.Context, param: click.Parameter, value: str | None) 
 
 def _typed(setting: Setting, param: click.Parameter) -> Setting:
     """Return the setting in the shape that ``param`` takes; ``UsageError`` for a wrong TOML type."""
-    from csgm_cli.storage.config import shown
-
     kind, wanted = _toml_kind(param)
     several = param.multiple and isinstance(setting.value, list)
     values = setting.value if several else [setting.value]
@@ -120,6 +118,6 @@ def _show(command: click.Command, parsed: Mapping[str, Any], request: Request) -
         if value is None or value == ():
             console.note(f"{name} is not given")
             continue
-        shown = " ".join(map(str, value)) if isinstance(value, tuple) else value
+        given = " ".join(map(str, value)) if isinstance(value, tuple) else value
         aside = ", set aside" if request[name] is None else ""
-        console.note(f"{name} = {shown}  ({request.sources[name]}{aside})")
+        console.note(f"{name} = {given}  ({request.sources[name]}{aside})")

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from csgm_cli.cli.sources import source_of
-from csgm_cli.errors import UsageError
+from csgm_cli.errors import UsageError, shown
 from csgm_cli.model import RANGES, Range
-from csgm_cli.storage.config import did_you_mean, shown
+from csgm_cli.storage.config import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from csgm_cli.errors import StorageError, UsageError
+from csgm_cli.errors import StorageError, UsageError, shown
 from csgm_cli.storage.files import read_bytes
 
 if TYPE_CHECKING:
@@ -102,15 +102,6 @@ def meant(words: Sequence[str]) -> str:
 def _mentions_csgm(pyproject: Path) -> bool:
     # Most projects' files hold nothing for csgm: a look at the bytes spares them the TOML parser.
     return b"csgm" in _read(pyproject) and "csgm" in _table(_parse(pyproject), "tool", pyproject)
-
-
-def shown(value: object, limit: int = 60) -> str:
-    """Return ``value`` as a message quotes it: cut where it is long."""
-    try:
-        text = repr(value)
-    except ValueError:  # Python refuses to write out a whole number of thousands of digits
-        return "a number of thousands of digits"
-    return text if len(text) <= limit else f"{text[:limit]}..."
 
 
 def _read(path: Path) -> bytes:
