@@ -19,7 +19,7 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
-from csgm_cli.errors import UsageError
+from csgm_cli.errors import UsageError, shown
 
 
 class MechanismName(StrEnum):
@@ -80,8 +80,8 @@ class Range:
         return self.low <= value and (value < self.high if self.open_high else value <= self.high)
 
     def __str__(self) -> str:
-        kind = "an integer in " if self.integer else ""
-        return f"{kind}[{self.low:g}, {self.high:g}{')' if self.open_high else ']'}"
+        kind = "an integer" if self.integer else "a number"
+        return f"{kind} in [{self.low:g}, {self.high:g}{')' if self.open_high else ']'}"
 
 
 #: The allowed values of every numeric input, by the one name it has everywhere.
@@ -111,7 +111,12 @@ def check_range(name: str, value: float, allowed: Range | None = None) -> None:
     """Raise ``UsageError`` (slug ``out-of-range``) unless ``value`` is allowed for ``name``."""
     allowed = allowed or RANGES[name]
     if value not in allowed:
-        raise UsageError("out-of-range", f"{name} must be in {allowed}, got {value!r}")
+        raise UsageError("out-of-range", f"{name} must be {allowed}, got {shown(value)}")
+
+
+def underflows(text: str, number: float) -> bool:
+    """True where ``text``, a decimal number, is not 0 but ``number``, what float64 makes of it, is."""
+    return number == 0.0 and any(digit in "123456789" for digit in text.lower().partition("e")[0])
 
 
 @dataclass(frozen=True)
@@ -218,7 +223,7 @@ def _member(kind: type[StrEnum], field: str, value: str) -> StrEnum:
         return kind(value)
     except ValueError:
         allowed = ", ".join(member.value for member in kind)
-        raise UsageError("unknown-choice", f"{field} must be one of {allowed}, got {value!r}") from None
+        raise UsageError("unknown-choice", f"{field} must be one of {allowed}, got {shown(value)}") from None
 
 
 @dataclass(frozen=True)

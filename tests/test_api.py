@@ -199,8 +199,8 @@ def test_ranges_contain_their_ends_and_nothing_beyond(name):
 
 def test_ranges_are_spelled_for_people():
     """What a message says of a range."""
-    assert str(Range(1e-9, 1.0)) == "[1e-09, 1]"
-    assert str(Range(0.0, 1.0, open_high=True)) == "[0, 1)"
+    assert str(Range(1e-9, 1.0)) == "a number in [1e-09, 1]"
+    assert str(Range(0.0, 1.0, open_high=True)) == "a number in [0, 1)"
     assert str(Range(1, 64, integer=True)) == "an integer in [1, 64]"
 
 

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import click
 
 from csgm_cli.cli import console
 from csgm_cli.cli.options import CONFIGURABLE, Option
 from csgm_cli.cli.params import Number, Switch
 from csgm_cli.cli.request import EXCLUSIVES, Exclusive, Request, request_of
 from csgm_cli.cli.root import REGISTRY, Helped
-from csgm_cli.cli.sources import flag_of, keep_settings
+from csgm_cli.cli.sources import DEBUG_VARIABLE, flag_of, keep_settings, variable_of
 from csgm_cli.errors import UsageError, shown
+from csgm_cli.storage.config import TooSmall, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    import click
 
     from csgm_cli.cli.exits import ExitCode
     from csgm_cli.storage.config import Setting
@@ -47,6 +49,8 @@ class Command(Helped):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse, and refuse an option given twice where only the last one would count."""
         if not ctx.resilient_parsing:
+            if not set(ctx.help_option_names) & set(args):
+                _warn_of_strange_variables()
             order = self.make_parser(ctx).parse_args(args=list(args))[2]
             for param in order:
                 if isinstance(param, Option) and not param.multiple and order.count(param) > 1:
@@ -78,6 +82,15 @@ class Command(Helped):
                 formatter.write(f"{'':>{formatter.current_indent}}{example}\n")
 
 
+def _warn_of_strange_variables() -> None:
+    """A misspelt variable would silently leave its option at the default; one may be another program's."""
+    known = {variable_of(name) for name in CONFIGURABLE | {"config"}} | {DEBUG_VARIABLE}
+    for name in sorted(os.environ):
+        if name.startswith(variable_of("")) and name not in known:
+            message = f"{name} is the variable of no option{did_you_mean(name, known)}"
+            console.warning("unknown-variable", message)
+
+
 def _load_config(ctx: click.Context, param: click.Parameter, value: str | None) -> None:  # noqa: ARG001
     if ctx.resilient_parsing:  # completion: a broken config file must not stop it
         return
@@ -107,7 +120,7 @@ def _typed(setting: Setting, param: click.Parameter) -> Setting:
 
 def _toml_kind(param: click.Parameter) -> tuple[Any, str]:
     if isinstance(param.type, Number):
-        return int | float, "a number"
+        return int | float | TooSmall, "a number"
     return (bool, "true or false") if isinstance(param.type, Switch) else (str, "a string")
 
 

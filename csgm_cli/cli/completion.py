@@ -15,6 +15,7 @@ from csgm_cli.cli.shells import SHELLS, script
 if TYPE_CHECKING:
     from csgm_cli.cli.request import Request
 
+
 def run(request: Request) -> ExitCode:
     """Print the script."""
     console.write(script(request["shell"]))

@@ -62,6 +62,7 @@ def _run(arguments: list[str]) -> int:
 def _failed(error: Exception, arguments: list[str]) -> int:
     """Report ``error``, on stdout too where the caller reads JSON; return its exit status."""
     from csgm_cli.cli.requested_format import requested_format
+    from csgm_cli.cli.sources import DEBUG_VARIABLE
 
     problem = as_csgm_error(error)
     if requested_format(arguments) == "json":
@@ -73,7 +74,7 @@ def _failed(error: Exception, arguments: list[str]) -> int:
     elif isinstance(error, click.exceptions.NoArgsIsHelpError):
         console.block(error.format_message())
         return problem.exit_status
-    if type(problem) is CsgmError and os.environ.get("CSGM_DEBUG"):
+    if type(problem) is CsgmError and os.environ.get(DEBUG_VARIABLE):
         from traceback import format_exception
 
         console.block("".join(format_exception(error)))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from csgm_cli.errors import StorageError, UsageError, shown
+from csgm_cli.model import underflows
 from csgm_cli.storage.files import read_bytes
 
 if TYPE_CHECKING:
@@ -14,6 +16,24 @@ if TYPE_CHECKING:
 
 #: File names looked for in each folder; the first one that holds settings wins.
 FILE_NAMES = ("csgm.toml", "pyproject.toml")
+
+#: Python's TOML parser takes time with the square of the parts of a key: a file has to be sane first.
+_MOST_BYTES = 1 << 20
+_MOST_PARTS = 32
+#: Strings, closed or not, and comments: their dots are no dots of a key. Linear, whatever the text.
+_QUOTED = re.compile(
+    r""" "{3} (?: [^"\\] | \\.? | "{1,2}(?!") )*+ (?: "{3,5} )?  |  " (?: [^"\\\n] | \\[^\n]? )*+ "?
+      |  '{3} (?: [^'] | '{1,2}(?!') )*+ (?: '{3,5} )?  |  ' [^'\n]*+ '?  |  \#[^\n]*+ """,
+    re.DOTALL | re.VERBOSE,
+)
+_PART = r"(?<![\w-])[\w-]++[ \t]*+\.[ \t]*+"
+_DEEP_KEY = re.compile(rf"(?:{_PART}){{{_MOST_PARTS}}}")
+
+
+class TooSmall(str):
+    """A number of a config file, as it is written there, that is not 0 but that float64 reads as 0."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True)
@@ -117,7 +137,9 @@ def _parse(path: Path) -> dict[str, Any]:
 
     data = _read(path)
     try:
-        return tomllib.loads(data.decode())
+        text = data.decode()
+        _refuse_absurd(path, text)
+        return tomllib.loads(text, parse_float=_float)
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise UsageError("invalid-toml", f"{path} is not valid TOML: not UTF-8 (at line {line})") from None
@@ -125,6 +147,21 @@ def _parse(path: Path) -> dict[str, Any]:
         raise UsageError("invalid-toml", f"{path} is not valid TOML: {error}") from None
     except RecursionError:
         raise UsageError("invalid-toml", f"{path} is nested too deeply") from None
+
+
+def _refuse_absurd(path: Path, text: str) -> None:
+    """Raise ``UsageError`` for text that would keep the parser busy, and that nobody wrote by hand."""
+    if len(text) > _MOST_BYTES:
+        raise UsageError("too-large", f"{path} is larger than any config file that csgm reads")
+    if found := _DEEP_KEY.search(_QUOTED.sub("_", text)):
+        raise UsageError(
+            "invalid-toml", f"{path} has a key of more than {_MOST_PARTS} parts: {shown(found[0])}"
+        )
+
+
+def _float(text: str) -> float | TooSmall:
+    number = float(text)
+    return TooSmall(text) if underflows(text, number) else number
 
 
 def _csgm_table(path: Path, document: Mapping[str, Any]) -> dict[str, Any]:

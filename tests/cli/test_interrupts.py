@@ -1,6 +1,7 @@
 """Ctrl-C at any moment: 130 and one line, or the answer; never a traceback, never death by a signal."""
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import pytest
 
 from csgm_cli import cli
 
-CALIBRATE = "calibrate --epsilon 5 --delta 1e-8 --gamma 0.01 --dim 1e6 --cohort-size 1000".split()
+CALIBRATE = shlex.split("calibrate --epsilon 5 --delta 1e-8 --gamma 0.01 --dim 1e6 --cohort-size 1000")
 
 #: Runs csgm in a process that sends itself a signal at the n-th call, or at the first call of a function.
 #: Nothing may be imported here that csgm would import under its own care.
@@ -76,9 +77,7 @@ def finished(source, place, *words, **options):
     )
 
 
-@pytest.mark.parametrize(
-    "call", [2, 3, 5, 10, 20, 50, 100, 500, 1_000, 5_000, 20_000, 50_000, 100_000, 150_000]
-)
+@pytest.mark.parametrize("call", [2, 3, 5, 10, 20, 50, 100, 500, 1_000, 5_000, 20_000, 50_000])
 def test_interrupt_at_the_nth_call(place, call):
     """From the first call on, an interrupt ends with 130 and one line, imports or not."""
     done = finished(AT_CALL, place, 2, call, *CALIBRATE)
@@ -171,9 +170,11 @@ def test_main_leaves_the_handling_of_signals_alone(csgm):
 
 def test_little_is_imported_before_interrupts_are_seen_to():
     """What a console script imports first takes no time in which an interrupt would be a traceback."""
-    seen = "import os, sys; before = set(sys.modules); import csgm_cli.cli; print(*(set(sys.modules) - before))"
-    package = Path(cli.__file__).parents[2]
-    source = f"import sys; sys.path.insert(0, {str(package)!r}); {seen}"
+    package = str(Path(cli.__file__).parents[2])
+    source = (
+        f"import os, sys; sys.path.insert(0, {package!r}); before = set(sys.modules); import csgm_cli.cli"
+    )
+    source += "; print(*(set(sys.modules) - before))"
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", source], capture_output=True, text=True, check=True, timeout=60
     )
