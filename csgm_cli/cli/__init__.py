@@ -34,7 +34,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Never raises and never exits: errors are printed (as JSON on stdout too, where JSON was asked for).
     """
-    from csgm_cli.cli.entry import run
+    try:
+        from csgm_cli.cli.entry import run
+    except ImportError as error:  # exit code 1, which Python would use, says that a claim does not hold
+        if sys.stderr is not None:
+            print(f"error[bug]: csgm is not installed completely: {error}", file=sys.stderr)  # noqa: T201 - no console yet
+        return 70
 
     return run(sys.argv[1:] if argv is None else argv)
 

@@ -14,7 +14,7 @@ from csgm_cli.cli.request import EXCLUSIVES, Exclusive, Request, request_of
 from csgm_cli.cli.root import REGISTRY, Helped
 from csgm_cli.cli.sources import DEBUG_VARIABLE, flag_of, keep_settings, variable_of
 from csgm_cli.errors import UsageError, shown
-from csgm_cli.storage.config import TooSmall, did_you_mean
+from csgm_cli.storage.config import TooSmall, close_words, meant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -84,11 +84,12 @@ class Command(Helped):
 
 def _warn_of_strange_variables() -> None:
     """A misspelt variable would silently leave its option at the default; one may be another program's."""
-    known = {variable_of(name) for name in CONFIGURABLE | {"config"}} | {DEBUG_VARIABLE}
-    for name in sorted(os.environ):
-        if name.startswith(variable_of("")) and name not in known:
-            message = f"{name} is the variable of no option{did_you_mean(name, known)}"
-            console.warning("unknown-variable", message)
+    prefix, names = variable_of(""), [*CONFIGURABLE, "config"]
+    known = {DEBUG_VARIABLE, *map(variable_of, names)}
+    for variable in sorted(os.environ):
+        if variable.startswith(prefix) and variable not in known:
+            close = [variable_of(name) for name in close_words(variable.removeprefix(prefix).lower(), names)]
+            console.warning("unknown-variable", f"{variable} is the variable of no option{meant(close)}")
 
 
 def _load_config(ctx: click.Context, param: click.Parameter, value: str | None) -> None:  # noqa: ARG001

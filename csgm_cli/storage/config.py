@@ -12,7 +12,7 @@ from csgm_cli.model import underflows
 from csgm_cli.storage.files import read_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 #: File names looked for in each folder; the first one that holds settings wins.
 FILE_NAMES = ("csgm.toml", "pyproject.toml")
@@ -59,21 +59,29 @@ class Setting:
 def find_config(start: Path | None = None) -> Path | None:
     """Return the nearest config file at or above ``start`` (the working folder), up to a repository root.
 
-    A folder with ``.git`` is a repository root; without one the search ends at the file system's.
+    A folder with ``.git`` is a repository root; without one the search ends at the file system's. A folder
+    that may not be looked into holds none.
     Errors are those of ``read_settings``, for a pyproject.toml that mentions csgm.
     """
     try:
         start = start or Path.cwd()
-    except FileNotFoundError:  # the working folder was removed
+    except OSError:  # the working folder was removed
         return None
     for folder in (start, *start.parents):
         for name in FILE_NAMES:
             path = folder / name
-            if path.is_file() and (name == "csgm.toml" or _mentions_csgm(path)):
+            if _is(Path.is_file, path) and (name == "csgm.toml" or _mentions_csgm(path)):
                 return path
-        if (folder / ".git").exists():
+        if _is(Path.exists, folder / ".git"):
             return None
     return None
+
+
+def _is(test: Callable[[Path], bool], path: Path) -> bool:
+    try:
+        return test(path)
+    except OSError:
+        return False
 
 
 def read_settings(path: Path, command: str, commands: Collection[str]) -> dict[str, Setting]:
@@ -109,9 +117,14 @@ def check_keys(settings: Iterable[Setting], own: Collection[str], known: Collect
 
 def did_you_mean(word: str, possible: Iterable[str]) -> str:
     """Return the end of a message about an unknown ``word``: the close ones, or nothing."""
+    return meant(close_words(word, possible))
+
+
+def close_words(word: str, possible: Iterable[str]) -> list[str]:
+    """Return those of the ``possible`` words that a misspelt ``word`` may stand for, the closest first."""
     from difflib import get_close_matches
 
-    return meant(get_close_matches(word, sorted(possible)))
+    return get_close_matches(word, sorted(possible))
 
 
 def meant(words: Sequence[str]) -> str:

@@ -62,7 +62,7 @@ def write_atomically(path: str | Path, data: str | bytes) -> None:
 def _refuse_directory(path: str) -> None:
     """``Path`` drops what says that a directory is meant: "new/" must not become a file "new"."""
     if os.path.basename(path) in ("", os.curdir, os.pardir):  # noqa: PTH119 - Path().name is another thing
-        raise IsADirectoryError(None, "no file is named" if not path else "Is a directory")
+        raise IsADirectoryError(None, "Is a directory's name, not a file's" if path else "no file is named")
 
 
 def _replace(target: Path, content: bytes, mode: int | None) -> None:

@@ -48,6 +48,12 @@ def refused(text):
     return caught.value.message
 
 
+@pytest.mark.parametrize("version", ["0.1.0", "1.2.3rc1", "0.1.0.dev5+g0123abc"])
+def test_versions(version):
+    """Releases and development versions are versions."""
+    assert load_saved(changed(CALIBRATED, "csgm_version", version)).csgm_version == version
+
+
 def test_calibrate_result():
     """A calibration gives its own noise multiplier and the guarantee it achieved."""
     assert load_saved(json.dumps(CALIBRATED)) == SavedResult(
@@ -68,6 +74,11 @@ def test_account_result():
         ("schema", "csgm/calibrate/2", "'csgm/calibrate/2', expected 'csgm/calibrate/1'"),
         ("schema", "csgm/compare/1", "schema is 'csgm/compare/1'"),
         ("csgm_version", ..., "csgm_version is missing"),
+        ("csgm_version", "", "csgm_version is '', which is no version"),
+        ("csgm_version", "1\x1b[31m", r"csgm_version is '1\x1b[31m', which"),
+        ("csgm_version", "1\n", "which is no version"),
+        ("csgm_version", "9" * 65, "which is no version"),
+        ("schema", "x" * 10**5, "xxx..., expected"),
         ("inputs", ..., "inputs is not a JSON object"),
         ("inputs", [], "inputs is not a JSON object"),
         ("result", None, "result is not a JSON object"),
@@ -97,6 +108,7 @@ def test_wrong_content(path, value, reason):
         ("null", "the file is not a JSON object"),
         (json.dumps({**CALIBRATED, "x": float("nan")}), "NaN"),
         (json.dumps({**CALIBRATED, "x": float("-inf")}), "-Infinity"),
+        (json.dumps(CALIBRATED).replace("4.999", "1e-400"), "'1e-400', which float64 cannot tell from 0"),
         (json.dumps(CALIBRATED).replace("4.999", "1e999"), "epsilon must be a number in"),
         ("[" * 100_000, "nested too deeply"),
         ('{"a":' * 100_000, "nested too deeply"),
