@@ -60,8 +60,9 @@ if sys.argv.pop(1) == "atexit":
     atexit.register(os.kill, os.getpid(), 2)
 else:
     last = Last()
-cli.entry_point()
 """
+#: Both ways to start csgm.
+STARTS = ["cli.entry_point()", "import runpy; runpy.run_module('csgm_cli', run_name='__main__')"]
 
 
 def program(source, place, *words):
@@ -121,10 +122,11 @@ def test_interrupt_after_a_delay(place, delay):
 
 @pytest.mark.parametrize(("words", "status"), [(CALIBRATE, 0), (["calibrate"], 2), (["--help"], 0)])
 @pytest.mark.parametrize("moment", ["atexit", "teardown"])
-def test_interrupt_at_exit(place, words, status, moment):
+@pytest.mark.parametrize("start", STARTS, ids=["script", "module"])
+def test_interrupt_at_exit(place, words, status, moment, start):
     """Once everything is said, an interrupt does not change the exit code."""
     plain = finished("from csgm_cli import cli; cli.entry_point()", place, *words)
-    done = finished(AT_EXIT, place, moment, *words)
+    done = finished(AT_EXIT + start, place, moment, *words)
     assert (done.returncode, done.stdout, done.stderr) == (status, plain.stdout, plain.stderr)
 
 
