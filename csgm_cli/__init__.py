@@ -17,9 +17,11 @@ The public names below are loaded on first use, so that importing the package co
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # importing it from typing would be most of what this import costs
 if TYPE_CHECKING:
+    from typing import Any
+
     from csgm_cli.core.account import account_delta, account_epsilon
     from csgm_cli.core.calibrate import calibrate
     from csgm_cli.core.compare import compare, compare_at_equal_mse

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from numbers import Real
 
-from csgm_cli.errors import UsageError
+from csgm_cli.errors import UsageError, shown
 
 
 class MechanismName(StrEnum):
@@ -82,8 +82,8 @@ class Range:
         return self.low <= value and (value < self.high if self.open_high else value <= self.high)
 
     def __str__(self) -> str:
-        kind = "an integer in " if self.integer else ""
-        return f"{kind}[{self.low:g}, {self.high:g}{')' if self.open_high else ']'}"
+        kind = "an integer" if self.integer else "a number"
+        return f"{kind} in [{self.low:g}, {self.high:g}{')' if self.open_high else ']'}"
 
 
 #: The allowed values of every numeric input, by the one name it has everywhere.
@@ -123,8 +123,7 @@ def check_range(name: str, value: object, allowed: Range | None = None) -> float
     except OverflowError:  # hundreds of digits: beyond every range, whatever its sign
         number = math.inf
     if number not in allowed:
-        must = "must be" if allowed.integer else "must be in"
-        raise UsageError("out-of-range", f"{name} {must} {allowed}, got {repr(number).removesuffix('.0')}")
+        raise UsageError("out-of-range", f"{name} must be {allowed}, got {repr(number).removesuffix('.0')}")
     return int(number) if allowed.integer else number
 
 
@@ -149,7 +148,12 @@ def _settle(frozen: object, name: str) -> None:
 
 
 def _wrong_type(name: str, wanted: str, value: object) -> UsageError:
-    return UsageError("invalid-type", f"{name} must be {wanted}, got {value!r:.60}")
+    return UsageError("invalid-type", f"{name} must be {wanted}, got {shown(value)}")
+
+
+def underflows(text: str, number: float) -> bool:
+    """True where ``text``, a decimal number, is not 0 but ``number``, what float64 makes of it, is."""
+    return number == 0.0 and any(digit in "123456789" for digit in text.lower().partition("e")[0])
 
 
 @dataclass(frozen=True)
@@ -255,7 +259,7 @@ def _member(kind: type[StrEnum], field: str, value: str) -> StrEnum:
         return kind(value)
     except ValueError:
         allowed = ", ".join(member.value for member in kind)
-        raise UsageError("unknown-choice", f"{field} must be one of {allowed}, got {value!r:.60}") from None
+        raise UsageError("unknown-choice", f"{field} must be one of {allowed}, got {shown(value)}") from None
 
 
 @dataclass(frozen=True)

@@ -273,7 +273,7 @@ def test_only_csgm_errors(call, stranger):
         (lambda: Target("5", 1e-8), "epsilon must be a number, got '5'"),
         (lambda: Mechanism("l2-csgm", True), "gamma must be a number, got True"),
         (lambda: Mechanism("l2-csgm", 0.5, rounds=1.5), "rounds must be an integer in [1, 1e+09], got 1.5"),
-        (lambda: Mechanism("l2-csgm", 0), "gamma must be in [1e-09, 1], got 0"),
+        (lambda: Mechanism("l2-csgm", 0), "gamma must be a number in [1e-09, 1], got 0"),
         (lambda: Geometry(2.0, dim=10**5000), "dim must be an integer in [1, 1e+12], got inf"),
         (lambda: Target(list(range(99)), 1e-8), "epsilon must be a number, got [0, 1, 2"),
     ],
@@ -325,8 +325,8 @@ def test_ranges_contain_their_ends_and_nothing_beyond(name):
 
 def test_ranges_are_spelled_for_people():
     """What a message says of a range."""
-    assert str(Range(1e-9, 1.0)) == "[1e-09, 1]"
-    assert str(Range(0.0, 1.0, open_high=True)) == "[0, 1)"
+    assert str(Range(1e-9, 1.0)) == "a number in [1e-09, 1]"
+    assert str(Range(0.0, 1.0, open_high=True)) == "a number in [0, 1)"
     assert str(Range(1, 64, integer=True)) == "an integer in [1, 64]"
 
 

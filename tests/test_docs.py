@@ -225,14 +225,21 @@ def test_words_are_documented(word):
         assert f"`{word}`" in THEORY.read_text(encoding="utf-8")
 
 
+def is_warning(call: ast.Call) -> bool:
+    """True for ``console.warning`` of a slug, which says on stderr what is no part of a result."""
+    named = isinstance(call.func, ast.Attribute) and call.func.attr == "warning"
+    return named and isinstance(call.args[0], ast.Constant)
+
+
 def slugs() -> set[str]:
     """Return the slugs of all warnings and errors, which are literals in the source."""
     kinds = {"Notice", "CsgmError", "UsageError", "NoAnswerError", "StorageError"}
     found = set()
     for source in SOURCES:
         for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
-            called = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in kinds
-            if called and node.args:
+            if not isinstance(node, ast.Call) or not node.args:
+                continue
+            if (isinstance(node.func, ast.Name) and node.func.id in kinds) or is_warning(node):
                 # A slug may be chosen between two literals.
                 constants = [n.value for n in ast.walk(node.args[0]) if isinstance(n, ast.Constant)]
                 found |= {value for value in constants if isinstance(value, str)}

@@ -6,7 +6,7 @@ from csgm_cli.cli import console
 from csgm_cli.cli.options import COHORT, MECHANISM, option
 from csgm_cli.cli.params import Choice, Number
 from csgm_cli.cli.request import Request
-from csgm_cli.errors import UsageError
+from csgm_cli.errors import UsageError, shown
 from csgm_cli.model import Account, Notice
 from csgm_cli.storage.files import read_text
 from csgm_cli.storage.saved import SavedResult, load_saved
@@ -98,4 +98,4 @@ def _input(name: str, value: object) -> object:
         return kind.read(value, label)
     if isinstance(kind, Choice):
         return kind.read(value, label)
-    raise UsageError("bad-result-file", f"{label} must be a number, got {value!r}")
+    raise UsageError("bad-result-file", f"{label} must be a number, got {shown(value)}")

@@ -65,6 +65,7 @@ def calibrate(
     check_type("verify", verify, bool)
     accountant = accountant_named(accountant)
     check_range("value_bits", value_bits)
+    bounds_of(mechanism, accountant)  # an accountant without a bound is refused before the target is
     _refuse_covered(mechanism, target)
     sigma, guarantee = _certified(mechanism, accountant, target, verify=verify)
     if guarantee.epsilon > target.epsilon:
@@ -271,7 +272,7 @@ def _refuse_covered(mechanism: Mechanism, target: Target) -> None:
     if target.delta >= revealed:  # also under replace-one: the masks of both vectors can be the same
         raise NoAnswerError(
             "delta-covers-target",
-            f"delta {target.delta:g} alone covers the target: anything of a client is sent with probability"
-            f" {revealed:.6g} only, so no noise is needed at any epsilon",
+            f"delta {target.delta!r} alone covers the target: anything of a client is sent with probability"
+            f" {revealed!r} only, so no noise is needed at any epsilon",
             "ask for a smaller delta",
         )

@@ -81,11 +81,18 @@ def _ratio(
         return l2_norm / linf_norm, []
     if dim is not None and cohort_size is not None:
         return _rotation_ratio(l2_norm, dim, cohort_size)
-    raise UsageError(
-        "missing-norm-ratio",
-        "the ratio Delta_2 / Delta_inf of the clip norms is not known",
-        "give --norm-ratio, or --linf-norm with --l2-norm, or --dim and --cohort-size for the rotation rule",
-    )
+    raise _no_ratio(dim, cohort_size)
+
+
+def _no_ratio(dim: int | None, cohort_size: int | None) -> UsageError:
+    unknown = "the ratio Delta_2 / Delta_inf of the clip norms is not known"
+    others = "--norm-ratio, or --linf-norm with --l2-norm"
+    if dim is None and cohort_size is None:
+        hint = f"give {others}, or --dim and --cohort-size for the rotation rule"
+        return UsageError("missing-norm-ratio", unknown, hint)
+    given, missing = ("--dim", "--cohort-size") if dim is not None else ("--cohort-size", "--dim")
+    message = f"{unknown}: the rotation rule needs {missing} beside {given}"
+    return UsageError("missing-norm-ratio", message, f"give {missing} beside {given}, or {others}")
 
 
 def _checked_ratio(norm_ratio: float) -> float:

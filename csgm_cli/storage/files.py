@@ -47,6 +47,7 @@ def write_atomically(path: str | Path, data: str | bytes) -> None:
     content = data.encode() if isinstance(data, str) else data
     target = Path(path)
     try:
+        _refuse_directory(os.fspath(path))
         mode = _mode(target)
         if (mode is not None and not stat.S_ISREG(mode)) or _is_open_elsewhere(target):
             _append(target, content)
@@ -56,6 +57,12 @@ def write_atomically(path: str | Path, data: str | bytes) -> None:
         raise  # the reader of a pipe went away: that has an exit status of its own
     except (OSError, ValueError) as error:  # ValueError: a path with a null character
         raise StorageError("cannot-write", f"cannot write {str(path)!r}: {_reason(error)}") from error
+
+
+def _refuse_directory(path: str) -> None:
+    """``Path`` drops what says that a directory is meant: "new/" must not become a file "new"."""
+    if os.path.basename(path) in ("", os.curdir, os.pardir):  # noqa: PTH119 - Path().name is another thing
+        raise IsADirectoryError(None, "Is a directory's name, not a file's" if path else "no file is named")
 
 
 def _replace(target: Path, content: bytes, mode: int | None) -> None:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeGuard
 
-from csgm_cli.errors import UsageError
-from csgm_cli.model import RANGES, Range
+from csgm_cli.errors import UsageError, shown
+from csgm_cli.model import RANGES, Range, underflows
 
 #: The schema numbers that can be read back, by command.
 _READABLE = {f"csgm/{command}/1": command for command in ("calibrate", "plan", "account")}
 
 #: Wider than what may be asked for: a result may say that hardly anything is guaranteed.
 _EPSILON, _DELTA = Range(0.0, 1e300), Range(1e-300, 1.0)
+
+#: What a version may look like; it is shown, and so must be fit for that.
+_VERSION = re.compile(r"\d[0-9A-Za-z.+-]{0,63}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,7 @@ def load_saved(text: str) -> SavedResult:
         inputs=inputs,
         noise_multiplier=_number(noise, "noise_multiplier", RANGES["noise_multiplier"]),
         guarantees=tuple((_number(row, "epsilon", _EPSILON), _number(row, "delta", _DELTA)) for row in rows),
-        csgm_version=_text(document, "csgm_version"),
+        csgm_version=_version(document),
     )
 
 
@@ -66,7 +70,7 @@ def _command(schema: str) -> str:
     if schema == "csgm/compare/1":
         raise _bad("a comparison holds several mechanisms", "calibrate the one you use, and save that")
     if schema not in _READABLE:
-        raise _bad(f"schema is {schema!r}, expected {' or '.join(map(repr, _READABLE))}")
+        raise _bad(f"schema is {shown(schema)}, expected {' or '.join(map(repr, _READABLE))}")
     return _READABLE[schema]
 
 
@@ -107,7 +111,7 @@ def _check_guarantees(command: str, inputs: dict[str, Any], rows: list[dict[str,
 
 def _check_same(name: str, value: object, other: str, expected: object) -> None:
     if _positive(value) and _positive(expected) and not math.isclose(value, expected, rel_tol=1e-9):
-        raise _bad(f"{name} {value!r} disagrees with {other} = {expected!r}")
+        raise _bad(f"{name} {shown(value)} disagrees with {other} = {shown(expected)}")
 
 
 def _positive(value: object) -> TypeGuard[float]:
@@ -120,7 +124,7 @@ def _product(left: object, right: object) -> float | None:
 
 def _parsed(text: str) -> object:
     try:
-        parsed: object = json.loads(text, parse_constant=_refuse_constant)
+        parsed: object = json.loads(text, parse_constant=_refuse_constant, parse_float=_float)
     except RecursionError:
         raise _bad("it is nested too deeply") from None
     except ValueError as error:  # also a whole number of absurd length
@@ -130,6 +134,13 @@ def _parsed(text: str) -> object:
 
 def _refuse_constant(literal: str) -> NoReturn:
     raise _bad(f"it holds {literal}, which is no JSON number")
+
+
+def _float(literal: str) -> float:
+    number = float(literal)
+    if underflows(literal, number):
+        raise _bad(f"it holds {shown(literal)}, which float64 cannot tell from 0")
+    return number
 
 
 def _object(value: object, name: str) -> dict[str, Any]:
@@ -145,6 +156,13 @@ def _text(holder: dict[str, Any], key: str) -> str:
     return value
 
 
+def _version(document: dict[str, Any]) -> str:
+    version = _text(document, "csgm_version")
+    if not _VERSION.fullmatch(version):
+        raise _bad(f"csgm_version is {shown(version)}, which is no version")
+    return version
+
+
 def _number(holder: dict[str, Any], key: str, allowed: Range) -> float:
     value = holder.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -154,7 +172,7 @@ def _number(holder: dict[str, Any], key: str, allowed: Range) -> float:
     except OverflowError:
         number = math.inf
     if number not in allowed:
-        raise _bad(f"{key} must be in {allowed}, got {number!r}")
+        raise _bad(f"{key} must be {allowed}, got {number!r}")
     return number
 
 

@@ -55,7 +55,7 @@ def test_whole_question_from_the_environment(csgm, monkeypatch):
 
 
 def test_empty_and_unknown_variables(csgm, monkeypatch):
-    """An empty variable counts as unset, and a variable of no option is ignored."""
+    """An empty variable counts as unset, and a variable of no option sets nothing."""
     monkeypatch.setenv("CSGM_GAMMA", "")
     monkeypatch.setenv("CSGM_NOSUCH", "1")
     assert csgm(f"{LINE} --gamma 0.1 --norm-ratio 9").status == 0

@@ -67,6 +67,12 @@ ASKED_DELTA = {
 }
 
 
+@pytest.mark.parametrize("version", ["0.1.0", "1.2.3rc1", "0.1.0.dev5+g0123abc"])
+def test_versions(version):
+    """Releases and development versions are versions."""
+    assert load_saved(changed(CALIBRATED, "csgm_version", version)).csgm_version == version
+
+
 def test_calibrate_result():
     """A calibration gives its own noise multiplier and the guarantee it achieved."""
     assert load_saved(json.dumps(CALIBRATED)) == SavedResult(
@@ -129,19 +135,24 @@ def test_numbers_that_disagree(document, path, value, reason):
         ("schema", "csgm/compare/1", "a comparison holds several mechanisms"),
         ("schema", "csgm/version/1", "schema is 'csgm/version/1'"),
         ("csgm_version", ..., "csgm_version is missing"),
+        ("csgm_version", "", "csgm_version is '', which is no version"),
+        ("csgm_version", "1\x1b[31m", r"csgm_version is '1\x1b[31m', which"),
+        ("csgm_version", "1\n", "which is no version"),
+        ("csgm_version", "9" * 65, "which is no version"),
+        ("schema", "x" * 10**5, "xxx..., expected"),
         ("inputs", ..., "inputs is not a JSON object"),
         ("inputs", [], "inputs is not a JSON object"),
         ("result", None, "result is not a JSON object"),
         ("result", {"rows": []}, "noise_multiplier is missing"),
         ("result.noise_multiplier", ..., "noise_multiplier is missing"),
-        ("result.noise_multiplier", 0, "noise_multiplier must be in"),
+        ("result.noise_multiplier", 0, "noise_multiplier must be a number in"),
         ("result.noise_multiplier", True, "noise_multiplier is missing or not a number"),
         ("result.noise_multiplier", "1", "noise_multiplier is missing or not a number"),
-        ("result.epsilon", -0.1, "epsilon must be in"),
+        ("result.epsilon", -0.1, "epsilon must be a number in"),
         ("result.epsilon", None, "epsilon is missing or not a number"),
-        ("result.epsilon", 10**400, "epsilon must be in"),
-        ("result.delta", 1.5, "delta must be in"),
-        ("result.delta", 0, "delta must be in"),
+        ("result.epsilon", 10**400, "epsilon must be a number in"),
+        ("result.delta", 1.5, "delta must be a number in"),
+        ("result.delta", 0, "delta must be a number in"),
     ],
 )
 def test_wrong_content(path, value, reason):
@@ -158,7 +169,8 @@ def test_wrong_content(path, value, reason):
         ("null", "the file is not a JSON object"),
         (json.dumps({**CALIBRATED, "x": float("nan")}), "NaN"),
         (json.dumps({**CALIBRATED, "x": float("-inf")}), "-Infinity"),
-        (json.dumps(CALIBRATED).replace("4.999", "1e999"), "epsilon must be in"),
+        (json.dumps(CALIBRATED).replace("4.999", "1e-400"), "'1e-400', which float64 cannot tell from 0"),
+        (json.dumps(CALIBRATED).replace("4.999", "1e999"), "epsilon must be a number in"),
         ("[" * 100_000, "nested too deeply"),
         ('{"a":' * 100_000, "nested too deeply"),
         ("1" * 5000, "not JSON"),
