@@ -24,7 +24,7 @@ from csgm_cli.storage.arrays.metadata import JSON
 from csgm_cli.storage.files import replacing
 
 Shapes = Mapping[str, tuple[int, ...]]
-Content = tuple[dict[str, Array], JSON]
+Content = tuple[dict[str, Array], dict[str, JSON] | None]
 
 
 class _Format(NamedTuple):

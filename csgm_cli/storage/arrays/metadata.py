@@ -44,16 +44,26 @@ def parse(text: str | bytes) -> JSON:
     return value
 
 
+def parse_object(text: str | bytes, name: str) -> dict[str, JSON]:
+    """The object that ``text`` holds; errors as for `parse`."""
+    return as_object(parse(text), name)
+
+
+def as_object(value: JSON, name: str) -> dict[str, JSON]:
+    """``value``, where it is an object; ``UsageError`` (slug ``broken-file``) otherwise."""
+    if not isinstance(value, dict):
+        raise broken(f"{name} is not a JSON object")
+    return value
+
+
 def sealed(metadata: Mapping[str, JSON], sha256: str) -> dict[str, JSON]:
     """The metadata as a file holds them: with the file's own two keys."""
     assert metadata.keys().isdisjoint({"schema", "sha256"})
     return {**metadata, "schema": SCHEMA, "sha256": sha256}
 
 
-def opened(held: JSON) -> tuple[dict[str, JSON], str | None]:
+def opened(held: Mapping[str, JSON]) -> tuple[dict[str, JSON], str | None]:
     """The metadata without the file's own keys, and the hash that they record (None without one)."""
-    if not isinstance(held, dict):
-        raise broken("its metadata are not a JSON object")
     metadata = dict(held)
     if metadata.pop("schema", None) != SCHEMA:
         raise broken(f"its metadata do not name the schema {SCHEMA!r}")

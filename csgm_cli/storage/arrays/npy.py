@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
+from tokenize import TokenError
 from typing import IO, Any
 
 import numpy as np
@@ -77,7 +78,7 @@ def _header(stream: IO[bytes], name: str) -> tuple[tuple[int, ...], bool, np.dty
             warnings.simplefilter("ignore")
             shape, fortran_order, dtype = _HEADERS[version](stream)
     # NumPy evaluates the header as a Python literal, which can fail in each of these ways.
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError) as error:
+    except (ValueError, TypeError, SyntaxError, TokenError, MemoryError, RecursionError) as error:
         reason = str(error).partition("\n")[0] or type(error).__name__
         raise broken(f"{name} has no .npy header: {reason}") from None
     return shape, fortran_order, dtype

@@ -37,7 +37,7 @@ def write(path: Path, file: ArrayFile, sealed: dict[str, JSON]) -> None:
                 npy.write(stream, file.arrays[name])
 
 
-def read(path: Path) -> tuple[dict[str, Array], JSON]:
+def read(path: Path) -> tuple[dict[str, Array], dict[str, JSON] | None]:
     """The arrays and the metadata as held, None for an archive without them; ``UsageError`` otherwise."""
     with _broken_archives(), _Bounded(path) as raw, zipfile.ZipFile(raw) as archive:
         entries = _entries(archive, path.stat().st_size)
@@ -58,7 +58,7 @@ def _entry(name: str) -> zipfile.ZipInfo:
 
 
 class _Bounded(io.BufferedReader):
-    """A file that refuses to be read by the gigabyte: zipfile believes the declared size of the listing."""
+    """A file not to be read by the gigabyte nor before its start: zipfile believes what the listing says."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(io.FileIO(path))
@@ -67,6 +67,11 @@ class _Bounded(io.BufferedReader):
         if size is not None and size > _MOST_AT_ONCE:
             raise broken("its listing of entries is far too long")
         return super().read(size)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        if whence == io.SEEK_SET and offset < 0:  # an OSError would blame the disk
+            raise broken("its listing points before its beginning")
+        return super().seek(offset, whence)
 
 
 @contextmanager
@@ -106,8 +111,8 @@ def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> Array
         return npy.read(stream, entry.file_size, name)
 
 
-def _metadata(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> JSON:
+def _metadata(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> dict[str, JSON]:
     if entry.file_size > metadata.MOST_BYTES:
         raise UsageError("too-large", f"its metadata take {entry.file_size} bytes")
     with archive.open(entry) as stream:
-        return metadata.parse(stream.read())
+        return metadata.parse_object(stream.read(), _METADATA)

@@ -47,7 +47,7 @@ def write(path: Path, file: ArrayFile, sealed: dict[str, JSON]) -> None:
     path.chmod(permissions)  # the library makes a file for its owner alone
 
 
-def read(path: Path) -> tuple[dict[str, Array], JSON]:
+def read(path: Path) -> tuple[dict[str, Array], dict[str, JSON] | None]:
     """The arrays and the metadata as held, None where they are not ours; ``UsageError`` otherwise."""
     safetensors = library()
     _check_header(path)
@@ -64,7 +64,7 @@ def read(path: Path) -> tuple[dict[str, Array], JSON]:
             arrays = {name: tensors.get_tensor(theirs) for name, theirs in names.items()}
     except safetensors.SafetensorError as error:
         raise broken(f"it is not a sound .safetensors file: {error}") from None
-    return arrays, None if held is None else metadata.parse(held)
+    return arrays, None if held is None else metadata.parse_object(held, "metadata")
 
 
 def _check_header(path: Path) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from csgm_cli.errors import StorageError, UsageError
 from csgm_cli.storage.arrays import metadata
 from csgm_cli.storage.arrays.content import SIDES, Array, ArrayFile, check_names, check_shape, wrong_dtype
-from csgm_cli.storage.arrays.metadata import JSON, broken
+from csgm_cli.storage.arrays.metadata import JSON, as_object, broken, parse_object
 
 #: Numbers of a JSON file together (three dense factors at T = 1182), and of one array in CSV (T = 512).
 MOST_IN_JSON, MOST_IN_CSV = 1 << 22, 1 << 18
@@ -61,20 +61,20 @@ def write_json(path: Path, file: ArrayFile, sealed: Mapping[str, JSON]) -> None:
         out.write(f',\n"metadata":{metadata.canonical(sealed)}}}\n')
 
 
-def read_json(path: Path) -> tuple[dict[str, Array], JSON]:
+def read_json(path: Path) -> tuple[dict[str, Array], dict[str, JSON]]:
     """The arrays and the metadata as held; ``UsageError`` otherwise."""
     text = _content(path, _CHARACTERS * MOST_IN_JSON + metadata.MOST_BYTES)
     # Each of these makes an object of up to a hundred bytes, however short it is written.
     if sum(text.count(mark) for mark in (b",", b"[", b"{")) > 2 * MOST_IN_JSON:
         raise UsageError("too-large", f"it holds more than {MOST_IN_JSON} numbers")
-    document = _object(metadata.parse(text), "it")
-    rows = _object(document.get("arrays"), "arrays")
+    document = parse_object(text, "it")
+    rows = as_object(document.get("arrays"), "arrays")
     layouts = _layouts(document, rows)
     arrays = {
         name: _array(name, rows[name] if len(layout.shape) == 2 else [rows[name]], layout)
         for name, layout in layouts.items()
     }
-    return arrays, document.get("metadata")
+    return arrays, as_object(document.get("metadata"), "metadata")
 
 
 def write_folder(path: Path, file: ArrayFile, sealed: Mapping[str, JSON]) -> None:
@@ -92,12 +92,12 @@ def is_folder(path: Path) -> bool:
     return (path / _METADATA).is_file()
 
 
-def read_folder(path: Path) -> tuple[dict[str, Array], JSON]:
+def read_folder(path: Path) -> tuple[dict[str, Array], dict[str, JSON]]:
     """The arrays and the metadata as held; ``UsageError`` otherwise, OSError for a file that is missing."""
-    document = _object(metadata.parse(_content(path / _METADATA, metadata.MOST_BYTES)), "metadata.json")
+    document = parse_object(_content(path / _METADATA, metadata.MOST_BYTES), _METADATA)
     layouts = _layouts(document, None)
     arrays = {name: _array(name, _csv_rows(path, name), layout) for name, layout in layouts.items()}
-    return arrays, document.get("metadata")
+    return arrays, as_object(document.get("metadata"), "metadata")
 
 
 def check_replaceable(path: Path) -> None:
@@ -119,13 +119,13 @@ def _layout(file: ArrayFile) -> dict[str, JSON]:
 
 
 def _layouts(document: Mapping[str, JSON], names: Collection[str] | None) -> dict[str, _Layout]:
-    held = _object(document.get("layout"), "layout")
+    held = as_object(document.get("layout"), "layout")
     if names is not None and set(held) != set(names):
         raise broken("its layout and its arrays do not have the same names")
     check_names(held)
     layouts = {}
     for name in held:
-        entry = _object(held[name], f"layout of {name}")
+        entry = as_object(held[name], f"layout of {name}")
         dtype, shape = entry.get("dtype"), entry.get("shape")
         if dtype not in ("float32", "float64"):
             raise wrong_dtype(name, metadata.canonical(dtype)[:40])
@@ -176,9 +176,3 @@ def _content(path: Path, most: int) -> bytes:
     if len(content) > most:
         raise UsageError("too-large", f"{path.name} takes more than {most} bytes")
     return content
-
-
-def _object(value: JSON, name: str) -> Mapping[str, JSON]:
-    if not isinstance(value, dict):
-        raise broken(f"{name} is not a JSON object")
-    return value
