@@ -50,7 +50,7 @@ def write_atomically(path: str | Path, data: str | bytes) -> None:
     content = data.encode() if isinstance(data, str) else data
     target = Path(path)
     try:
-        mode = _mode(target)
+        mode = existing_mode(target)
         if (mode is not None and not stat.S_ISREG(mode)) or _is_open_elsewhere(target):
             _append(target, content)
         else:
@@ -71,7 +71,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
     ``StorageError`` (slug ``cannot-write``) names the path and the reason.
     """
     try:
-        mode = _mode(Path(path))
+        mode = existing_mode(Path(path))
         target = Path(path).resolve()
     except (OSError, ValueError) as error:  # ValueError: a path with a null character
         raise _cannot_write(path, error) from error
@@ -80,6 +80,12 @@ def replacing(path: str | Path) -> Iterator[Path]:
             yield temporary
     except OSError as error:
         raise _cannot_write(path, error) from error
+
+
+def check_regular(path: Path) -> None:
+    """Raise OSError unless ``path`` is a regular file: opening a pipe may wait for ever."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError(None, f"{path.name!r} is no regular file")
 
 
 def _replace(target: Path, content: bytes, mode: int | None) -> None:
@@ -112,11 +118,12 @@ def _move(temporary: Path, target: Path) -> None:
         temporary.replace(target)
         return
     old = _sibling(target)  # a folder that holds something cannot be replaced in one step
-    target.rename(old)
     try:
+        target.rename(old)
         temporary.rename(target)
     except BaseException:
-        old.rename(target)
+        if not target.exists():
+            old.rename(target)
         raise
     _remove(old)
 
@@ -145,7 +152,8 @@ def _append(target: Path, content: bytes) -> None:
         file.write(content)
 
 
-def _mode(target: Path) -> int | None:
+def existing_mode(target: Path) -> int | None:
+    """``st_mode`` of what stands at ``target``, links followed; None for nothing, OSError as it comes."""
     try:
         return target.stat().st_mode
     except FileNotFoundError:

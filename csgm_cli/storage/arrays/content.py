@@ -35,6 +35,9 @@ SIDES: dict[str, tuple[str, ...]] = {
 #: Arrays of one file, in bytes together: three dense factors at T = 13,000.
 MOST_BYTES = 1 << 32
 
+#: What a file may hold beside its arrays: metadata, headers, a listing.
+_MOST_BESIDE = 1 << 22
+
 _BLOCK = 1 << 20
 
 
@@ -169,6 +172,11 @@ def check_total(size: int) -> None:
             f"{size / 2**30:.1f} GiB of arrays are more than the {MOST_BYTES / 2**30:.0f} GiB of one file"
         )
         raise UsageError("too-large", message, "leave out dense arrays: a streaming form needs none")
+
+
+def check_file_size(size: int) -> None:
+    """`check_total` for a file, or what an archive holds: a little more than its arrays."""
+    check_total(size - _MOST_BESIDE)
 
 
 def blocks(array: Array) -> Iterator[bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
@@ -16,12 +17,13 @@ from csgm_cli.storage.arrays.content import (
     ArrayFile,
     SavedArrays,
     check_arrays,
+    check_file_size,
     check_finite,
     check_total,
     digest,
 )
 from csgm_cli.storage.arrays.metadata import JSON
-from csgm_cli.storage.files import replacing
+from csgm_cli.storage.files import check_regular, existing_mode, replacing
 
 Shapes = Mapping[str, tuple[int, ...]]
 Content = tuple[dict[str, Array], dict[str, JSON] | None]
@@ -43,28 +45,16 @@ _FORMATS = {
 }
 
 
-def check_destination(path: str | Path, shapes: Shapes, *, force: bool = False) -> None:
+def check_destination(path: str | Path, shapes: Shapes, *, itemsize: int = 8, force: bool = False) -> None:
     """Refuse before any work what `write_arrays` would refuse after it.
 
-    ``shapes``: of the arrays to be written, by name. ``UsageError``: a suffix that names no format (slug
-    ``unknown-format``), ``missing-extra``, ``too-large``. ``StorageError``: ``file-exists`` unless
-    ``force``, and ``cannot-write`` for what stands there but was not written by csgm, or no such folder.
+    ``shapes``: of the arrays to be written, by name; ``itemsize``: bytes of one number. ``UsageError``: a
+    suffix that names no format (slug ``unknown-format``), ``missing-extra``, ``too-large``.
+    ``StorageError``: ``file-exists`` unless ``force``, and ``cannot-write`` where there is no such folder,
+    or what is there was not written by csgm.
     """
-    form = _format(path)
-    form.check(shapes)
-    target = Path(path)
-    try:
-        if target.exists():
-            _check_existing(target, folder=form.write is text.write_folder, force=force)
-        # A link is written through: what counts is the folder of what it points to.
-        parent = target.resolve().parent
-        if not parent.is_dir():
-            raise NotADirectoryError(None, f"there is no folder {str(parent)!r}")
-        if not os.access(parent, os.W_OK):
-            raise PermissionError(None, f"the folder {str(parent)!r} is write-protected")
-    except (OSError, ValueError) as error:  # ValueError: a path with a null character
-        reason = getattr(error, "strerror", None) or error
-        raise StorageError("cannot-write", f"cannot write {str(path)!r}: {reason}") from error
+    check_total(itemsize * sum(map(math.prod, shapes.values())))
+    _check_place(path, shapes, force=force)
 
 
 def write_arrays(path: str | Path, file: ArrayFile, *, force: bool = False) -> None:
@@ -75,7 +65,7 @@ def write_arrays(path: str | Path, file: ArrayFile, *, force: bool = False) -> N
     `content.check_arrays`, and ``StorageError`` (slug ``cannot-write``).
     """
     check_arrays(file.arrays)
-    check_destination(path, {name: array.shape for name, array in file.arrays.items()}, force=force)
+    _check_place(path, {name: array.shape for name, array in file.arrays.items()}, force=force)
     sealed = metadata.sealed(file.metadata, digest(file))
     if len(metadata.canonical(sealed)) > metadata.MOST_BYTES // 2:
         raise UsageError("too-large", "the metadata take more than half a mebibyte")
@@ -135,7 +125,7 @@ def _reader(path: Path) -> Callable[[Path], Content]:
     if suffix not in _FORMATS.keys() - {".csv"}:
         message = "arrays are read from .npz, .safetensors, .json, .npy and folders of .csv or .npy"
         raise UsageError("unknown-format", message)
-    check_total(path.stat().st_size)
+    check_file_size(path.stat().st_size)
     return _FORMATS[suffix].read
 
 
@@ -145,19 +135,37 @@ def _check_readable(path: Path) -> bool:
         mode = path.stat().st_mode
     except ValueError as error:  # a path with a null character
         raise OSError(None, str(error)) from None
-    if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
-        raise OSError(None, "it is neither a file nor a folder")
+    if not stat.S_ISDIR(mode):
+        check_regular(path)
     return stat.S_ISDIR(mode)
 
 
-def _check_existing(target: Path, *, folder: bool, force: bool) -> None:
+def _check_place(path: str | Path, shapes: Shapes, *, force: bool) -> None:
+    form = _format(path)
+    form.check(shapes)
+    target = Path(path)
+    try:
+        if (mode := existing_mode(target)) is not None:
+            _check_existing(target, mode, folder=form.write is text.write_folder, force=force)
+        # A link is written through: what counts is the folder of what it points to.
+        parent = target.resolve().parent
+        if not parent.is_dir():
+            raise NotADirectoryError(None, f"there is no folder {str(parent)!r}")
+        if not os.access(parent, os.W_OK):
+            raise PermissionError(None, f"the folder {str(parent)!r} is write-protected")
+    except (OSError, ValueError) as error:  # ValueError: a path with a null character
+        reason = getattr(error, "strerror", None) or error
+        raise StorageError("cannot-write", f"cannot write {str(path)!r}: {reason}") from error
+
+
+def _check_existing(target: Path, mode: int, *, folder: bool, force: bool) -> None:
     if not force:
         raise StorageError("file-exists", f"{str(target)!r} exists already", "--force replaces it")
     if folder:
-        if not target.is_dir():
+        if not stat.S_ISDIR(mode):
             raise NotADirectoryError(None, "it exists and is no folder")
         text.check_replaceable(target)
-    elif not target.is_file():
+    elif not stat.S_ISREG(mode):
         raise IsADirectoryError(None, "it exists and is no regular file")
 
 

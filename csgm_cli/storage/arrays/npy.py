@@ -12,8 +12,16 @@ from typing import IO, Any
 import numpy as np
 from numpy.lib import format as numpy_format
 
-from csgm_cli.storage.arrays.content import Array, blocks, check_dtype, check_shape, check_total, known_names
+from csgm_cli.storage.arrays.content import (
+    Array,
+    blocks,
+    check_dtype,
+    check_file_size,
+    check_shape,
+    known_names,
+)
 from csgm_cli.storage.arrays.metadata import broken
+from csgm_cli.storage.files import check_regular
 
 _BLOCK = 1 << 20
 
@@ -63,9 +71,10 @@ def read_files(paths: Iterable[Path]) -> tuple[dict[str, Array], None]:
 
 def read_file(path: Path, name: str) -> Array:
     """The array ``name`` in the .npy file ``path``; errors as for `read`, OSError as it comes."""
+    check_regular(path)
+    size = path.stat().st_size
+    check_file_size(size)
     with path.open("rb") as stream:
-        size = path.stat().st_size
-        check_total(size)
         return read(stream, size, name)
 
 

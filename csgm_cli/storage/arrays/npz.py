@@ -14,7 +14,7 @@ from pathlib import Path
 
 from csgm_cli.errors import UsageError
 from csgm_cli.storage.arrays import metadata, npy
-from csgm_cli.storage.arrays.content import Array, ArrayFile, check_total, known_names
+from csgm_cli.storage.arrays.content import Array, ArrayFile, check_file_size, known_names
 from csgm_cli.storage.arrays.metadata import JSON, broken
 
 _METADATA = "metadata.json"
@@ -78,10 +78,8 @@ class _Bounded(io.BufferedReader):
 def _broken_archives() -> Iterator[None]:
     try:
         yield
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
-        raise broken(f"it is not a sound zip archive: {error}") from None
-    # What zipfile lets through of absurd names, offsets and extra fields.
-    except (ValueError, OverflowError, RuntimeError, zipfile.LargeZipFile) as error:
+    # The last three are what zipfile lets through of absurd names, offsets and extra fields.
+    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OverflowError, RuntimeError) as error:
         raise broken(f"it is not a sound zip archive: {error}") from None
 
 
@@ -102,7 +100,7 @@ def _entries(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
     if total > max(_SMALL, _GROWTH * size):
         message = f"its {size} bytes claim to hold {total}"
         raise UsageError("zip-bomb", message, "save it without compression if that is so")
-    check_total(total)
+    check_file_size(total)
     return entries
 
 

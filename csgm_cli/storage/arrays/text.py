@@ -17,6 +17,7 @@ from csgm_cli.errors import StorageError, UsageError
 from csgm_cli.storage.arrays import metadata
 from csgm_cli.storage.arrays.content import SIDES, Array, ArrayFile, check_names, check_shape, wrong_dtype
 from csgm_cli.storage.arrays.metadata import JSON, as_object, broken, parse_object
+from csgm_cli.storage.files import check_regular
 
 #: Numbers of a JSON file together (three dense factors at T = 1182), and of one array in CSV (T = 512).
 MOST_IN_JSON, MOST_IN_CSV = 1 << 22, 1 << 18
@@ -89,7 +90,7 @@ def write_folder(path: Path, file: ArrayFile, sealed: Mapping[str, JSON]) -> Non
 
 def is_folder(path: Path) -> bool:
     """True for a folder that describes itself as `write_folder` does."""
-    return (path / _METADATA).is_file()
+    return (path / _METADATA).exists()
 
 
 def read_folder(path: Path) -> tuple[dict[str, Array], dict[str, JSON]]:
@@ -171,6 +172,7 @@ def _csv_rows(path: Path, name: str) -> JSON:
 
 
 def _content(path: Path, most: int) -> bytes:
+    check_regular(path)
     with path.open("rb") as file:
         content = file.read(most + 1)
     if len(content) > most:

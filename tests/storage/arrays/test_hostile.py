@@ -430,13 +430,26 @@ def test_unreadable(tmp_path, reader):
     os.mkfifo(tmp_path / "pipe.npy")
     for name, reason in (
         ("missing.npy", "No such file"),
-        ("pipe.npy", "neither a file nor a folder"),
+        ("pipe.npy", "no regular file"),
         ("nul\0.npy", "null"),
     ):
         with pytest.raises(StorageError, match=reason) as caught:
             reader(tmp_path / name)
         assert caught.value.slug == "cannot-read"
         assert repr(str(tmp_path / name)) in caught.value.message
+
+
+@pytest.mark.parametrize("name", ["B.npy", "B.csv", "metadata.json"])
+def test_folder_with_a_pipe(tmp_path, name):
+    """Nor is a pipe or a device inside a folder waited for."""
+    if name == "B.npy":
+        path = tmp_path
+    else:
+        path = folder(tmp_path / "x.csv")
+        (path / name).unlink()
+    os.mkfifo(path / name)
+    with pytest.raises(StorageError, match="no regular file"):
+        read_arrays(path)
 
 
 def test_sparse_file_of_terabytes(tmp_path):
