@@ -33,7 +33,9 @@ HOMES = {
             "sliced_law",
             "exponential_sums",
         )
-    },
+    }
+    | {f"storage/arrays/{name}.py" for name in ("content", "npy", "tensors", "text")},
+    "safetensors": {"storage/arrays/tensors.py"},
     "mpmath": {f"core/{name}.py" for name in ("oracle", "contour_oracle", "profile_oracle", "tight_oracle")},
     "scipy": set(),
     "rich": {"render/terminal.py"},
