@@ -1,0 +1,103 @@
+"""phi: the diagonals of the square roots of W^T W and W W^T, W = D_u^(1/2) A D_v^(1/2), with proven errors.
+
+Both diagonals sum to the nuclear norm of W, the value h of the dual problem (docs/theory.md, section 5).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from csgm_cli.core.factorization.quadrature import poles_for
+from csgm_cli.core.factorization.transfer import Chain, MomentumChain, SumChain, diagonal_of_root
+from csgm_cli.core.factorization.workload import Structure, dense, structure
+from csgm_cli.model import Dual, Workload
+
+Array = NDArray[np.float64]
+
+#: The bounds on the spectrum are rounded themselves.
+_OUTWARD = 1.0 + 1e-9
+_DENSE_UNITS = 64.0
+
+
+@dataclass(frozen=True)
+class Diagonals:
+    """``columns``: diag((W^T W)^(1/2)); ``rows``: diag((W W^T)^(1/2)), None unless asked for.
+
+    ``error`` bounds the relative error of each entry of ``columns`` and of h.
+    """
+
+    columns: Array
+    rows: Array | None
+    error: float
+
+    @property
+    def h(self) -> float:
+        """The nuclear norm of W."""
+        return float(self.columns.sum())
+
+
+class Oracle(Protocol):
+    """Evaluates both diagonals at given weights."""
+
+    def diagonals(self, dual: Dual, accuracy: float, *, rows: bool) -> Diagonals:
+        """phi at ``dual``, to about ``accuracy`` (relative; the error is in the result)."""
+        ...
+
+
+def oracle_for(workload: Workload) -> Oracle:
+    """O(T) where the workload has structure, a dense singular value decomposition elsewhere."""
+    return ChainOracle(structure(workload)) if workload.matrix is None else DenseOracle(dense(workload))
+
+
+@dataclass(frozen=True)
+class ChainOracle:
+    """No T x T array, no matter how large T."""
+
+    structure: Structure
+
+    def diagonals(self, dual: Dual, accuracy: float, *, rows: bool) -> Diagonals:  # noqa: D102
+        v, u = np.asarray(dual.columns), np.asarray(dual.rows)
+        columns, error = _diagonal(self.structure, v, u, accuracy)
+        if not rows:
+            return Diagonals(columns, None, error)
+        flipped, other = _diagonal(self.structure.flipped, u[::-1].copy(), v[::-1].copy(), accuracy)
+        return Diagonals(columns, flipped[::-1].copy(), max(error, other))
+
+
+def _diagonal(a: Structure, v: Array, u: Array, accuracy: float) -> tuple[Array, float]:
+    """diag((W^T W)^(1/2)) and a bound on its relative error."""
+    chain: Chain
+    rates, largest = np.ones(len(v)), float(a.rates.max())
+    if min(a.left, a.right) == 0.0:
+        # All that the rates do is scale rows or columns of the prefix sums.
+        scale = (a.rates / largest) ** 2
+        v, u = (v * scale, u) if a.right == 0.0 else (v, u * scale)
+        a, chain = Structure(1.0, 0.0, rates), SumChain()
+    else:
+        rates = a.rates / largest
+        a, chain = Structure(a.left, a.right, rates), MomentumChain(a.left, a.right)
+    low, high = 1.0 / (a.trace_bound(v, u) * _OUTWARD), a.inverse_norm_bound(v, u) * _OUTWARD
+    poles = poles_for(low, high, accuracy)
+    values, rounding = diagonal_of_root(chain, poles, v, u, rates)
+    return largest * values, poles.error + rounding
+
+
+@dataclass(frozen=True)
+class DenseOracle:
+    """Any lower-triangular matrix, in O(T^3)."""
+
+    matrix: Array
+
+    def diagonals(self, dual: Dual, accuracy: float, *, rows: bool) -> Diagonals:  # noqa: ARG002, D102
+        w = np.sqrt(dual.rows)[:, None] * self.matrix * np.sqrt(dual.columns)
+        left, values, right = np.linalg.svd(w)
+        columns = values @ right**2
+        # Backward error: each singular value, and each entry of a square root, is off by a modest multiple
+        # of the last bit of the largest value.
+        lost = _DENSE_UNITS * 2.0**-53 * values[0]
+        error = float(max(lost * len(values) / values.sum(), lost / columns.min()))
+        return Diagonals(columns, left**2 @ values if rows else None, error)
