@@ -86,7 +86,8 @@ def _sc(u: Array, quarter: float, across: float, modulus: float) -> tuple[Array,
     terms = 1 + math.ceil(_TAIL / (2.0 * unit * across))
     n = np.arange(-terms, terms + 1)
     x = unit * (u[:, None] - 2.0 * across * n)
-    sech = 1.0 / np.cosh(x)
+    decay = np.exp(-np.abs(x))
+    sech = 2.0 * decay / (1.0 + decay**2)
     sign = np.where(n % 2 == 0, 1.0, -1.0)
     scale = unit / _complement(modulus)
     # The tanh of far periods tend to +1 and -1 in pairs, which sum to zero.
