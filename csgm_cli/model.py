@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    FloatArray: TypeAlias = NDArray[np.floating]
+    FloatArray: TypeAlias = NDArray[np.float64]
+    AnyFloatArray: TypeAlias = NDArray[np.float32] | NDArray[np.float64]
 
 
 class MechanismName(StrEnum):
@@ -402,7 +403,7 @@ class Strategy:
         if (self.buffers is not None) != (self.name is StrategyName.STREAMING):
             raise UsageError(
                 "streaming-buffers",
-                f"a number of buffers belongs to streaming and only to it, got {self.name} with {self.buffers}",
+                f"a number of buffers belongs to streaming and to nothing else, got {self}",
                 "write streaming:4",
             )
         if self.buffers is not None:
@@ -410,6 +411,17 @@ class Strategy:
 
     def __str__(self) -> str:
         return self.name.value if self.buffers is None else f"{self.name.value}:{self.buffers}"
+
+
+def strategy_named(spec: str) -> Strategy:
+    """The strategy written ``optimal``, ``tree``, ``streaming:4``, ...; ``UsageError`` for anything else."""
+    word, colon, number = spec.partition(":")
+    name = StrategyName(_member(StrategyName, "strategy", word))
+    if not colon:
+        return Strategy(name)
+    if not (number.isascii() and number.isdigit()):
+        raise UsageError("not-a-number", f"the buffers of {word} must be a whole number, got {number!r}")
+    return Strategy(name, int(number))
 
 
 @dataclass(frozen=True, eq=False)
@@ -527,9 +539,9 @@ class Factors:
     of these rounded numbers and not above the factorization's; the errors are theirs too.
     """
 
-    B: FloatArray
-    C: FloatArray
-    C_inv: FloatArray | None
+    B: AnyFloatArray
+    C: AnyFloatArray
+    C_inv: AnyFloatArray | None
     sensitivity: float
     mean_squared_error: float
     max_squared_error: float

@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from csgm_cli.core.factorization.quadrature import poles_for
+from csgm_cli.core.factorization.quadrature import Poles, poles_for
 from csgm_cli.core.factorization.transfer import Chain, MomentumChain, SumChain, diagonal_of_root
 from csgm_cli.core.factorization.workload import Structure, dense, structure
 from csgm_cli.model import Dual, Workload
@@ -70,20 +70,32 @@ class ChainOracle:
 
 def _diagonal(a: Structure, v: Array, u: Array, accuracy: float) -> tuple[Array, float]:
     """diag((W^T W)^(1/2)) and a bound on its relative error."""
-    chain: Chain
-    rates, largest = np.ones(len(v)), float(a.rates.max())
-    if min(a.left, a.right) == 0.0:
-        # All that the rates do is scale rows or columns of the prefix sums.
-        scale = (a.rates / largest) ** 2
-        v, u = (v * scale, u) if a.right == 0.0 else (v, u * scale)
-        a, chain = Structure(1.0, 0.0, rates), SumChain()
-    else:
-        rates = a.rates / largest
-        a, chain = Structure(a.left, a.right, rates), MomentumChain(a.left, a.right)
-    low, high = 1.0 / (a.trace_bound(v, u) * _OUTWARD), a.inverse_norm_bound(v, u) * _OUTWARD
-    poles = poles_for(low, high, accuracy)
-    values, rounding = diagonal_of_root(chain, poles, v, u, rates)
+    largest = float(a.rates.max())
+    a, v, u = _simplified(a, v, u, largest)
+    chain: Chain = MomentumChain(a.left, a.right) if a.right else SumChain()
+    poles = _poles(a, v, u, accuracy)
+    values, rounding = diagonal_of_root(chain, poles, v, u, a.rates)
     return largest * values, poles.error + rounding
+
+
+def _simplified(a: Structure, v: Array, u: Array, largest: float) -> tuple[Structure, Array, Array]:
+    """The same W with rates of at most 1, divided by ``largest``; without momentum they go into the weights."""
+    rates = a.rates / largest
+    if a.left == 0.0:
+        return Structure(1.0, 0.0, np.ones(len(v))), v, u * rates**2
+    if a.right == 0.0:
+        return Structure(1.0, 0.0, np.ones(len(v))), v * rates**2, u
+    return Structure(a.left, a.right, rates), v, u
+
+
+def _poles(a: Structure, v: Array, u: Array, error: float) -> Poles:
+    low, high = 1.0 / (a.trace_bound(v, u) * _OUTWARD), a.inverse_norm_bound(v, u) * _OUTWARD
+    return poles_for(low, high, error)
+
+
+def chain_poles(a: Structure, dual: Dual, error: float) -> Poles:
+    """Poles for the spectrum of (W^T W)^-1 at ``dual``."""
+    return _poles(a, np.asarray(dual.columns), np.asarray(dual.rows), error)
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,11 @@
 
 With N poles, C^T C = X is a sum of the covariances of N Markov chains (docs/theory.md, section 5). Their sum,
 observed from the last index to the first, has the innovations form C, and run forwards in time C^-1 is a
-filter with N numbers of state. Workloads with momentum would need two numbers per pole; they have no
-streaming form here.
+filter with N numbers of state. Workloads with momentum would need two numbers per pole and have no such
+form here.
 """
+
+# ruff: noqa: N803, N806 - T is the number of rows in every formula
 
 from __future__ import annotations
 
@@ -78,29 +80,23 @@ def _tails(decays: Array, outputs: Array) -> Array:
 def row_errors(workload: Workload, g: Generators) -> Array:
     """The squared norm of each row of B = A C^-1: variances of A x for x = C^-1 z, white z.
 
-    O(T N^2), no T x T array.
+    O(T N^2), no T x T array. ``workload`` must be without momentum.
     """
-    a = structure(workload)
+    rates = structure(workload).rates
     T, n = g.decays.shape
-    # The state: that of the filter, the momentum m = right m + x, the released y = y + rate m.
-    covariance = np.zeros((n + 2, n + 2))
-    factors, entry, found = np.empty(n + 2), np.empty(n + 2), np.empty(T)
-    factors[n:] = a.right, 1.0
+    # The state: that of the filter, and what is released, y + rate x.
+    covariance = np.zeros((n + 1, n + 1))
+    factors, entry, found = np.ones(n + 1), np.empty(n + 1), np.empty(T)
     for i in range(T):
-        rate, outputs = a.rates[i], g.outputs[i]
-        seen = covariance[:, :n] @ outputs / -g.diagonal[i]  # covariance with the part of x known before z
-        variance = (1.0 - float(outputs @ seen[:n]) * g.diagonal[i]) / g.diagonal[i] ** 2
-        factors[:n], entry[:n], entry[n:] = g.decays[i], g.inputs[i], (1.0, rate)
+        outputs, scale = g.outputs[i], g.diagonal[i]
+        seen = covariance[:, :n] @ outputs / -scale  # covariance with the part of x known before z
+        variance = (1.0 - float(outputs @ seen[:n]) * scale) / scale**2
+        factors[:n], entry[:n], entry[n] = g.decays[i], g.inputs[i], rates[i]
         covariance *= factors
         covariance *= factors[:, None]
-        seen *= factors
-        if a.right:
-            covariance[n + 1] += rate * covariance[n]
-            covariance[:, n + 1] += rate * covariance[:, n]
-            seen[n + 1] += rate * seen[n]
-        cross = seen[:, None] * entry
+        cross = (factors * seen)[:, None] * entry
         covariance += cross + cross.T + variance * (entry * entry[:, None])
-        found[i] = covariance[n + 1, n + 1]
+        found[i] = covariance[n, n]
     return found
 
 

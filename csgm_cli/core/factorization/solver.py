@@ -99,6 +99,12 @@ def solve(
     )
 
 
+def lower_bound(workload: Workload, objective: Objective) -> float:
+    """A proven bound without solving: that of equal weights, (nuclear norm of A / T)^2."""
+    problem = _Problem(workload, objective, oracle_for(workload), 1e-13)
+    return problem.at(problem.equal()).lower
+
+
 @dataclass(frozen=True, eq=False)
 class _Point:
     """One evaluation: logarithmic weights ``x``, the step to phi, and the certificate."""
@@ -136,7 +142,8 @@ class _Problem:
         for weights in (v, u):
             if weights.shape != (self.workload.T,):
                 raise UsageError(
-                    "bad-dual", f"the weights to start from have shape {weights.shape}, not ({self.workload.T},)"
+                    "bad-dual",
+                    f"the weights to start from have shape {weights.shape}, not ({self.workload.T},)",
                 )
             if not (np.isfinite(weights).all() and (weights > 0).all()):
                 raise UsageError("bad-dual", "the weights to start from must be positive and finite")
@@ -148,13 +155,19 @@ class _Problem:
         if T <= 2 and self.workload.name == "prefix-sum":
             ratio = _GOLDEN_SQUARED if self.objective is Objective.MEAN else 2.0
             return self.normalized(np.log(np.array([ratio, 1.0])[-T:]))
-        x = np.zeros(2 * T if self._rows_apart else T)
+        x = self.equal()
         return self.normalized(x + self.at(x).residual)
+
+    def equal(self) -> Array:
+        """All weights 1."""
+        return np.zeros(2 * self.workload.T if self._rows_apart else self.workload.T)
 
     def normalized(self, x: Array) -> Array:
         """The same weights with mean 1."""
         parts = np.split(x, 2) if self._rows_apart else [x]
-        return np.concatenate([part - np.log(np.exp(part - part.max()).mean()) - part.max() for part in parts])
+        return np.concatenate(
+            [part - np.log(np.exp(part - part.max()).mean()) - part.max() for part in parts]
+        )
 
     def at(self, x: Array) -> _Point:
         """phi and the certificate at the weights exp(x)."""

@@ -4,6 +4,8 @@ The square root is that of Fichtenberger, Henzinger and Upadhyay (2022); with it
 stays lower-triangular but not Toeplitz.
 """
 
+# ruff: noqa: N803, N806 - T is the number of rows in every formula
+
 from __future__ import annotations
 
 import math
@@ -135,7 +137,9 @@ def optimal_series(workload: Workload, objective: Objective) -> tuple[Array, Arr
     options = {"maxiter": 2000, "maxfun": 4000, "maxcor": 30, "ftol": 1e-16, "gtol": 1e-12}
     found = minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
     if not np.isfinite(found.fun) or found.fun > loss(start)[0]:
-        raise NoAnswerError("not-optimized", f"no Toeplitz factorization better than the square root at T = {T}")
+        raise NoAnswerError(
+            "not-optimized", f"no Toeplitz factorization better than the square root at T = {T}"
+        )
     c = np.concatenate([[1.0], found.x])
     return _times(a, reciprocal(c)), c
 

@@ -12,6 +12,8 @@ condition of K. Products are taken in blocks: all blocks at once, vectorised ove
 from block to block.
 """
 
+# ruff: noqa: N803, N806 - T is the number of rows in every formula
+
 from __future__ import annotations
 
 import math

@@ -4,6 +4,8 @@ With structure, A = E(left) diag(rates) E(right), where E(x)_ij = x^(i-j) for i 
 A^-1 = E(right)^-1 diag(1/rates) E(left)^-1 has three diagonals (docs/theory.md, section 5).
 """
 
+# ruff: noqa: N803, N806 - T is the number of rows in every formula
+
 from __future__ import annotations
 
 import math
@@ -45,7 +47,9 @@ def schedule_workload(learning_rates: ArrayLike, momentum: float = 0.0) -> Workl
     check_range("momentum", momentum)
     rates = _real(learning_rates, "learning rates")
     if rates.ndim != 1:
-        raise UsageError("bad-workload", f"learning rates must be one row of numbers, got shape {rates.shape}")
+        raise UsageError(
+            "bad-workload", f"learning rates must be one row of numbers, got shape {rates.shape}"
+        )
     check_range("T", len(rates))
     if not (np.isfinite(rates).all() and (rates > 0).all()):
         raise UsageError("bad-workload", "every learning rate must be positive and finite")
@@ -55,7 +59,7 @@ def schedule_workload(learning_rates: ArrayLike, momentum: float = 0.0) -> Workl
 
 
 def matrix_workload(matrix: ArrayLike) -> Workload:
-    """Any square, finite, lower-triangular matrix without a zero on its diagonal; ``UsageError`` otherwise."""
+    """Any square, finite, lower-triangular matrix with no zero on its diagonal; ``UsageError`` otherwise."""
     a = _real(matrix, "a workload")
     if a.ndim != 2 or a.shape[0] != a.shape[1] or not a.size:
         raise UsageError("bad-workload", f"a workload must be a square matrix, got shape {a.shape}")
@@ -71,7 +75,9 @@ def matrix_workload(matrix: ArrayLike) -> Workload:
         )
     zeros = np.flatnonzero(np.diag(a) == 0)
     if len(zeros):
-        raise UsageError("bad-workload", f"a workload must not be singular: its diagonal is 0 in row {zeros[0]}")
+        raise UsageError(
+            "bad-workload", f"a workload must not be singular: its diagonal is 0 in row {zeros[0]}"
+        )
     return Workload(len(a), matrix=a)
 
 
@@ -84,7 +90,7 @@ def _real(values: ArrayLike, what: str) -> Array:
 
 @dataclass(frozen=True)
 class Structure:
-    """A = E(left) diag(rates) E(right) with ``left`` and ``right`` in [0, 1], not both 1, and T positive ``rates``."""
+    """A = E(left) diag(rates) E(right): ``left``, ``right`` in [0, 1], not both 1, and T positive ``rates``."""
 
     left: float
     right: float
