@@ -1,6 +1,6 @@
 """B, C and C^-1 as arrays, and the memory that takes."""
 
-# ruff: noqa: N803, N806 - T is the number of rows in every formula
+# ruff: noqa: N806 - T is the number of rows in every formula
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _MARGIN = 2.0**-44
 _ALIVE = 5
 
 
-def dense_bytes(factorization_of: Workload, precision: Precision = "float64") -> int:
+def dense_bytes(workload: Workload, precision: Precision = "float64") -> int:
     """Peak memory of ``dense_factors``, to within a few per cent for large T; nothing is allocated."""
-    structured = factorization_of.matrix is None and factorization_of.momentum == 0.0
+    structured = workload.matrix is None and workload.momentum == 0.0
     arrays = 8 * (_ALIVE + (0 if structured else 2))
-    return factorization_of.T**2 * (arrays + (12 if precision == "float32" else 0))
+    return workload.T**2 * (arrays + (12 if precision == "float32" else 0))
 
 
 def dense_factors(factorization: Factorization, precision: Precision = "float64") -> Factors:
@@ -64,7 +64,7 @@ def _squares(x: Array, axis: int) -> Array:
 
 
 def _within(c: Array, sensitivity: float, precision: Precision) -> Array:
-    """c rounded to ``precision`` and scaled so that no column norm exceeds ``sensitivity``, rounding included."""
+    """Round C to ``precision``, scaled so that no column norm exceeds ``sensitivity`` even then."""
     limit = sensitivity * (1.0 - _MARGIN)
     scale = 1.0
     while True:

@@ -1,5 +1,7 @@
 """One call for every strategy: its exact errors, and how far above the proven optimum they are."""
 
+# ruff: noqa: N803 - T is the number of rows in every formula
+
 from __future__ import annotations
 
 import numpy as np

@@ -6,7 +6,7 @@ Both diagonals sum to the nuclear norm of W, the value h of the dual problem (do
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from csgm_cli.core.factorization.quadrature import Poles, poles_for
 from csgm_cli.core.factorization.transfer import Chain, MomentumChain, SumChain, diagonal_of_root
 from csgm_cli.core.factorization.workload import Structure, dense, structure
-from csgm_cli.model import Dual, Workload
+
+if TYPE_CHECKING:
+    from csgm_cli.model import Dual, Workload
 
 Array = NDArray[np.float64]
 
@@ -44,7 +46,7 @@ class Oracle(Protocol):
     """Evaluates both diagonals at given weights."""
 
     def diagonals(self, dual: Dual, accuracy: float, *, rows: bool) -> Diagonals:
-        """phi at ``dual``, to about ``accuracy`` (relative; the error is in the result)."""
+        """Evaluate phi at ``dual``, to about ``accuracy`` (relative; the error is in the result)."""
         ...
 
 
@@ -79,7 +81,7 @@ def _diagonal(a: Structure, v: Array, u: Array, accuracy: float) -> tuple[Array,
 
 
 def _simplified(a: Structure, v: Array, u: Array, largest: float) -> tuple[Structure, Array, Array]:
-    """The same W with rates of at most 1, divided by ``largest``; without momentum they go into the weights."""
+    """The same W / ``largest``, with rates of at most 1; without momentum they go into the weights."""
     rates = a.rates / largest
     if a.left == 0.0:
         return Structure(1.0, 0.0, np.ones(len(v))), v, u * rates**2

@@ -36,7 +36,7 @@ class Poles:
 
 
 def poles_for(low: float, high: float, error: float) -> Poles:
-    """The fewest poles that keep the relative error on [``low``, ``high``] below ``error`` (at least 1e-15)."""
+    """The fewest poles with a relative error on [``low``, ``high``] below ``error`` (at least 1e-15)."""
     modulus = _modulus(low, high)
     # Error of the midpoint rule: 4 exp(-2 pi N K/K'), a little over twice the first alias.
     rate = 2.0 * math.pi * _agm(1.0, modulus) / _agm(1.0, _complement(modulus))
@@ -50,7 +50,7 @@ def inverse_sqrt_poles(low: float, high: float, count: int) -> Poles:
     quarter = math.pi / (2.0 * _agm(1.0, _complement(modulus)))  # K
     across = math.pi / (2.0 * _agm(1.0, modulus))  # K'
     half = (count + 1) // 2
-    u = (np.arange(half) + 0.5) * (across / count)
+    u = np.asarray((np.arange(half) + 0.5) * (across / count), dtype=np.float64)
     ratio, slope = _sc(u, quarter, across, modulus)
     # sc(K' - u) = 1/(k sc(u)): the far poles mirror the near ones, where sc is computed accurately.
     mirrored = slice(count - half - 1, None, -1) if count > half else slice(0, 0)
@@ -59,7 +59,7 @@ def inverse_sqrt_poles(low: float, high: float, count: int) -> Poles:
     shifts = low * np.concatenate([near, far]) ** 2
     weights = (2.0 * math.sqrt(low) * across / (math.pi * count)) * slopes
     nome = math.exp(-2.0 * math.pi * count * quarter / across)
-    return Poles(shifts, weights, 4.0 * nome / (1.0 - nome) + 256.0 * np.finfo(float).eps)
+    return Poles(shifts, weights, 4.0 * nome / (1.0 - nome) + 128.0 * np.finfo(float).eps)
 
 
 def _modulus(low: float, high: float) -> float:

@@ -6,18 +6,21 @@ filter with N numbers of state. Workloads with momentum would need two numbers p
 form here.
 """
 
-# ruff: noqa: N803, N806 - T is the number of rows in every formula
+# ruff: noqa: N806 - T is the number of rows in every formula
 
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from csgm_cli.core.factorization.quadrature import Poles
 from csgm_cli.core.factorization.workload import structure
 from csgm_cli.model import Dual, Generators, Workload
+
+if TYPE_CHECKING:
+    from csgm_cli.core.factorization.quadrature import Poles
 
 Array = NDArray[np.float64]
 
@@ -25,7 +28,7 @@ _TINY = 1e-200
 
 
 def generators(workload: Workload, dual: Dual, poles: Poles) -> Generators:
-    """C with N = len(poles.shifts) and all its columns of norm 1 (to rounding), for a workload without momentum.
+    """C with one number of state per pole and columns of norm 1, to rounding; only without momentum.
 
     C is defined by the numbers returned; how they were found only matters to how good it is.
     """

@@ -8,6 +8,8 @@ and C^T C = D_v^(-1/2) (W^T W)^(1/2) D_v^(-1/2) attains max(phi_v/v) max(phi_u/u
 fixed at 1, and the sum of the squared row norms takes the place of their maximum.
 """
 
+# ruff: noqa: N806 - T is the number of rows in every formula
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -31,7 +33,7 @@ _MOST_STEPS = 1000
 _LONGEST_STEP = 3.0
 #: Weights of columns that do not matter to the worst row tend to 0; they stop here, relative to the largest.
 _LEAST_LOG_WEIGHT = -32.0
-#: The golden ratio squared; the optimal weights at T = 2 are rational functions of it (mean), and 2 : 1 (max).
+#: The optimal weights of prefix sums at T = 2 are this golden ratio squared to 1 (mean), and 2 to 1 (max).
 _GOLDEN_SQUARED = (3.0 + 5.0**0.5) / 2.0
 
 
@@ -39,8 +41,8 @@ _GOLDEN_SQUARED = (3.0 + 5.0**0.5) / 2.0
 class Solution:
     """Weights with what they prove.
 
-    No factorization has less error (mean: ||B||_F^2 sensitivity^2 / T; max: the worst row's) than ``lower``;
-    the one that belongs to ``dual`` has at most ``upper``. ``column_scale``: the largest diagonal entry
+    No factorization has less error (||B||_F^2 sensitivity^2 / T, or the worst row's) than ``lower``; the
+    one that belongs to ``dual`` has at most ``upper``. ``column_scale``: the largest diagonal entry
     of C^T C before it is scaled to 1. ``iterations``: evaluations of phi.
     """
 
@@ -52,7 +54,7 @@ class Solution:
 
     @property
     def gap(self) -> float:
-        """upper / lower - 1."""
+        """How far ``upper`` is above ``lower``, relatively."""
         return self.upper / self.lower - 1.0
 
 
@@ -70,7 +72,7 @@ def solve(
     ``NoAnswerError`` (slug ``not-certified``) where rounding keeps the gap above the tolerance.
     """
     check_range("tolerance", tolerance)
-    problem = _Problem(workload, objective, oracle_for(workload), max(1e-15, 1e-4 * tolerance))
+    problem = _Problem(workload, objective, oracle_for(workload), max(1e-15, 1e-5 * tolerance))
     anderson = _Anderson()
     x = problem.pack(start) if start is not None else problem.first()
     best: _Point | None = None
@@ -170,7 +172,7 @@ class _Problem:
         )
 
     def at(self, x: Array) -> _Point:
-        """phi and the certificate at the weights exp(x)."""
+        """Evaluate phi and the certificate at the weights exp(x)."""
         weight = np.exp(x)
         dual = self._dual(weight)
         found = self.oracle.diagonals(dual, self.accuracy, rows=self._rows_apart)
@@ -223,4 +225,4 @@ class _Anderson:
         self._points = [*self._points[1 - _DEPTH :], x]
         self._residuals = [*self._residuals[1 - _DEPTH :], residual]
         moved = x + np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
-        return np.maximum(moved, moved.max() + _LEAST_LOG_WEIGHT)
+        return np.asarray(np.maximum(moved, moved.max() + _LEAST_LOG_WEIGHT))

@@ -1,5 +1,7 @@
 """``streaming:N``: which N poles make the best factorization with N buffers."""
 
+# ruff: noqa: N806 - T is the number of rows in every formula
+
 from __future__ import annotations
 
 import math
@@ -20,6 +22,9 @@ Array = NDArray[np.float64]
 #: The interval of the quadrature is tuned at this many rows, or at T where that is fewer.
 _TUNED_ROWS = 256
 _POWER_STEPS = 300
+_SEARCH_STEPS = 10
+#: One pole has the same error along a whole curve.
+_WORTHWHILE = 1e-10
 
 
 def check_streams(workload: Workload) -> None:
@@ -27,7 +32,7 @@ def check_streams(workload: Workload) -> None:
     if workload.matrix is not None or workload.momentum:
         raise UsageError(
             "no-streaming-form",
-            f"streaming needs the workload prefix-sum or learning rates without momentum, got {workload.name}",
+            f"streaming needs prefix-sum or learning rates without momentum, got {workload.name}",
             "use optimal, whose factors are dense",
         )
 
@@ -64,11 +69,11 @@ def _best_factors(workload: Workload, dual: Dual, objective: Objective, buffers:
 
     best = (0.0, 0.0)
     least, step = error(best), 1.0
-    while step > 0.1:
+    for _ in range(_SEARCH_STEPS):
         low, high = best
         around = [(low + step, high), (low - step, high), (low, high + step), (low, high - step)]
         found = min((error(at), at) for at in around)
-        if found[0] < least:
+        if found[0] < least * (1.0 - _WORTHWHILE):
             least, best = found
         else:
             step /= 2.0
@@ -89,7 +94,7 @@ def _spectrum(workload: Workload, dual: Dual) -> tuple[float, float]:
 
     T = len(root)
     return 1.0 / _largest_eigenvalue(forward, np.ones(T)), _largest_eigenvalue(
-        backward, (-1.0) ** np.arange(T)
+        backward, np.cos(math.pi * np.arange(T))
     )
 
 

@@ -4,7 +4,7 @@ The square root is that of Fichtenberger, Henzinger and Upadhyay (2022); with it
 stays lower-triangular but not Toeplitz.
 """
 
-# ruff: noqa: N803, N806 - T is the number of rows in every formula
+# ruff: noqa: N806 - T is the number of rows in every formula
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def column_norms(c: Array) -> Array:
 
 
 def normalized_row_errors(workload: Workload, c: Array) -> Array:
-    """Squared norm of each row of B = A D C^-1, for C of first column ``c`` = A(z)^(1/2), D its column norms."""
+    """Squared row norms of B = A D C^-1: ``c`` is A(z)^(1/2), the first column of C, D its column norms."""
     if workload.T > _DIRECT and workload.momentum == 0.0:
         return _normalized_rows_of_sums(c)
     if workload.T > _LARGEST_DIRECT:
@@ -100,7 +100,7 @@ def _normalized_rows_of_sums(c: Array) -> Array:
 
 
 def exponentials() -> tuple[Array, Array]:
-    """x and w with binom(2k, k)/4^k = sum_j w_j x_j^k to 1e-13 for every k up to 1e8.
+    """Nodes x and weights w with binom(2k, k)/4^k = sum_j w_j x_j^k to 1e-13 for every k up to 1e8.
 
     (2/pi) int_0^(pi/2) sin(theta)^(2k) d theta at cos(theta) = 1/cosh(t), by the trapezoid rule in t.
     """
@@ -122,7 +122,7 @@ def optimal_series(workload: Workload, objective: Objective) -> tuple[Array, Arr
     weights = np.arange(T, 0.0, -1.0) / T if objective is Objective.MEAN else np.ones(T)
 
     def loss(x: Array) -> tuple[float, Array]:
-        """log ||c||^2 + log of the weighted ||b||^2, at c = (1, x)."""
+        """Return log ||c||^2 + log of the weighted ||b||^2, at c = (1, x)."""
         c = np.concatenate([[1.0], x])
         inverse = reciprocal(c)
         b = _times(a, inverse)

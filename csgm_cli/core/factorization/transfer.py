@@ -12,18 +12,19 @@ condition of K. Products are taken in blocks: all blocks at once, vectorised ove
 from block to block.
 """
 
-# ruff: noqa: N803, N806 - T is the number of rows in every formula
+# ruff: noqa: N803 - T is the number of rows in every formula
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from csgm_cli.core.factorization.quadrature import Poles
+if TYPE_CHECKING:
+    from csgm_cli.core.factorization.quadrature import Poles
 
 Array = NDArray[np.float64]
 
@@ -44,13 +45,19 @@ class Chain(Protocol):
     """
 
     @property
-    def size(self) -> int: ...
+    def size(self) -> int:
+        """Number of coordinates."""
+        ...
 
-    def push(self, r: Array, u: Array, rho: Array, rate: Array) -> None: ...
+    def push(self, r: Array, u: Array, rho: Array, rate: Array) -> None:
+        """Multiply ``r`` by the matrix of one index."""
 
-    def pull(self, q: Array, u: Array, rho: Array, rate: Array) -> None: ...
+    def pull(self, q: Array, u: Array, rho: Array, rate: Array) -> None:
+        """Multiply ``q`` by its transpose."""
 
-    def response(self, q: Array, r: Array) -> Array: ...
+    def response(self, q: Array, r: Array) -> Array:
+        """The change of <q, r> per unit of precision."""
+        ...
 
     def rounding(self, poles: Poles, v: Array, u: Array, length: int) -> Array:
         """For each pole a bound on the relative rounding error of the diagonal."""
@@ -77,10 +84,11 @@ class SumChain:
         """A step rounds var y by less than 6 units, and a block by 12 per step.
 
         The next step multiplies a relative error of f = var y by at most
-        1/((1 + u/f)(1 + rho f)) <= 1/(1 + 2 sqrt(u rho)), so that errors of 1 + 1/(2 sqrt(u rho)) steps add up.
+        1/((1 + u/f)(1 + rho f)) <= 1/(1 + 2 sqrt(u rho)), so that errors of
+        1 + 1/(2 sqrt(u rho)) steps add up.
         """
         memory = 1.0 + 0.5 / np.sqrt(poles.shifts * (u * v).min())
-        return (24.0 * (2.0 * length + np.minimum(memory, len(v))) + 64.0) * _UNIT
+        return np.asarray((24.0 * (2.0 * length + np.minimum(memory, len(v))) + 64.0) * _UNIT)
 
 
 @dataclass(frozen=True)
@@ -195,7 +203,7 @@ def _rescaling(poles: Poles, v: Array, u: Array, rates: Array) -> int:
 
 def _add(total: Array, chain: Chain, sites: _Sites, shifts: Array, weights: Array) -> None:
     """Add the poles with these ``shifts`` and (two rows of) ``weights`` to ``total``."""
-    length, blocks = sites.v.shape
+    length = len(sites.v)
     right, left = _between(_products(chain, sites, shifts))
     rights = np.empty((length, *right.shape))
     for k in reversed(range(length)):

@@ -6,7 +6,7 @@ improves each by the nodes below it; ``honaker-full`` uses the whole tree (which
 of the noise).
 """
 
-# ruff: noqa: N803, N806 - T is the number of rows in every formula
+# ruff: noqa: N803 - T is the number of rows in every formula
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ With structure, A = E(left) diag(rates) E(right), where E(x)_ij = x^(i-j) for i 
 A^-1 = E(right)^-1 diag(1/rates) E(left)^-1 has three diagonals (docs/theory.md, section 5).
 """
 
-# ruff: noqa: N803, N806 - T is the number of rows in every formula
+# ruff: noqa: N803 - T is the number of rows in every formula
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _real(values: ArrayLike, what: str) -> Array:
 
 @dataclass(frozen=True)
 class Structure:
-    """A = E(left) diag(rates) E(right): ``left``, ``right`` in [0, 1], not both 1, and T positive ``rates``."""
+    """A = E(left) diag(rates) E(right): T positive ``rates``, the others in [0, 1] and not both 1."""
 
     left: float
     right: float
