@@ -83,14 +83,15 @@ def _sc(u: Array, quarter: float, across: float, modulus: float) -> tuple[Array,
     direction; the term of the nearest period dominates, so nothing cancels.
     """
     unit = math.pi / (2.0 * quarter)
-    terms = 1 + math.ceil(_TAIL / (2.0 * unit * across))
-    n = np.arange(-terms, terms + 1)
-    x = unit * (u[:, None] - 2.0 * across * n)
-    decay = np.exp(-np.abs(x))
-    sech = 2.0 * decay / (1.0 + decay**2)
+    period = 2.0 * unit * across
+    n = np.arange(1, 2 + math.ceil(_TAIL / period))
     sign = np.where(n % 2 == 0, 1.0, -1.0)
+    x = (unit * u)[:, None]
+    below, above = 1.0 / np.cosh(n * period - x), 1.0 / np.cosh(n * period + x)
+    nearest = 1.0 / np.cosh(x[:, 0])
+    # tanh(x - nX) + tanh(x + nX) = sinh(2 x) sech(nX - x) sech(nX + x).
+    sn = np.tanh(x[:, 0]) + np.sinh(2.0 * x[:, 0]) * ((below * above) @ sign)
+    cn = nearest + (below + above) @ sign
+    dn = unit * (nearest + (below + above).sum(axis=1))
     scale = unit / _complement(modulus)
-    # The tanh of far periods tend to +1 and -1 in pairs, which sum to zero.
-    sn, cn = scale * (np.tanh(x) @ sign), scale * (sech @ sign)
-    dn = unit * sech.sum(axis=1)
-    return sn / cn, dn / cn**2
+    return sn / cn, dn / (scale * cn) ** 2
