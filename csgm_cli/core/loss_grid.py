@@ -31,12 +31,15 @@ bounded at each node and taken outward.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from csgm_cli.core.contour import Direction, Law
+from csgm_cli.core.gaussian import mills_difference
 from csgm_cli.core.loss_cuts import (
     LEFT_OUT,
     SMALLEST,
@@ -86,7 +89,7 @@ def single_round(gamma: float, t: float, direction: Direction, epsilon: float) -
     u, scale = (x0 - s, 0.0) if add else (-x0, epsilon)
     if u >= -1.0:
         log_front = scale + math.log(gamma) + log_m0 - x0 * x0 / 2 - 0.5 * math.log(2 * math.pi)
-        return math.exp(log_front + math.log(_mills_difference(u, s)))
+        return math.exp(log_front + math.log(mills_difference(u, s)))
     if add:
         return gamma * (upper_tail(u) - math.exp(log_m0 + log_upper_tail(x0)))
     return math.exp(scale) * gamma * (math.exp(log_m0) * upper_tail(u) - upper_tail(s - x0))
@@ -101,13 +104,6 @@ def _log_crossing(gamma: float, log_y: float) -> float:
         return math.log1p(m) if m > -1.0 else -math.inf
     left = math.exp(log_y) - (1 - gamma)
     return math.log(left / gamma) if left > 0.0 else -math.inf
-
-
-def _mills_difference(u: float, s: float) -> float:
-    """m(u) - m(u + s) = int_0^inf exp(-u y - y^2/2) (1 - exp(-s y)) dy for u >= -1, in log y."""
-    last = 90.0 / (max(u, 0.0) + math.sqrt(u * u + 90.0)) + 2.0 * max(-u, 0.0)
-    y = np.exp(math.log(last) - 0.11 * np.arange(340))
-    return 0.11 * float((-y * np.exp(-y * (u + y / 2)) * np.expm1(-s * y)).sum())
 
 
 def grid_hockey_stick(law: Law, direction: Direction, epsilon: float) -> Bracket | None:
@@ -214,20 +210,32 @@ def _dropped_bound(cuts: Cuts) -> float:
 def grid_convex(law: Law, weights: Array, log_strikes: Array) -> tuple[float, int] | None:
     """A certified upper bound on E_Q[phi(e^L)], phi(y) = c (y log(y/v) - y + v) for y >= v, else 0.
 
-    The smallest found over the pairs of c in ``weights`` and log v in ``log_strikes`` (one family,
-    in order), and where it was found; None where none is known. Few pairs are looked at, downhill
-    from where single coordinates have their minimum.
+    The smallest over the pairs of c in ``weights`` and log v in ``log_strikes`` (one family, in
+    order), and where it is; None where none is known. Few pairs are looked at, downhill from
+    where single coordinates have their minimum.
     """
     parts = _parts_of(law)
-    guesses = weights * np.array([_mixture_size(parts, x) for x in log_strikes.tolist()])
-    at, step, last = int(np.argmin(guesses)), 2, guesses.size - 1
-    bounds: dict[int, float] = {}
-    while step >= 1:
-        for i in {min(max(i, 0), last) for i in (at, at - step, at + step)} - bounds.keys():
-            bounds[i] = float(weights[i]) * _mixture_bound(parts, float(log_strikes[i]))
-        best = min(bounds, key=lambda i: bounds[i])
-        at, step = best, step if best != at else step // 2
-    return (bounds[at], at) if math.isfinite(bounds[at]) else None
+
+    @lru_cache(maxsize=None)
+    def guess(i: int) -> float:
+        return float(weights[i]) * _mixture_size(parts, float(log_strikes[i]))
+
+    @lru_cache(maxsize=None)
+    def bound(i: int) -> float:
+        return float(weights[i]) * _mixture_bound(parts, float(log_strikes[i]))
+
+    last = weights.size - 1
+    at = _downhill(guess, min(range(0, last + 1, 8), key=guess), last)
+    at = _downhill(bound, at, last)
+    return (bound(at), at) if math.isfinite(bound(at)) else None
+
+
+def _downhill(function: Callable[[int], float], at: int, last: int) -> int:
+    """The local minimum that is downhill of ``at`` in 0 ... ``last``."""
+    for step in (1, -1):
+        while 0 <= at + step <= last and function(at + step) < function(at):
+            at += step
+    return at
 
 
 def _mixture_size(parts: Parts, log_strike: float) -> float:
