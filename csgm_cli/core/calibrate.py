@@ -90,7 +90,13 @@ def _certified(
     """The least sigma that account, asked for its epsilon, agrees with."""
     for sigma in reversed(_sufficient(mechanism, accountant, target)):
         guarantee = epsilon_guarantee(
-            mechanism, sigma, target.delta, accountant, verify=verify, with_lower=False
+            mechanism,
+            sigma,
+            target.delta,
+            accountant,
+            verify=verify,
+            near=target.epsilon,
+            with_lower=False,
         )
         if guarantee.epsilon <= target.epsilon:
             break

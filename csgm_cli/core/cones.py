@@ -206,7 +206,7 @@ def concave_twin(law: Law, epsilon: float, scale: float) -> Certificate | None:
         return Certificate(Proof.CONCAVE, float(values[at]), exponent, float(spreads[at]), z)
 
     s = math.sqrt(law.largest_t)
-    q = math.sqrt(2 * math.log(law.total_t / (law.gamma * scale) + 1.0) + 20.0)
+    q = math.sqrt(2 * math.log(law.total_t / law.gamma / scale + 1.0) + 20.0)
     return _over_good_sets(law, s * q + s * s / 2, with_exponent)
 
 

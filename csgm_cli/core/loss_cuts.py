@@ -24,7 +24,7 @@ Parts = tuple[Coordinates, ...]
 LEFT_OUT = 1e-8
 #: Nothing below this is told from 0.
 SMALLEST = 1e-300
-_SHIFTS, _LEVELS = 64, 160
+_SHIFTS, _LEVELS = 48, 160
 #: The largest shift looked at, times the range of the losses.
 _FINEST = 4000.0
 #: Bulk that weighs this little at the shift is dropped; x above which Y^-shift is damped out.

@@ -30,7 +30,9 @@ _WIDTH = 4e-13
 #: Relative width to which lower bounds are solved, and by which they are rounded down.
 _LOOSE = 1e-10
 #: Targets above this delta are met at this one: of what is closer to 1, float64 has too few digits.
-LARGEST_DELTA = 1 - 1e-6
+LARGEST_DELTA = 1 - 1e-4
+#: How much log delta may wobble from one noise to the next; answers keep clear of the target by it.
+_WOBBLE = 1e-12
 #: Deltas below this are not told apart from it where parameters are chosen.
 _LEAST = 1e-320
 #: The profile with all coordinates at the clip is not looked at where there are more than this times k.
@@ -174,15 +176,15 @@ def kappa_delta(mechanism: Mechanism, sigma: float, epsilon: float) -> float:
 
 
 def tight_epsilon(
-    mechanism: Mechanism, sigma: float, delta: float, ceiling: float, *, with_lower: bool
+    mechanism: Mechanism, sigma: float, delta: float, ceiling: float, *, near: float, with_lower: bool
 ) -> TightEpsilon:
-    """Epsilon at ``delta``, at most ``ceiling``, which another bound has proven."""
+    """Epsilon at ``delta``, at most ``ceiling``, which another bound has proven; ``near`` where that is enough."""
     delta = min(delta, LARGEST_DELTA)
 
     def excess(epsilon: float) -> float:
         return _log_ratio(tight_delta(mechanism, sigma, epsilon).upper, delta)
 
-    upper = descend(excess, ceiling, 0.0, width=_WIDTH / 2)
+    upper = near if near < ceiling and excess(near) <= 0.0 else descend(excess, ceiling, 0.0, width=_WIDTH / 2)
     there = tight_delta(mechanism, sigma, upper)
     lower = 0.0
     if there.bound is Bound.PROFILE and is_exact(mechanism) and there.decisive.slack == 0.0 and upper < ceiling:
@@ -208,7 +210,7 @@ def tight_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: flo
     delta = min(delta, LARGEST_DELTA)
 
     def excess(log_sigma: float) -> float:
-        return _log_ratio(tight_delta(mechanism, math.exp(log_sigma), epsilon).upper, delta)
+        return _log_ratio(tight_delta(mechanism, math.exp(log_sigma), epsilon).upper, delta) + _WOBBLE
 
     return min(math.exp(descend(excess, math.log(ceiling), -math.inf, width=_WIDTH)) * (1 + _WIDTH), ceiling)
 
