@@ -47,7 +47,7 @@ def good_set(law: Law, weight: float, share: float) -> float:
     By P(N > q) <= exp(-q^2/2)/2, q >= 0, for the largest coordinate, which serves the others too.
     """
     s = math.sqrt(law.largest_t)
-    q = math.sqrt(max(0.0, 2 * math.log(law.total_t * weight / share)))
+    q = math.sqrt(max(0.0, 2 * (math.log(law.total_t * weight) - math.log(share))))
     return s * q + s * s / 2
 
 
@@ -206,7 +206,7 @@ def concave_twin(law: Law, epsilon: float, scale: float) -> Certificate | None:
         return Certificate(Proof.CONCAVE, float(values[at]), exponent, float(spreads[at]), z)
 
     s = math.sqrt(law.largest_t)
-    q = math.sqrt(2 * math.log(law.total_t / law.gamma / scale + 1.0) + 20.0)
+    q = math.sqrt(max(0.0, 2 * (math.log(law.total_t / law.gamma) - math.log(scale))) + 20.0)
     return _over_good_sets(law, s * q + s * s / 2, with_exponent)
 
 
