@@ -142,7 +142,7 @@ def settings(rng: random.Random) -> Iterator[tuple[Setting, TightDelta]]:
         s = _between(rng, 0.02, 3.0)
         at = Setting(_between(rng, 1e-3, 0.95), s, k, rng.randint(1, 4), _between(rng, 0.1, 6.0))
         found = tight_delta(at.mechanism, at.sigma, at.epsilon)
-        if found.lower > 1e-12 and found.upper < 0.5:
+        if found.is_known and 1e-12 < found.upper < 0.5:
             yield at, found
 
 

@@ -93,7 +93,8 @@ def least_epsilon(
 ) -> Spent:
     """The smallest epsilon that the accountant's bounds prove.
 
-    ``near``: one that is small enough, where the profile proves it. ``with_lower``: whether to solve for what kappa* shows as well.
+    ``near``: one that is small enough, where the profile proves it. ``with_lower``: whether to solve
+    for what kappa* shows as well.
     """
     bounds = bounds_of(mechanism, accountant)
     best = min((spent_epsilon(mechanism, b, sigma, delta) for b in bounds), key=lambda spent: spent.value)
@@ -113,14 +114,11 @@ def least_delta(mechanism: Mechanism, accountant: Accountant, sigma: float, epsi
     best = min((spent_delta(mechanism, b, sigma, epsilon) for b in bounds), key=lambda spent: spent.value)
     if not looks_at_profile(mechanism, accountant):
         return best
-    from csgm_cli.core.tight import is_exact, kappa_delta, tight_delta
+    from csgm_cli.core.tight import is_the_truth, kappa_delta, tight_delta
 
     found = tight_delta(mechanism, sigma, epsilon)
     value = min(max(found.upper, DELTA_FLOOR), best.value)
-    if found.bound is Bound.PROFILE and found.decisive.slack == 0.0 and is_exact(mechanism):
-        lower = value
-    else:
-        lower = min(kappa_delta(mechanism, sigma, epsilon), value)
+    lower = value if is_the_truth(mechanism, found) else min(kappa_delta(mechanism, sigma, epsilon), value)
     if value < best.value:
         return Spent(value, found.order, found.bound, lower=lower)
     return replace(best, lower=lower, fell_back=not found.is_known)

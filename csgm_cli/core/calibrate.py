@@ -63,7 +63,7 @@ def calibrate(
     sigma, guarantee = _certified(mechanism, accountant, target, verify=verify)
     if guarantee.epsilon > target.epsilon:
         raise NoAnswerError("not-certified", f"the answer sigma {sigma!r} could not be certified")
-    lower = _lower_bound(mechanism, accountant, target, sigma, guarantee.bound)
+    lower = _lower_bound(mechanism, accountant, target, sigma)
     noise_multiplier = sigma / mechanism.geometry.l2_norm
     if noise_multiplier not in RANGES["noise_multiplier"]:
         raise NoAnswerError(
@@ -132,17 +132,13 @@ def proves(mechanism: Mechanism, accountant: Accountant, sigma: float, target: T
     return tight_delta(mechanism, sigma, target.epsilon).upper <= target.delta
 
 
-def _lower_bound(
-    mechanism: Mechanism, accountant: Accountant, target: Target, sigma: float, bound: Bound
-) -> float | None:
+def _lower_bound(mechanism: Mechanism, accountant: Accountant, target: Target, sigma: float) -> float | None:
     """The noise multiplier below which kappa* breaks ``target``; None where it is not looked at."""
     if not looks_at_profile(mechanism, accountant):
         return None
     from csgm_cli.core.tight import kappa_sigma
 
-    exact = bound is Bound.PROFILE
-    needed = sigma if exact else kappa_sigma(mechanism, target.epsilon, target.delta, sigma)
-    return needed / mechanism.geometry.l2_norm
+    return kappa_sigma(mechanism, target.epsilon, target.delta, sigma) / mechanism.geometry.l2_norm
 
 
 def _mean_squared_error(

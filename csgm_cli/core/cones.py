@@ -65,7 +65,8 @@ def lattice(low: float, high: float) -> NDArray[np.float64]:
     Parameters of test functions are taken from it: the least of bounds that are monotone is
     monotone where all choose from the same ones.
     """
-    return np.asarray(np.exp2(np.arange(math.floor(8 * math.log2(low)), math.ceil(8 * math.log2(high)) + 1) / 8))
+    first, last = math.floor(8 * math.log2(low)), math.ceil(8 * math.log2(high))
+    return np.asarray(np.exp2(np.arange(first, last + 1) / 8))
 
 
 def _over_good_sets(

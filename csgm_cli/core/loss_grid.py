@@ -33,7 +33,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -216,11 +216,11 @@ def grid_convex(law: Law, weights: Array, log_strikes: Array) -> tuple[float, in
     """
     parts = _parts_of(law)
 
-    @lru_cache(maxsize=None)
+    @cache
     def guess(i: int) -> float:
         return float(weights[i]) * _mixture_size(parts, float(log_strikes[i]))
 
-    @lru_cache(maxsize=None)
+    @cache
     def bound(i: int) -> float:
         return float(weights[i]) * _mixture_bound(parts, float(log_strikes[i]))
 

@@ -33,6 +33,8 @@ _LOOSE = 1e-10
 LARGEST_DELTA = 1 - 1e-4
 #: How much log delta may wobble from one noise to the next; answers keep clear of the target by it.
 _WOBBLE = 1e-12
+#: Bounds that exceed the profile by less than this, relative, are said to equal it.
+_EQUAL = 1e-9
 #: Deltas below this are not told apart from it where parameters are chosen.
 _LEAST = 1e-320
 #: The profile with all coordinates at the clip is not looked at where there are more than this times k.
@@ -41,7 +43,7 @@ _MANY_TIMES = 2.0
 
 @dataclass(frozen=True)
 class TightDelta:
-    """What is proven for every vector, in both directions; ``is_known`` is False where it is Renyi's alone."""
+    """What is proven in both directions for every vector; not ``is_known`` where Renyi bounds are all."""
 
     add: Certificate
     remove: Certificate
@@ -102,6 +104,11 @@ def every_law(mechanism: Mechanism, sigma: float) -> Law | None:
 def is_exact(mechanism: Mechanism) -> bool:
     """True where kappa* is elementwise largest, so that its profile is the answer."""
     return mechanism.geometry.dim is not None and mechanism.coordinates >= mechanism.geometry.dim
+
+
+def is_the_truth(mechanism: Mechanism, found: TightDelta) -> bool:
+    """True where ``found`` is the profile itself, and not only above it."""
+    return is_exact(mechanism) and found.bound is Bound.PROFILE and found.decisive.slack <= _EQUAL
 
 
 def tight_delta(mechanism: Mechanism, sigma: float, epsilon: float) -> TightDelta:
@@ -178,16 +185,17 @@ def kappa_delta(mechanism: Mechanism, sigma: float, epsilon: float) -> float:
 def tight_epsilon(
     mechanism: Mechanism, sigma: float, delta: float, ceiling: float, *, near: float, with_lower: bool
 ) -> TightEpsilon:
-    """Epsilon at ``delta``, at most ``ceiling``, which another bound has proven; ``near`` where that is enough."""
+    """Epsilon at ``delta``, at most ``ceiling``, which is proven; or just ``near`` where that will do."""
     delta = min(delta, LARGEST_DELTA)
 
     def excess(epsilon: float) -> float:
         return _log_ratio(tight_delta(mechanism, sigma, epsilon).upper, delta)
 
-    upper = near if near < ceiling and excess(near) <= 0.0 else descend(excess, ceiling, 0.0, width=_WIDTH / 2)
+    enough = near < ceiling and excess(near) <= 0.0
+    upper = near if enough else descend(excess, ceiling, 0.0, width=_WIDTH / 2)
     there = tight_delta(mechanism, sigma, upper)
     lower = 0.0
-    if there.bound is Bound.PROFILE and is_exact(mechanism) and there.decisive.slack == 0.0 and upper < ceiling:
+    if upper < ceiling and is_the_truth(mechanism, there):
         lower = upper
     elif with_lower:
         lower = kappa_epsilon(mechanism, sigma, delta, upper)
@@ -217,6 +225,8 @@ def tight_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: flo
 
 def kappa_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: float) -> float:
     """The sigma that kappa* needs, at most ``ceiling``, which suffices; 0 where that is not known."""
+    if is_the_truth(mechanism, tight_delta(mechanism, ceiling, epsilon)):
+        return ceiling
 
     def excess(log_sigma: float) -> float:
         return _log_ratio(kappa_delta(mechanism, math.exp(log_sigma), epsilon), delta)

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,7 +25,10 @@ def csgm(gamma, k, rounds=1, dim=None, adjacency=Adjacency.ADD_REMOVE):
 
 def found(gamma, k, s, rounds, epsilon):
     """What is known of delta at s = Delta_inf / sigma."""
-    return tight_delta(csgm(gamma, k, rounds), 1 / math.sqrt(k) / s, epsilon)
+    mechanism, sigma = csgm(gamma, k, rounds), 1 / math.sqrt(k) / s
+    proven = tight_delta(mechanism, sigma, epsilon)
+    lower = kappa_delta(mechanism, sigma, epsilon)
+    return SimpleNamespace(lower=lower, upper=proven.upper, remove=proven.remove, bound=proven.bound)
 
 
 def one_coordinate(gamma, rounds=1):
@@ -78,6 +82,10 @@ def test_sigma_of_loss_grids():
         (0.5, 4.0, 20, 0.5),
         (0.9, 3.0, 7, 1.5),
         (0.002, 0.6, 1000, 0.7),
+        (0.05, 0.7, 4, 3.0),
+        (0.01, 0.5, 2, 4.0),
+        (0.2, 1.5, 1, 0.3),
+        (0.001, 0.4, 30, 2.0),
     ],
 )
 def test_one_coordinate_lies_between_the_loss_grids(gamma, sigma, rounds, epsilon):
@@ -92,10 +100,11 @@ def test_one_coordinate_lies_between_the_loss_grids(gamma, sigma, rounds, epsilo
         )
         ends.append(grid.self_compose(rounds).get_delta_for_epsilon(epsilon))
     result = tight_delta(one_coordinate(gamma, rounds), sigma, epsilon)
+    lower = kappa_delta(one_coordinate(gamma, rounds), sigma, epsilon)
     # the loss grids themselves cut tails of 1e-15 off
     assert ends[0] - 1e-14 <= result.upper
-    assert result.lower <= ends[1] + 1e-14
-    assert result.upper <= result.lower * (1 + 1e-4)
+    assert lower <= ends[1] + 1e-14
+    assert result.upper <= lower * (1 + 2.5e-5)
     assert result.add.proof is Proof.PROFILE
 
 
