@@ -217,16 +217,10 @@ def grid_convex(law: Law, weights: Array, log_strikes: Array) -> tuple[float, in
     parts = _parts_of(law)
 
     @cache
-    def guess(i: int) -> float:
-        return float(weights[i]) * _mixture_size(parts, float(log_strikes[i]))
-
-    @cache
     def bound(i: int) -> float:
         return float(weights[i]) * _mixture_bound(parts, float(log_strikes[i]))
 
-    last = weights.size - 1
-    at = _downhill(guess, min(range(0, last + 1, 8), key=guess), last)
-    at = _downhill(bound, at, last)
+    at = _downhill(bound, int(np.argmin(weights * _mixture_sizes(parts, log_strikes))), weights.size - 1)
     return (bound(at), at) if math.isfinite(bound(at)) else None
 
 
@@ -238,13 +232,18 @@ def _downhill(function: Callable[[int], float], at: int, last: int) -> int:
     return at
 
 
-def _mixture_size(parts: Parts, log_strike: float) -> float:
-    """About the answer for c = 1: int_log v^inf of what the coordinates do one at a time."""
-    if log_strike < 0.01:  # that at 0 and all bulk, which is at 1, from there
-        return _mixture_size(parts, 0.01) + math.expm1(min(log_strike, 0.0)) - min(log_strike, 0.0)
-    first, reach = _size(parts, log_strike), 0.05 * log_strike
-    slope = math.log(first / _size(parts, log_strike + reach)) / reach
-    return first / max(slope, 1e-3)
+def _mixture_sizes(parts: Parts, log_strikes: Array) -> Array:
+    """About the answers for c = 1: int_log v^inf of what the coordinates do one at a time.
+
+    Below 0 those that do nothing, with a loss of about 0, come on top.
+    """
+    x = np.geomspace(1e-4, 200.0, 70)
+    sizes = np.array([_size(parts, epsilon) for epsilon in x.tolist()])
+    steps = np.append((sizes[1:] + sizes[:-1]) / 2 * np.diff(x), 0.0)
+    beyond = np.cumsum(steps[::-1])[::-1] + SMALLEST
+    low = np.minimum(log_strikes, 0.0)
+    above = np.exp(np.interp(np.log(np.maximum(log_strikes, x[0])), np.log(x), np.log(beyond)))
+    return np.asarray(above + np.expm1(low) - low)
 
 
 def _mixture_bound(parts: Parts, log_strike: float) -> float:
