@@ -225,10 +225,12 @@ def grid_convex(law: Law, weights: Array, log_strikes: Array) -> tuple[float, in
 
 
 def _downhill(function: Callable[[int], float], at: int, last: int) -> int:
-    """The local minimum that is downhill of ``at`` in 0 ... ``last``."""
-    for step in (1, -1):
-        while 0 <= at + step <= last and function(at + step) < function(at):
-            at += step
+    """The local minimum that is downhill of ``at`` in 0 ... ``last``, by steps that double and halve."""
+    step = 1
+    while step != 0:
+        best = min((at, at + step, at - step), key=lambda i: function(i) if 0 <= i <= last else math.inf)
+        step = 2 * step if best != at else step // 2
+        at = best
     return at
 
 

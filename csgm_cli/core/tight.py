@@ -117,27 +117,29 @@ def tight_delta(mechanism: Mechanism, sigma: float, epsilon: float) -> TightDelt
         rdp = _renyi(Proof.RDP, renyi_curve(mechanism, Bound.RDP), sigma, epsilon)
         law, every = worst_law(mechanism, sigma), every_law(mechanism, sigma)
         exact = is_exact(mechanism)
-        adding = [proof for proof in _add_proofs(law, every, epsilon, exact=exact) if proof is not None]
+        adding = [p for p in _add_proofs(law, every, epsilon, exact=exact) if p is not None]
         add = min([rdp, *adding], key=_value)
+        enough = add.value if adding else 0.0
         remove = rdp
         for proof in _remove_proofs(law, every, epsilon, add.value, exact=exact):
-            if remove.value <= add.value:  # the dear proofs only where they could matter
+            if remove.value <= enough:  # the dear proofs only where they could matter
                 break
             remove = remove if proof is None else min(remove, proof, key=_value)
-        return TightDelta(add, remove, is_known=bool(adding))
+        if adding or exact or remove is rdp:
+            return TightDelta(add, remove, is_known=bool(adding) or not exact)
+        last = grid_add_cone(law, epsilon)  # dear, and in vain where the other direction has rdp alone
+        return TightDelta(min(rdp, last or rdp, key=_value), remove, is_known=last is not None)
 
 
 def _add_proofs(law: Law, every: Law | None, epsilon: float, *, exact: bool) -> Iterator[Certificate | None]:
     if every is not None:
         yield _every_coordinate(every, Direction.ADD, epsilon)
-    if exact:
+    if exact or reach(law) == 0.0:
         return
-    at_kappa = profile(law, Direction.ADD, epsilon) if reach(law) > 0.0 else None
-    if at_kappa is None or at_kappa.contour is None:
-        yield grid_add_cone(law, epsilon)
-        return
-    cone = add_cone(law, at_kappa.contour, epsilon, max(at_kappa.lower, _LEAST))
-    yield replace(cone, value=cone.value * (1 + over(law)), slack=over(law))
+    at_kappa = profile(law, Direction.ADD, epsilon)
+    if at_kappa.contour is not None:
+        cone = add_cone(law, at_kappa.contour, epsilon, max(at_kappa.lower, _LEAST))
+        yield replace(cone, value=cone.value * (1 + over(law)), slack=over(law))
 
 
 def _remove_proofs(
@@ -225,6 +227,8 @@ def tight_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: flo
 
 def kappa_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: float) -> float:
     """The sigma that kappa* needs, at most ``ceiling``, which suffices; 0 where that is not known."""
+    if delta > LARGEST_DELTA:
+        return 0.0
     if is_the_truth(mechanism, tight_delta(mechanism, ceiling, epsilon)):
         return ceiling
 
