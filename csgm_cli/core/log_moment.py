@@ -36,8 +36,8 @@ _LARGE = 600.0
 _LONG, _TOO_LONG = 3000, 4_000_000
 #: The most nodes of one call at complex orders.
 _MOST_COMPLEX = 6_000_000
-#: So many products of nodes and orders are summed one by one.
-_FAST = 200_000
+#: So many products of nodes and orders are summed one by one; and the most nodes for a transform.
+_FAST, _MOST_FAR = 200_000, 300_000
 
 
 def log_moment(order: float, gamma: float, t: float) -> LogMoment:
@@ -275,6 +275,8 @@ def complex_log_moment(orders: ComplexArray, gamma: float, t: float) -> ComplexA
     size = math.hypot(real, span)
     near = np.abs(u) * size < 1.0
     far = np.flatnonzero(~near)
+    if far.size > _MOST_FAR:
+        return None
     excess = _moment_series(orders / size, size * u[near], weight[near])
     if far.size:
         excess += step / math.sqrt(2 * math.pi) * _direct(orders, u[far], x[far])

@@ -18,8 +18,10 @@ from csgm_cli.core.loss_grid import Bracket, grid_hockey_stick
 #: From this t on a single coordinate shows whether it was sent, and contours are too long.
 _VISIBLE = 16.0
 #: So they are where fewer coordinates than the first are sent on average, or fewer than the second
-#: and the loss has less variance than the third.
+#: and the loss has less variance than the third;
 _FEW_SENT, _MANY_SENT, _LEAST_VARIANCE = 0.22, 20.0, 0.01
+#: but for a smooth loss, with a smaller t than this and gamma times what is sent above that.
+_SMOOTH, _LEAST_SHARE = 0.5, 0.1
 #: How much brackets, and contours at the border of their reach, are above the profile.
 GAP = 1e-5
 #: Relative error up to which a contour integral is used.
@@ -56,7 +58,9 @@ def reach(law: Law) -> float:
     variance = law.gamma**2 * law.total_t * math.expm1(t) / t
     sent = law.gamma * law.total_t / t
     bulk = min(sent / _FEW_SENT, variance / _LEAST_VARIANCE) - 1.0
-    return min(1.0, max(0.0, min(2.0 - 2.0 * t / _VISIBLE, max(sent / _MANY_SENT - 1.0, bulk))))
+    smooth = min(2.0 - 2.0 * t / _SMOOTH, law.gamma * sent / _LEAST_SHARE - 1.0)
+    many = sent / _MANY_SENT - 1.0
+    return min(1.0, max(0.0, min(2.0 - 2.0 * t / _VISIBLE, max(many, bulk, smooth))))
 
 
 def over(law: Law) -> float:
