@@ -30,6 +30,7 @@ from benchmarks.adversary import (
     spectrum,
 )
 from csgm_cli.core.contour import Direction, Law, build_contour
+from csgm_cli.core.profile import reach
 from csgm_cli.core.tight import TightDelta, tight_delta
 from csgm_cli.model import Geometry, Mechanism, MechanismName
 
@@ -255,7 +256,9 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
 
 
 def cross_check(at: Setting, menu: dict[str, Vector], record: Record) -> None:
-    """Hold grid against contour integrals over a menu."""
+    """Hold grid against contour integrals over a menu, where neither has an atom to resolve."""
+    if reach(Law(at.gamma, tuple((float(at.rounds * n), t) for n, t in at.kappa))) == 0.0:
+        return
     for direction in Direction:
         deltas = adaptive_deltas(at, direction, menu, record)
         for name, vector in menu.items():

@@ -136,11 +136,14 @@ def _best_spread(
     return Certificate(Proof.ADD_CONE, float(bounds[at]), exponent, float(around[at]), z)
 
 
-def grid_add_cone(law: Law, epsilon: float) -> Certificate | None:
-    """`add_cone` with B = 0 where contours are out of reach; None where the bracket is, too."""
+def grid_add_cone(law: Law, epsilon: float, enough: float) -> Certificate | None:
+    """`add_cone` with B = 0 where contours are out of reach; None where the bracket is, too.
+
+    Not the least where one that is at most ``enough`` was found before.
+    """
     spreads = lattice(0.01, 60.0)
     weights, log_v = touching(epsilon, 0.0, spreads)
-    found = grid_convex(law, weights, log_v)
+    found = grid_convex(law, weights, log_v, enough)
     if found is None:
         return None
     return Certificate(Proof.ADD_CONE, found[0], 0.0, float(spreads[found[1]]), slack=GRID_SLACK)

@@ -62,6 +62,8 @@ ComplexArray = NDArray[np.complex128]
 _GOAL, _FIRST_BLUR, _WIDEST_BLUR = 1e-5, 0.03, 0.5
 #: The blur has ended the integrand (exp(-24) of it is left) at this many times 1/blur.
 _END = 7.0
+#: Losses of single coordinates beyond s^2/2 of this are not put on a grid.
+_LARGEST_S = 1e3
 _MOST_ORDERS, _MOST_NODES = 1 << 17, 2_000_000
 
 
@@ -112,6 +114,8 @@ def grid_hockey_stick(law: Law, direction: Direction, epsilon: float) -> Bracket
     Nothing below 1e-300 is told from 0. Smooth in all parameters to 1e-9 or so, relative.
     """
     parts = _parts_of(law)
+    if parts[0].s > _LARGEST_S:
+        return None
     rounds = sum(part.count for part in parts)
     beyond = epsilon + rounds * parts[0].floor  # the lowest loss of all
     if direction is Direction.REMOVE and beyond >= -1e-15 * epsilon:
@@ -207,27 +211,36 @@ def _dropped_bound(cuts: Cuts) -> float:
     return math.exp(min(cuts.log_peak + float(log_kappa(np.array(cuts.shift))), 700.0)) * cuts.dropped
 
 
-def grid_convex(law: Law, weights: Array, log_strikes: Array) -> tuple[float, int] | None:
+def grid_convex(
+    law: Law, weights: Array, log_strikes: Array, enough: float = 0.0
+) -> tuple[float, int] | None:
     """A certified upper bound on E_Q[phi(e^L)], phi(y) = c (y log(y/v) - y + v) for y >= v, else 0.
 
     The smallest over the pairs of c in ``weights`` and log v in ``log_strikes`` (one family, in
-    order), and where it is; None where none is known. Few pairs are looked at, downhill from
+    order), or the first that is at most ``enough``, and where it is; None where none is known. Few pairs are looked at, downhill from
     where single coordinates have their minimum.
     """
     parts = _parts_of(law)
+    if parts[0].s > _LARGEST_S:
+        return None
 
     @cache
     def bound(i: int) -> float:
         return float(weights[i]) * _mixture_bound(parts, float(log_strikes[i]))
 
-    at = _downhill(bound, int(np.argmin(weights * _mixture_sizes(parts, log_strikes))), weights.size - 1)
+    at = _downhill(
+        bound, int(np.argmin(weights * _mixture_sizes(parts, log_strikes))), weights.size - 1, enough
+    )
     return (bound(at), at) if math.isfinite(bound(at)) else None
 
 
-def _downhill(function: Callable[[int], float], at: int, last: int) -> int:
-    """The local minimum that is downhill of ``at`` in 0 ... ``last``, by steps that double and halve."""
+def _downhill(function: Callable[[int], float], at: int, last: int, enough: float) -> int:
+    """The local minimum that is downhill of ``at`` in 0 ... ``last``, by steps that double and halve.
+
+    Or a point on the way where the function is at most ``enough``.
+    """
     step = 1
-    while step != 0:
+    while step != 0 and function(at) > enough:
         best = min((at, at + step, at - step), key=lambda i: function(i) if 0 <= i <= last else math.inf)
         step = 2 * step if best != at else step // 2
         at = best

@@ -127,7 +127,9 @@ def tight_delta(mechanism: Mechanism, sigma: float, epsilon: float) -> TightDelt
             remove = remove if proof is None else min(remove, proof, key=_value)
         if adding or exact or remove is rdp:
             return TightDelta(add, remove, is_known=bool(adding) or not exact)
-        last = grid_add_cone(law, epsilon)  # dear, and in vain where the other direction has rdp alone
+        last = grid_add_cone(
+            law, epsilon, remove.value
+        )  # dear, and in vain where the other direction has rdp alone
         return TightDelta(min(rdp, last or rdp, key=_value), remove, is_known=last is not None)
 
 
