@@ -88,7 +88,7 @@ def _over_good_sets(
         return math.inf if best is None else best.value
 
     while math.isinf(value(at)) and at > least:  # no exponent is admissible: a smaller good set
-        at = max(least, at - 4)
+        at -= 1
     for step in (1, -1):
         while value(at + step) < value(at):
             at += step
@@ -239,12 +239,10 @@ def _lognormal_mixtures(
     """
     pole = max(0.0, exponent - 1.0)
     saddle = np.where(np.isfinite(log_v), -log_v / variance - 0.5, 0.0)
-    shift = np.maximum(saddle, pole + min(1.0, 1 / math.sqrt(variance)))[:, None]
+    shift = np.maximum(saddle, pole + 1 / math.sqrt(variance))[:, None]
     step = 2 * math.pi * (shift - pole) / 60.0  # aliases below exp(-60) of the peak, times its growth
     step = np.minimum(step, 0.3 / math.sqrt(variance))
     count = math.ceil(9.5 / math.sqrt(variance) / float(step.min()))
-    if count > 1000:
-        return np.full(log_c.shape, math.inf)
     z = shift + 1j * step * np.arange(count)[None, :]
     log_terms = z * (z + 1) * (variance / 2) + log_c[:, None] + (z + 1) * log_v[:, None]
     useless = ~(log_terms.real.max(axis=1) < 50.0)

@@ -217,8 +217,8 @@ def grid_convex(
     """A certified upper bound on E_Q[phi(e^L)], phi(y) = c (y log(y/v) - y + v) for y >= v, else 0.
 
     The smallest over the pairs of c in ``weights`` and log v in ``log_strikes`` (one family, in
-    order), or the first that is at most ``enough``, and where it is; None where none is known. Few pairs are looked at, downhill from
-    where single coordinates have their minimum.
+    order), or the first that is at most ``enough``, and where it is; None where none is known. Few
+    pairs are looked at, downhill from where single coordinates have their minimum.
     """
     parts = _parts_of(law)
     if parts[0].s > _LARGEST_S:
