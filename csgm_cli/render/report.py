@@ -57,7 +57,7 @@ _BOUND = {
     "mask-revealed": "the Gaussian mechanism, as if the masks were public",
     "tight-add": "a test function whose worst vector is known, adding the client",
     "tight-remove": "a test function whose worst vector is known, removing the client",
-    "profile": "the exact privacy curve",
+    "profile": "the privacy curve with every coordinate at its clip",
 }
 _CONVERSION = {"canonne-kamath-steinke-2020": "Canonne-Kamath-Steinke 2020"}
 _ASSUMPTION = {
