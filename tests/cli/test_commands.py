@@ -187,7 +187,7 @@ def test_warnings_go_to_stderr(csgm):
 @pytest.mark.parametrize("kind", ["text", "json", "csv", "markdown"])
 def test_max_epsilon(csgm, limit, status, kind):
     """The answer (4.898...) is printed either way; the exit code says whether the limit holds."""
-    outcome = csgm(f"{ACCOUNT} --delta 1e-8 --max-epsilon {limit} --format {kind}")
+    outcome = csgm(f"{ACCOUNT} --accountant rdp --delta 1e-8 --max-epsilon {limit} --format {kind}")
     assert outcome.status == status
     assert "4.898" in outcome.stdout
     assert outcome.stderr.startswith("failed: epsilon 4.898") == (status == 1)
@@ -266,7 +266,7 @@ def test_rerun_as_a_check(csgm):
     assert csgm("account --from saved.json --max-epsilon 4").status == 1
     outcome = csgm("account --from saved.json --max-epsilon 5 --verify --format json")
     assert outcome.status == 0
-    assert outcome.document["result"]["verified"]["digits"] == 50
+    assert outcome.document["result"]["verified"]["digits"] == 30
 
 
 def test_rerun_is_stronger_than_a_weaker_source(csgm, monkeypatch):
@@ -336,7 +336,7 @@ def test_plan_holds_what_it_promises(csgm):
     """At the planned gamma the MSE is within the overhead, and 1 % below it is not."""
     common = "--epsilon 5 --delta 1e-8 --dim 1e6 --cohort-size 1000"
     gamma = float(csgm(f"plan {common} --max-mse-overhead 0.05 --value").stdout)
-    ratio = lambda rate: csgm(f"calibrate {common} --accountant rdp --gamma {rate!r} --format json")  # noqa: E731
+    ratio = lambda rate: csgm(f"calibrate {common} --accountant tight --gamma {rate!r} --format json")  # noqa: E731
     assert ratio(gamma).document["result"]["mse"]["ratio"] <= 1.05
     assert ratio(gamma * 0.99).document["result"]["mse"]["ratio"] > 1.05
 
