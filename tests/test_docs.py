@@ -319,7 +319,7 @@ def test_figures_of_another_accountant():
         tol=1e-7,
     )
     ours = csgm_cli.Mechanism("l2-csgm", 0.01, csgm_cli.Geometry(1000.0))
-    effective = csgm_cli.calibrate(ours, csgm_cli.Target(5, 1e-8)).effective_noise_multiplier
+    effective = csgm_cli.calibrate(ours, csgm_cli.Target(5, 1e-8), "rdp").effective_noise_multiplier
     assert f"noise multiplier of {composed / 10:.6f} for the first example, csgm {effective:.6f}." in text
 
     lost = dp_accounting.calibrate_dp_mechanism(

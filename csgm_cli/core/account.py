@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from csgm_cli.core.bounds import DELTA_FLOOR, Spent, least_delta, least_epsilon, resolved
@@ -98,10 +99,11 @@ def epsilon_guarantee(
     accountant: Accountant,
     *,
     verify: bool = False,
+    near: float = math.inf,
     with_lower: bool = True,
 ) -> Guarantee:
-    """The guarantee at one delta; by `least_epsilon`; the values are taken as checked."""
-    spent = least_epsilon(mechanism, accountant, sigma, delta, with_lower=with_lower)
+    """The guarantee at one delta, by `least_epsilon`; the values are taken as checked."""
+    spent = least_epsilon(mechanism, accountant, sigma, delta, near=near, with_lower=with_lower)
     verified = verify_epsilon(mechanism, sigma, delta, spent) if verify else None
     return Guarantee(
         spent.value,
@@ -145,11 +147,11 @@ def _conversion(spent: Spent) -> Conversion | None:
 
 
 def _notices(spent: Spent) -> tuple[Notice, ...]:
-    if not spent.high_precision:
-        return ()
-    return (
-        Notice(
-            "high-precision",
-            "float64 could not be trusted here; the value was computed in 30-digit arithmetic",
-        ),
-    )
+    notices = []
+    if spent.high_precision:
+        said = "float64 could not be trusted here; the value was computed in 30-digit arithmetic"
+        notices.append(Notice("high-precision", said))
+    if spent.fell_back:
+        said = "the privacy profile is out of reach of the tight accountant here; the bound is a wider one"
+        notices.append(Notice("tight-fell-back", said))
+    return tuple(notices)

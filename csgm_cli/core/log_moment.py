@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from csgm_cli.core.exponential_sums import exponential_sums
 from csgm_cli.core.moment import OUT_OF_REACH, LogMoment, gaussian_moment
 
 Array = NDArray[np.float64]
@@ -33,8 +34,10 @@ _SERIES_RADIUS = 0.5
 _LARGE = 600.0
 #: Longer grids are first thinned to where the integrand is alive; beyond the last, give up.
 _LONG, _TOO_LONG = 3000, 4_000_000
-#: The most nodes, and nodes times orders, of one call at complex orders.
+#: The most nodes of one call at complex orders.
 _MOST_COMPLEX = 6_000_000
+#: So many products of nodes and orders are summed one by one; and the most nodes for a transform.
+_FAST, _MOST_FAR = 200_000, 300_000
 
 
 def log_moment(order: float, gamma: float, t: float) -> LogMoment:
@@ -302,7 +305,7 @@ def complex_log_moment(orders: ComplexArray, gamma: float, t: float) -> ComplexA
     size = math.hypot(real, span)
     near = np.abs(u) * size < 1.0
     far = np.flatnonzero(~near)
-    if far.size * (orders.size + 64) > _MOST_COMPLEX:
+    if far.size > _MOST_FAR:
         return None
     excess = _moment_series(orders / size, size * u[near], weight[near])
     if far.size:
@@ -329,14 +332,27 @@ def _moment_series(unit: ComplexArray, scaled: Array, weight: Array) -> ComplexA
 def _direct(orders: ComplexArray, u: Array, x: Array) -> ComplexArray:
     """Sum of exp(-x^2/2) (e^w - 1 - w), w = orders u.
 
-    Equidistant orders are base + offset, so that all e^w are products of two short tables.
+    Equidistant orders are base + offset, so that all e^w are products of two short tables; where
+    these would be long, by a fast transform.
     """
+    if orders.size * u.size > _FAST:
+        return _transformed(orders, u, x)
     rows = math.isqrt(orders.size - 1) + 1
     blocks = -(-orders.size // rows)
     offsets = np.exp((orders[:rows] - orders[0])[:, None] * u[None, :])
     bases = np.exp(orders[::rows][None, :] * u[:, None] - (x * x / 2)[:, None])
     powers = (offsets @ bases).T.reshape(rows * blocks)[: orders.size]
     bell = np.exp(-x * x / 2)
+    return np.asarray(powers - float(bell.sum()) - orders * float((bell * u).sum()))
+
+
+def _transformed(orders: ComplexArray, u: Array, x: Array) -> ComplexArray:
+    """The same by exponential sums, to 1e-14 of the sum of moduli."""
+    first, bell = orders[0], np.exp(-x * x / 2)
+    step, size = float((orders[-1] - first).imag) / (orders.size - 1), np.exp(first.real * u - x * x / 2)
+    phase = float(first.imag) * u
+    powers = exponential_sums(u, size * np.cos(phase), step, orders.size)
+    powers = powers + 1j * exponential_sums(u, size * np.sin(phase), step, orders.size)
     return np.asarray(powers - float(bell.sum()) - orders * float((bell * u).sum()))
 
 

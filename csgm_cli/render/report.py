@@ -57,7 +57,7 @@ _BOUND = {
     "mask-revealed": "the Gaussian mechanism, as if the masks were public",
     "tight-add": "a test function whose worst vector is known, adding the client",
     "tight-remove": "a test function whose worst vector is known, removing the client",
-    "profile": "the exact privacy curve",
+    "profile": "the privacy curve with every coordinate at its clip",
 }
 _ROUNDS = "releases that one client can influence"
 _ONE_ROUND = "one release per client in all; give --rounds where training repeats"

@@ -17,7 +17,7 @@ TARGET = Target(2.0, 1e-7)
 GOOD = [
     (SPARSE, Accountant.RDP, Bound.RDP),
     (SPARSE, Accountant.PAPER, Bound.PAPER),
-    (SPARSE, Accountant.AUTO, Bound.RDP),
+    (dataclasses.replace(SPARSE, adjacency="replace-one"), Accountant.AUTO, Bound.RDP),
     (dataclasses.replace(SPARSE, adjacency="replace-one"), Accountant.RDP, Bound.RDP),
     (Mechanism("l2-csgm", 0.9999, Geometry(2.0)), Accountant.AUTO, Bound.MASK_REVEALED),
     (Mechanism("linf-csgm", 0.01, Geometry(10.0, dim=300)), Accountant.RDP, Bound.RDP),
