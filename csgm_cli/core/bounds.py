@@ -73,8 +73,13 @@ def looks_at_profile(mechanism: Mechanism, accountant: Accountant) -> bool:
 
 def total_mu(mechanism: Mechanism, sigma: float) -> float:
     """Sensitivity / sigma of all rounds together, with every coordinate sent."""
+    return unit_mu(mechanism, sigma) * math.sqrt(mechanism.rounds)
+
+
+def unit_mu(mechanism: Mechanism, sigma: float) -> float:
+    """`total_mu` of one round."""
     doubled = 2.0 if mechanism.adjacency is Adjacency.REPLACE_ONE else 1.0
-    return doubled * mechanism.sensitivity * math.sqrt(mechanism.rounds) / sigma
+    return doubled * mechanism.sensitivity / sigma
 
 
 def least_epsilon(
