@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from csgm_cli.errors import UsageError
-from csgm_cli.model import Adjacency, Guarantee, Mechanism, Notice, Target, check_range
+from csgm_cli.model import Adjacency, Guarantee, Mechanism, Target, check_range
 
 
 @dataclass(frozen=True)
@@ -174,18 +174,16 @@ class ReleaseChange:
 
 @dataclass(frozen=True)
 class PopulationChange:
-    """A population then and now; its limit and what it spent are None where it was not there.
+    """A population then and now, None where it was not there.
 
     ``recorded`` is what was said to be spent then, ``recomputed`` what this program finds for the same
     releases: they differ only where the program does.
     """
 
-    name: str
-    limit_before: Target | None
-    limit_after: Target | None
+    before: Population | None
+    after: Standing | None
     recorded: float | None
     recomputed: float | None
-    spent: float | None
     releases: tuple[ReleaseChange, ...]
 
     @property
@@ -199,14 +197,17 @@ class PopulationChange:
     @property
     def by_budget(self) -> float:
         """How much is spent because the budget changed."""
-        return (self.spent or 0.0) - (self.recomputed or 0.0)
+        return (self.after.spent if self.after else 0.0) - (self.recomputed or 0.0)
 
 
 @dataclass(frozen=True)
 class Changes:
-    """What a budget spends that an earlier one did not; ``csgm_version`` made the earlier numbers."""
+    """What a budget spends that an earlier one did not.
+
+    ``since``: the file that tells of the earlier one; ``csgm_version``: of the program that made the
+    numbers in it, None where it holds none.
+    """
 
     since: str
-    csgm_version: str
+    csgm_version: str | None
     populations: tuple[PopulationChange, ...]
-    notices: tuple[Notice, ...] = ()
