@@ -86,15 +86,15 @@ class Population:
             if release.mechanism.adjacency is not self.adjacency:
                 raise UsageError(
                     "mixed-adjacency",
-                    f"{release.place}: release {release.name} has adjacency {release.mechanism.adjacency}, its"
-                    f" population {self.name} has {self.adjacency}",
+                    f"{release.place}: release {release.name} has adjacency"
+                    f" {release.mechanism.adjacency}, its population {self.name} has {self.adjacency}",
                     "guarantees under different adjacencies do not add up: use one",
                 )
             if release.name in seen:
                 raise UsageError(
                     "duplicate-release",
-                    f"{release.place}: release {release.name} of population {self.name} is already declared at"
-                    f" {seen[release.name].place}",
+                    f"{release.place}: release {release.name} of population {self.name} is already"
+                    f" declared at {seen[release.name].place}",
                 )
             seen[release.name] = release
 

@@ -58,7 +58,7 @@ def test_root_help_imports_no_command(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "command", ["calibrate", "account", "compare", "plan", "selftest", "completion", "version"]
+    "command", ["calibrate", "account", "compare", "plan", "check", "selftest", "completion", "version"]
 )
 def test_help_of_a_command(tmp_path, command):
     """A command's help does not load what the command computes with."""
@@ -77,7 +77,7 @@ def test_completion(tmp_path, line, others):
         COMP_CWORD=str(len(line.split(" ")) - 1),
     )
     assert modules.isdisjoint(HEAVY | {"importlib.metadata", "tomllib"})
-    commands = {"calibrate", "account", "compare", "plan", "selftest", "completion", "version"}
+    commands = {"calibrate", "account", "compare", "plan", "check", "selftest", "completion", "version"}
     assert len(modules & {f"csgm_cli.cli.{name}" for name in commands}) == others
 
 

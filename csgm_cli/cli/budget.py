@@ -35,7 +35,9 @@ def load_budget(paths: Sequence[str]) -> tuple[tuple[Population, ...], tuple[Not
         tables.setdefault(table.name, []).append(table)
     if not tables:
         raise UsageError(
-            "no-population", f"{', '.join(paths)}: no population is declared", "[population.NAME] with epsilon"
+            "no-population",
+            f"{', '.join(paths)}: no population is declared",
+            "[population.NAME] with epsilon",
         )
     limits = {name: _limit(found) for name, found in tables.items()}
     releases: dict[str, list[Release]] = {name: [] for name in tables}
@@ -68,7 +70,9 @@ def _read_limit(table: Declaration) -> tuple[Target, Adjacency]:
         message = f"{table.place}: population {table.name} has no {' and no '.join(missing)}"
         raise UsageError("missing-limit", message, "its limit is an epsilon and a delta")
     values = {key: _read(key, table.entries[key]) for key in LIMIT_KEYS if key in table.entries}
-    return Target(values["epsilon"], values["delta"]), Adjacency(values.get("adjacency", Adjacency.ADD_REMOVE))
+    return Target(values["epsilon"], values["delta"]), Adjacency(
+        values.get("adjacency", Adjacency.ADD_REMOVE)
+    )
 
 
 def _release(table: Declaration, adjacency: Adjacency) -> tuple[Release, list[Notice]]:
@@ -113,7 +117,8 @@ def _refuse_factorization(table: Declaration) -> None:
     for key in _FACTORIZATION:
         if key in table.entries:
             raise UsageError(
-                "not-in-this-version", f"{_label(key, table.entries[key].place)} is not in this version of csgm"
+                "not-in-this-version",
+                f"{_label(key, table.entries[key].place)} is not in this version of csgm",
             )
 
 

@@ -79,7 +79,9 @@ def _changes(request: Request, standings: Sequence[Standing], accountant: Accoun
 
         lock = read_lock(request["against_lock"])
         if lock.accountant is not accountant:
-            message = f"{request['against_lock']} was written with accountant {lock.accountant}, not {accountant}"
+            message = (
+                f"{request['against_lock']} was written with accountant {lock.accountant}, not {accountant}"
+            )
             raise UsageError("different-accountant", message, f"--accountant {lock.accountant}")
         found = population_changes(lock.populations, standings, accountant, lock.spent)
         return Changes(request["against_lock"], lock.csgm_version, found)
@@ -105,11 +107,11 @@ command = Command(
     The files declare one budget together. Exit code 1 means that a limit is exceeded, and nothing else.""",
     options=[
         click.Argument(["files"], type=File(), nargs=-1, required=True, metavar="BUDGET.toml..."),
-        *options("diff", "against_lock", "write_lock", "exit_zero"),
+        *options("diff", "against_lock", "exit_zero"),
         option("accountant", Choice(_ACCOUNTANTS)),
         option("verify"),
         option("format", Choice(CHECK_FORMATS)),
-        *options(*(name for name in OUTPUT if name != "format")),
+        *options("write_lock", *(name for name in OUTPUT if name != "format")),
     ],
     examples=(
         "csgm check budget.toml --format github",

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from csgm_cli.budget import Population, PopulationChange, Release, ReleaseChange, Standing
 from csgm_cli.core.check import spent_by
-from csgm_cli.model import Accountant
+
+if TYPE_CHECKING:
+    from csgm_cli.model import Accountant
 
 
 def population_changes(
@@ -25,13 +28,14 @@ def population_changes(
     found = []
     for name in dict.fromkeys((*new, *old)):
         was, now = old.get(name), new.get(name)
+        declared = None if now is None else now.population
         found.append(
             PopulationChange(
                 was,
                 now,
                 (recorded or {}).get(name),
                 None if was is None else spent_by(was, accountant),
-                _release_changes(was, now and now.population, accountant),
+                _release_changes(was, declared, accountant),
             )
         )
     return tuple(found)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from csgm_cli.budget import Population, ReleaseStanding, Standing
 from csgm_cli.core.account import conversion_of, notices_of
-from csgm_cli.core.bounds import Spent
 from csgm_cli.core.compose import Noisy, composed_epsilon, shares
 from csgm_cli.core.headroom import Headroom
 from csgm_cli.core.statement import assumptions_of
 from csgm_cli.core.verify import verify_composed_epsilon
 from csgm_cli.model import Accountant, Guarantee, accountant_named
+
+if TYPE_CHECKING:
+    from csgm_cli.core.bounds import Spent
 
 
 def spent_by(population: Population, accountant: Accountant) -> float:

@@ -22,6 +22,7 @@ from csgm_cli.model import Accountant, Bound, Mechanism
 #: A mechanism and the standard deviation of its noise.
 Noisy: TypeAlias = tuple[Mechanism, float]
 
+_NOTHING = LogMoment(0.0, 0.0, 0.0, 0.0, 0.0)
 #: Digits of the oracle when float64 cannot be trusted.
 _DIGITS = 30
 
@@ -89,8 +90,10 @@ def mixed_curve(releases: Sequence[Noisy], bound: Bound) -> MixedCurve:
 
 
 def summed(terms: Iterable[tuple[float, LogMoment]]) -> LogMoment:
-    """The weighted sum of moments, infinite where one is."""
+    """The weighted sum of moments: zero where there are none, infinite where one is."""
     pairs = list(terms)
+    if not pairs:
+        return _NOTHING
     return OUT_OF_REACH if any(math.isinf(m.value) for _, m in pairs) else combine(pairs)
 
 
@@ -125,7 +128,9 @@ def bounds_of_all(releases: Sequence[Noisy], accountant: Accountant) -> tuple[Bo
                 "no-exact-accountant", "accountant exact needs gaussian releases alone", "use auto or rdp"
             )
         case Accountant.TIGHT:
-            raise UsageError("not-in-this-version", "accountant tight takes one mechanism at a time", "use auto")
+            raise UsageError(
+                "not-in-this-version", "accountant tight takes one mechanism at a time", "use auto"
+            )
 
 
 def composed_epsilon(releases: Sequence[Noisy], accountant: Accountant, delta: float) -> Spent:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import mpmath
 
 from csgm_cli.core.oracle import Number, gaussian_epsilon, renyi_divergence, total_mu
-from csgm_cli.model import Bound, Mechanism
+
+if TYPE_CHECKING:
+    from csgm_cli.model import Bound, Mechanism
 
 _SPARE_DIGITS = 10
 

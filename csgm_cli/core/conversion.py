@@ -35,7 +35,7 @@ _ULP = 2.0**-53
 #: How much of the Renyi divergence a better order may still gain.
 _SETTLED = 1e-15
 #: Orders closer to 1 than exp of this are not looked at: their float64 would not tell them apart.
-_LEAST_LOG_GAP = -27.0
+LEAST_LOG_GAP = -27.0
 #: A log delta below this (that of 1e-300) is as good as any.
 _LEAST_LOG_DELTA = -690.8
 
@@ -150,7 +150,7 @@ def _best(
         return seen[order]
 
     def objective(log_gap: float) -> Slope:
-        if log_gap < _LEAST_LOG_GAP:
+        if log_gap < LEAST_LOG_GAP:
             return -math.inf, 0.0
         order = 1.0 + math.exp(log_gap)
         moment = at(order).moment

@@ -35,9 +35,7 @@ def curve_moments(curves: Sequence[Curve], order: float, sigma: float) -> list[L
     """`Curve.moment` of each curve, for much less than the price of each by itself."""
     orders = [2 * order if curve.weak_triangle else order for curve in curves]
     found = _add_remove(curves, orders, sigma)
-    weak = [
-        i for i, curve in enumerate(curves) if curve.weak_triangle and not math.isinf(found[i].value)
-    ]
+    weak = [i for i, curve in enumerate(curves) if curve.weak_triangle and not math.isinf(found[i].value)]
     at_odd = _add_remove([curves[i] for i in weak], [2 * order - 1] * len(weak), sigma)
     for i, odd in zip(weak, at_odd, strict=True):
         found[i] = replace_one(order, odd, found[i])

@@ -9,15 +9,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from csgm_cli.core import gaussian
 from csgm_cli.core.bounds import unit_mu
 from csgm_cli.core.compose import MixedCurve, Noisy, best_of, bounds_of_all, mixed_curve, summed, unit_curve
-from csgm_cli.core.conversion import best_epsilon_from, epsilon_at, epsilon_slope, log_shrink
-from csgm_cli.core.curves import Curve
-from csgm_cli.core.moment import LogMoment
+from csgm_cli.core.conversion import (
+    LEAST_LOG_GAP,
+    best_epsilon_from,
+    epsilon_at,
+    epsilon_slope,
+    log_shrink,
+)
 from csgm_cli.core.search import Slope, increasing_root
 from csgm_cli.model import RANGES, Accountant, Bound, Target
+
+if TYPE_CHECKING:
+    from csgm_cli.core.curves import Curve
+    from csgm_cli.core.moment import LogMoment
 
 #: Room for the rounding of numbers derived from sigma.
 _MARGIN = 4e-13
@@ -31,12 +40,14 @@ class Headroom:
         self.releases = releases
         self.limit = limit
         self.log_delta = math.log(limit.delta)
-        self.curves = {
+        self.curves: dict[Bound, MixedCurve] = {
             bound: mixed_curve(releases, bound)
             for bound in bounds_of_all(releases, accountant)
             if bound in (Bound.RDP, Bound.PAPER)
         }
-        self.best = {bound: best_of(curve, self.log_delta).order for bound, curve in self.curves.items()}
+        self.best: dict[Bound, float] = {
+            bound: best_of(curve, self.log_delta).order for bound, curve in self.curves.items()
+        }
         for bound, order in self.best.items():
             self.curves[bound].moment(order)  # to be known
         self.mu = None
@@ -166,6 +177,8 @@ class Headroom:
         """The order at which the boundary is furthest out, or the integers next to it."""
 
         def objective(log_gap: float) -> Slope:
+            if log_gap < LEAST_LOG_GAP:
+                return -math.inf, 0.0
             order = 1.0 + math.exp(log_gap)
             moment = boundary(order)
             if math.isinf(moment.value):
@@ -203,6 +216,8 @@ def _quieter(curve: Curve, order: float, room: float, start: float) -> float:
         moment = curve.moment(order, math.exp(log_factor))
         if math.isinf(moment.value):
             return -math.inf, 0.0
+        if moment.value == 0.0:
+            return math.inf, 0.0
         return math.log(room / moment.value), 2 * moment.d_log_t / moment.value
 
     return math.exp(increasing_root(miss, math.log(start), tolerance=1e-13))

@@ -36,9 +36,11 @@ _RELEASE_CHANGE = ("change", "was", "spends")
 
 
 def _of_budget(result: Document) -> list[Document]:
-    """One row for each release, with its population's; keys of a release that the population has too
-    follow ``release.``. A population without releases is a row, and so is a release that was removed.
-    """  # fmt: skip
+    """One row for each release, with what holds for its population.
+
+    Where both have a key, the release's becomes ``release.file``. A population without releases is a
+    row, and so is a release that was removed.
+    """
     changes = {change["population"]: change for change in (result["changes"] or {}).get("populations", ())}
     rows = []
     for population in result["populations"]:

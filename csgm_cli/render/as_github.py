@@ -55,7 +55,9 @@ def _moved_by_tool(changes: Document | None) -> Iterator[str]:
     for change in (changes or {}).get("populations", ()):
         if change["by_tool"]:
             moved = f"from {round_up(change['recorded'])} to {round_up(change['recomputed'])}"
-            message = f"{change['population']}: epsilon of the same releases moved {moved} because csgm changed"
+            message = (
+                f"{change['population']}: epsilon of the same releases moved {moved} because csgm changed"
+            )
             yield _command("warning", {"title": "csgm check: moved by the tool"}, message)
 
 

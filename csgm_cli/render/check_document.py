@@ -102,7 +102,7 @@ def _changes(changes: Changes) -> Document:
 
 
 def _population_change(change: PopulationChange) -> Document:
-    after = change.after and change.after.population
+    after = None if change.after is None else change.after.population
     known = after or change.before
     assert known is not None  # a change has a side
     return {
@@ -141,4 +141,4 @@ def _release_change(change: ReleaseChange) -> Document:
 
 
 def _name(release: Release | None) -> str | None:
-    return release and release.name
+    return None if release is None else release.name

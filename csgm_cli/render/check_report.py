@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from csgm_cli.core.rounding import exact, round_down, round_up
-from csgm_cli.render.document import Document
 from csgm_cli.render.report import Column, Fact, Report, Table, _table, setting_word
+
+if TYPE_CHECKING:
+    from csgm_cli.render.document import Document
 
 _ORDER_DIGITS = 6
 
@@ -101,7 +103,7 @@ def _changes(changes: Document) -> Iterator[Table]:
         ("by tool", lambda row: _signed(row["by_tool"])),
         ("by budget", lambda row: _signed(row["by_budget"])),
         ("now", lambda row: _up(row["spent"])),
-        ("limit was", lambda row: _moved_limit(row)),
+        ("limit was", _moved_limit),
     ]
     yield _table(columns, changes["populations"])
     rows = [
@@ -129,7 +131,9 @@ def _facts(inputs: Document, populations: list[Document]) -> tuple[Fact, ...]:
     for row in populations:
         if (verified := row["verified"]) is not None:
             difference = f"relative difference {round_up(verified['relative_difference'], 2)}"
-            facts.append(Fact("verified", f"{verified['digits']} digits", f"{row['population']}, {difference}"))
+            facts.append(
+                Fact("verified", f"{verified['digits']} digits", f"{row['population']}, {difference}")
+            )
     return tuple(facts)
 
 

@@ -33,7 +33,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Report:
-    """The parts in reading order: ``table``, ``further`` tables, ``facts``, ``paragraph``; not the empty ones."""
+    """The parts in reading order: ``table`` and ``further`` ones, ``facts``, ``paragraph``; none if empty."""
 
     table: Table | None = None
     further: tuple[Table, ...] = ()

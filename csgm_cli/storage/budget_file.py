@@ -103,7 +103,8 @@ class _File:
                 raise UsageError(
                     "wrong-type", f"{self.place(path)}: {'.'.join(path)} must be a table, got {shown(table)}"
                 )
-        return table
+        found: dict[str, Any] = table
+        return found
 
     def entries(self, path: tuple[str, ...], allowed: Sequence[str], *, is_default: bool) -> dict[str, Entry]:
         """The values of a table by key; ``UsageError`` for a key that is not ``allowed`` or there twice."""

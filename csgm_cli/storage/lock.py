@@ -68,7 +68,15 @@ def read_lock(path: str) -> Lock:
             tuple(population for population, _ in populations.values()),
             {name: spent for name, (_, spent) in populations.items()},
         )
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, UsageError) as error:
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        OverflowError,
+        RecursionError,
+        UsageError,
+    ) as error:
         reason = f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)
         message = f"{path!r} is not a lock of csgm: {reason}"
         raise UsageError("bad-lock-file", message, "write one with: csgm check --write-lock FILE") from None
