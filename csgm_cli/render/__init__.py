@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from csgm_cli.errors import UsageError
 
 if TYPE_CHECKING:
+    from csgm_cli.errors import CsgmError
     from csgm_cli.render.document import Document
 
 _MODULES = {
@@ -50,6 +51,18 @@ def render(document: Document, format: str, *, terminal: Terminal | None = None)
     else:
         text = import_module(f"csgm_cli.render.{_MODULES[format]}").render(document)
     return text
+
+
+def render_error(error: CsgmError, format: str) -> str:  # noqa: A002 - its name everywhere
+    """Return ``error`` for the reader of stdout, in json or github."""
+    from csgm_cli.render.document import error_document
+
+    document = error_document(error)
+    if format == "json":
+        return render(document, format)
+    from csgm_cli.render.as_github import render_error as annotation
+
+    return annotation(document)
 
 
 def value(document: Document) -> str:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from csgm_cli.core.rounding import round_up
 from csgm_cli.errors import UsageError
 from csgm_cli.render.check_report import advice, verdict
 
@@ -23,9 +21,14 @@ def render(document: Document) -> str:
         raise UsageError("unknown-choice", "format github is for csgm check")
     result = document["result"]
     lines = [_annotation(population, result["changes"]) for population in result["populations"]]
-    lines += list(_moved_by_tool(result["changes"]))
     lines += [_command("warning", {"title": w["slug"]}, w["message"]) for w in document["warnings"]]
     return "".join(f"{line}\n" for line in lines)
+
+
+def render_error(document: Document) -> str:
+    """Return a ``csgm/error/1`` document as an annotation of the whole run."""
+    error = document["error"]
+    return _command("error", {"title": f"csgm: {error['slug']}"}, error["message"]) + "\n"
 
 
 def _annotation(population: Document, changes: Document | None) -> str:
@@ -49,16 +52,6 @@ def _offender(population: Document, changes: Document | None) -> Document:
     touched = [release for release in counted if release["release"] in changed]
     offender: Document = max(touched or counted, key=lambda release: release["share"])
     return offender
-
-
-def _moved_by_tool(changes: Document | None) -> Iterator[str]:
-    for change in (changes or {}).get("populations", ()):
-        if change["by_tool"]:
-            moved = f"from {round_up(change['recorded'])} to {round_up(change['recomputed'])}"
-            message = (
-                f"{change['population']}: epsilon of the same releases moved {moved} because csgm changed"
-            )
-            yield _command("warning", {"title": "csgm check: moved by the tool"}, message)
 
 
 def _at(table: Document, title: str) -> dict[str, str]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from csgm_cli import __version__
+from csgm_cli.model import Notice
 from csgm_cli.render.document import Document, document_of
 
 if TYPE_CHECKING:
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
         ReleaseStanding,
         Standing,
     )
-    from csgm_cli.model import Guarantee, Notice
+    from csgm_cli.model import Guarantee
 
 #: Keys that say how much is spent and why; null for a population that releases nothing.
 _GUARANTEE_KEYS = ("order", "bound", "conversion", "assumptions", "verified")
@@ -44,8 +46,19 @@ def check_document(
         "populations": [_standing(standing) for standing in standings],
         "changes": changes and _changes(changes),
     }
-    found = chain(notices, *(s.guarantee.notices for s in standings if s.guarantee is not None))
+    said = (s.guarantee.notices for s in standings if s.guarantee is not None)
+    found = chain(notices, *said, _moved_by_tool(changes) if changes else ())
     return document_of("check", inputs, None, result, found)
+
+
+def _moved_by_tool(changes: Changes) -> Iterator[Notice]:
+    for change in changes.populations:
+        if change.by_tool and change.before is not None:
+            yield Notice(
+                "moved-by-tool",
+                f"{change.before.name}: the releases in {changes.since} spent epsilon {change.recorded!r} by csgm"
+                f" {changes.csgm_version}, and spend {change.recomputed!r} by csgm {__version__}",
+            )
 
 
 def _standing(standing: Standing) -> Document:

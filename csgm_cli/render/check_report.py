@@ -21,7 +21,7 @@ def check_report(inputs: Document, result: Document) -> Report:
     return Report(
         table=_populations(populations),
         further=tuple(table for table in tables if table.rows),
-        facts=_facts(inputs, populations),
+        facts=(*_compared(changes), *_facts(inputs, populations)),
         paragraph=f"{result['held']} of {result['total']} within the limit",
     )
 
@@ -119,6 +119,13 @@ def _changes(changes: Document) -> Iterator[Table]:
         ("what", _what),
     ]
     yield _table(columns, rows) if rows else Table((), (), frozenset())
+
+
+def _compared(changes: Document | None) -> tuple[Fact, ...]:
+    if changes is None:
+        return ()
+    version = changes["csgm_version"]
+    return (Fact("compared with", one_line(changes["since"]), f"by csgm {version}" if version else ""),)
 
 
 def _facts(inputs: Document, populations: list[Document]) -> tuple[Fact, ...]:

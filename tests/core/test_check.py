@@ -66,9 +66,7 @@ def test_masks_need_not_be_secret_for_gaussians():
 @pytest.mark.parametrize("accountant", [AUTO, Accountant.RDP, Accountant.PAPER])
 def test_verified(accountant, adjacency):
     """Fifty digits agree with what is spent."""
-    releases = tuple(
-        replace(r, mechanism=replace(r.mechanism, adjacency=adjacency)) for r in (COUNTS, MODEL)
-    )
+    releases = tuple(replace(r, mechanism=replace(r.mechanism, adjacency=adjacency)) for r in (COUNTS, MODEL))
     people = Population("people", Target(30.0, 1e-6), adjacency, releases)
     verified = check_population(people, accountant, verify=True).guarantee.verified
     assert verified.digits == 50

@@ -67,7 +67,9 @@ def test_any_text(text):
     assert all(1 <= line <= text.count("\n") + 1 for line in key_lines(text).values())
 
 
-values = st.sampled_from(['"a # b"', "1", "[1,\n2]", '"""x\ny = 1\n"""', "'''\n[t]\n'''", "{ i = '}' }", "true"])
+values = st.sampled_from(
+    ['"a # b"', "1", "[1,\n2]", '"""x\ny = 1\n"""', "'''\n[t]\n'''", "{ i = '}' }", "true"]
+)
 
 
 @given(st.lists(values, min_size=1, max_size=8), st.booleans())
