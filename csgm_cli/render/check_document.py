@@ -56,8 +56,8 @@ def _moved_by_tool(changes: Changes) -> Iterator[Notice]:
         if change.by_tool and change.before is not None:
             yield Notice(
                 "moved-by-tool",
-                f"{change.before.name}: the releases in {changes.since} spent epsilon {change.recorded!r} by csgm"
-                f" {changes.csgm_version}, and spend {change.recomputed!r} by csgm {__version__}",
+                f"{change.before.name}: the releases in {changes.since} spent epsilon {change.recorded!r} by"
+                f" csgm {changes.csgm_version}, and spend {change.recomputed!r} by csgm {__version__}",
             )
 
 

@@ -255,7 +255,7 @@ def test_exit_zero_does_not_hide_errors(csgm, files, line):
 
 
 def test_what_was_locked_has_not_moved(csgm, files):
-    """A lock of the same file: nothing by the tool, nothing by the budget, and the file is its own bytes again."""
+    """A lock of the same file: nothing by tool or budget, and the same bytes when written again."""
     csgm("check old.toml --write-lock a.lock")
     changes = csgm("check old.toml --against-lock a.lock --write-lock b.lock --format json").document[
         "result"
@@ -407,7 +407,8 @@ def test_included_files_and_several(csgm, place):
         'include = "teams/a.toml"\n[defaults]\ndelta = 1e-6\nrounds = 3\n[population.p]\nepsilon = 9\n'
     )
     (place / "teams" / "a.toml").write_text(
-        'include = ["b.toml"]\n[defaults]\nowner = "A"\n[population.p.release.a]\nmechanism = "gaussian"\nsigma = 9\n'
+        'include = ["b.toml"]\n[defaults]\nowner = "A"\n'
+        '[population.p.release.a]\nmechanism = "gaussian"\nsigma = 9\n'
     )
     (place / "teams" / "b.toml").write_text('[population.p.release.b]\nmechanism = "gaussian"\nsigma = 9\n')
     (place / "more.toml").write_text('[population.p.release.c]\nmechanism = "gaussian"\nsigma = 9\n')
@@ -627,7 +628,7 @@ hostile = st.one_of(
 @example(b"include = '/dev/zero'")
 @example(b"include = '.'")
 def test_any_file(place, capsys, content):
-    """Whatever a file holds: an answer, or one message and exit code 2 or 4 (3 where nothing can be computed)."""
+    """Whatever a file holds: an answer, or one message with exit code 2 or 4 (3 if it cannot be computed)."""
     (place / "b.toml").write_bytes(content)
     status = main(["check", "b.toml", "--format", "json"])
     captured = capsys.readouterr()
