@@ -87,6 +87,14 @@ def test_gaussian_path(tmp_path):
     assert loaded(tmp_path, *line.split()).isdisjoint(HEAVY | {"tomllib"})
 
 
+def test_gaussian_budget(tmp_path):
+    """A budget of Gaussian mechanisms, too, is checked by the standard library alone."""
+    (tmp_path / "b.toml").write_text(
+        '[population.p]\nepsilon = 9\ndelta = 1e-6\n[population.p.release.r]\nmechanism = "gaussian"\nsigma = 9\n'
+    )
+    assert loaded(tmp_path, "check", "b.toml").isdisjoint(HEAVY)
+
+
 @pytest.mark.parametrize("kind", ["text", "json", "csv", "markdown"])
 def test_l2_csgm_path(tmp_path, kind):
     """l2-csgm needs numpy, but no scipy or mpmath, and no rich where stdout is a pipe."""

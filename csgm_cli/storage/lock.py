@@ -83,6 +83,8 @@ def read_lock(path: str) -> Lock:
 
 
 def _read_population(path: str, name: str, values: Mapping[str, Any]) -> tuple[Population, float]:
+    if not all(known.isprintable() for known in (name, *values["releases"])):
+        raise ValueError("a name in it is not printable text")
     adjacency = Adjacency(values["adjacency"])
     releases = tuple(_read_release(path, n, r, adjacency) for n, r in values["releases"].items())
     limit = Target(_number(values, "epsilon"), _number(values, "delta"))

@@ -287,6 +287,7 @@ def test_a_lock_has_its_accountant(csgm, files):
         (lambda lock: patched(lock, spent=float("nan")), "spent is nan"),
         (lambda lock: patched(lock, epsilon=0), "epsilon must be in"),
         (lambda lock: patched(lock, releases={"r": {}}), "is missing"),
+        (lambda lock: patched(lock, releases={"\x1b[31m": {}}), "not printable"),
         (lambda lock: "[" * 100_000, "not a lock"),
         (lambda lock: '{"schema": ' + "9" * 10_000 + "}", "not a lock"),
     ],

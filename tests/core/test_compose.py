@@ -164,8 +164,16 @@ def test_rounds_may_be_split(releases, release, data, accountant):
 @settings(max_examples=30, deadline=None)
 @given(populations, accountants)
 def test_together_is_at_most_the_sum(releases, accountant):
-    """One order for all and delta paid once: never more than the separate epsilons at that delta each."""
+    """Delta is paid once: never more than the separate epsilons, where each of them has to pay for it."""
     assert spent(releases, accountant) <= sum(spent([r], accountant) for r in releases) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(("accountant", "delta", "many"), [("exact", 0.16, 2), ("rdp", 0.5, 40)])
+def test_what_delta_covers_alone_still_adds(accountant, delta, many):
+    """A release so quiet that it spends nothing by itself is charged in company: the sum is no bound then."""
+    quiet = (Mechanism("gaussian"), 2.5)  # its exact delta at epsilon 0 is 0.1585
+    found = [composed_epsilon([quiet] * n, Accountant(accountant), delta).value for n in (1, many)]
+    assert found[0] == 0.0 < found[1]
 
 
 @settings(max_examples=30, deadline=None)
