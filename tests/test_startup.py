@@ -90,7 +90,8 @@ def test_gaussian_path(tmp_path):
 def test_gaussian_budget(tmp_path):
     """A budget of Gaussian mechanisms, too, is checked by the standard library alone."""
     (tmp_path / "b.toml").write_text(
-        '[population.p]\nepsilon = 9\ndelta = 1e-6\n[population.p.release.r]\nmechanism = "gaussian"\nsigma = 9\n'
+        "[population.p]\nepsilon = 9\ndelta = 1e-6\n"
+        '[population.p.release.r]\nmechanism = "gaussian"\nsigma = 9\n'
     )
     assert loaded(tmp_path, "check", "b.toml").isdisjoint(HEAVY)
 

@@ -47,16 +47,11 @@ def log_moment(order: float, gamma: float, t: float) -> LogMoment:
     reversed divergence is then 1 - order). All infinite where the value or the grid is out of
     float64's reach.
     """
-    return log_moments(order, gamma, (t,))[0]
-
-
-def log_moments(order: float, gamma: float, ts: Sequence[float]) -> list[LogMoment]:
-    """`log_moment` at several t, for little more than the price of one."""
-    return mixed_log_moments(order, [(gamma, t) for t in ts])
+    return mixed_log_moments(order, [(gamma, t)])[0]
 
 
 def mixed_log_moments(order: float, coordinates: Sequence[tuple[float, float]]) -> list[LogMoment]:
-    """`log_moment` at several (gamma, t), for much less than the price of each by itself."""
+    """`log_moment` at several (gamma, t), for little more than the price of one."""
     found = [_closed_form(order, gamma, t) for gamma, t in coordinates]
     left = [
         (gamma, math.sqrt(t)) for (gamma, t), known in zip(coordinates, found, strict=True) if known is None
