@@ -1,14 +1,27 @@
 """csgm: privacy calibration for coordinate-subsampled Gaussian mechanisms.
 
+The noise of a training job, in three steps (docs/guide.md has a whole script)::
+
+    geometry, notices = resolve_geometry(norm_ratio=1000, dim=10**6, cohort_size=1000)
+    mechanism = Mechanism("l2-csgm", gamma=0.01, geometry=geometry, rounds=10)
+    answer = calibrate(mechanism, Target(epsilon=5, delta=1e-8))
+
+`Geometry`, `Mechanism` and `Target` are the questions; `calibrate`, `account_epsilon`, `account_delta`,
+`compare`, `compare_at_equal_mse` and `plan` answer them with frozen dataclasses. Whatever they are given,
+they raise `CsgmError` alone: `UsageError` names a wrong argument, `NoAnswerError` says why there is no
+answer. Numbers may be NumPy's; what is kept is a plain int or float. ``notices`` are warnings to be shown.
+
 The public names below are loaded on first use, so that importing the package costs nothing.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # importing it from typing would be most of what this import costs
 if TYPE_CHECKING:
+    from typing import Any
+
     from csgm_cli.budget import Population, Release, Standing
     from csgm_cli.core.account import account_delta, account_epsilon
     from csgm_cli.core.calibrate import calibrate

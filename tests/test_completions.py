@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from csgm_cli.cli import main
-from csgm_cli.cli.completion import SHELLS
 from csgm_cli.cli.root import REGISTRY
+from csgm_cli.cli.shells import SHELLS
 
 ROOT = Path(__file__).parents[1]
 FILES = {"bash": "csgm.bash", "zsh": "_csgm", "fish": "csgm.fish"}

@@ -52,6 +52,7 @@ def test_root_help_imports_no_command(tmp_path):
         "csgm_cli.cli.console",
         "csgm_cli.cli.entry",
         "csgm_cli.cli.exits",
+        "csgm_cli.cli.interrupts",
         "csgm_cli.cli.root",
         "csgm_cli.errors",
     }

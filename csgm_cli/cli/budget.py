@@ -12,10 +12,10 @@ from csgm_cli.cli.options import option
 from csgm_cli.cli.params import Choice, Number
 from csgm_cli.cli.request import EXCLUSIVES, Request, settled
 from csgm_cli.cli.sources import Rank, Source
-from csgm_cli.errors import UsageError
+from csgm_cli.errors import UsageError, shown
 from csgm_cli.model import Adjacency, MechanismName, Notice, Target
 from csgm_cli.storage.budget_file import LIMIT_KEYS, Declaration, Entry, read_budget
-from csgm_cli.storage.config import shown
+from csgm_cli.storage.config import TooSmall
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -129,7 +129,7 @@ def _label(key: str, place: Place) -> str:
 def _read(key: str, entry: Entry) -> Any:  # noqa: ANN401 - a number or a word
     kind, label = option(key).type, _label(key, entry.place)
     if isinstance(kind, Number):
-        if isinstance(entry.value, bool) or not isinstance(entry.value, int | float):
+        if isinstance(entry.value, bool) or not isinstance(entry.value, int | float | TooSmall):
             raise UsageError("wrong-type", f"{label} must be a number, got {shown(entry.value)}")
         return kind.read(entry.value, label)
     assert isinstance(kind, Choice)  # mechanism, adjacency

@@ -7,7 +7,8 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, TextIO
 
-from csgm_cli.errors import CsgmError, StorageError
+from csgm_cli.cli import interrupts
+from csgm_cli.errors import CsgmError, StorageError, one_line
 
 if TYPE_CHECKING:
     from csgm_cli.render import Terminal
@@ -48,25 +49,29 @@ def write(text: str) -> None:
         raise
     except OSError as error:
         raise StorageError("cannot-write", f"cannot write to standard output: {error.strerror}") from None
+    interrupts.ignore()
 
 
-def note(line: str) -> None:
-    """Put one line (or block of lines) on stderr; where that is impossible, the exit code has to do."""
-    if sys.stderr is not None:
-        with suppress(OSError):
-            _put(f"{line}\n", sys.stderr)
+def note(text: str) -> None:
+    """Put one line on stderr; where that is impossible, the exit code has to do."""
+    _say(one_line(text))
+
+
+def block(text: str) -> None:
+    """Put lines of csgm's own, help or a traceback, on stderr."""
+    _say("\n".join(one_line(line) for line in text.splitlines()))
 
 
 def warning(slug: str, message: str) -> None:
     """Put ``warning[slug]: message`` on stderr."""
-    note(f"{_coloured(f'warning[{slug}]', _YELLOW)}: {message}")
+    _say(f"{_coloured(f'warning[{slug}]', _YELLOW)}: {one_line(message)}")
 
 
 def error(problem: CsgmError) -> None:
     """Put ``error[slug]: message`` and, where there is a hint, ``try: hint`` on stderr."""
-    note(f"{_coloured(f'error[{problem.slug}]', _RED)}: {_one_line(problem.message)}")
+    _say(f"{_coloured(f'error[{problem.slug}]', _RED)}: {problem.message}")
     if problem.hint:
-        note(f"  try: {_one_line(problem.hint)}")
+        _say(f"  try: {problem.hint}")
 
 
 def abandon_unless_flushed() -> None:
@@ -79,9 +84,10 @@ def abandon_unless_flushed() -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def _one_line(text: str) -> str:
-    """Escape what would break the line or steer the terminal: messages quote what the caller typed."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+def _say(line: str) -> None:
+    if sys.stderr is not None:
+        with suppress(OSError):
+            _put(f"{line}\n", sys.stderr)
 
 
 def _coloured(text: str, colour: str) -> str:

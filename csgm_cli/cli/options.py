@@ -52,7 +52,7 @@ _SPECS: dict[str, _Spec] = {
     "sigma": _Spec(_NOISE, "Noise std on each coordinate of the sum."),
     "from": _Spec(
         _NOISE,
-        "Recompute a saved JSON result of calibrate or account and show the drift.",
+        "Recompute a saved JSON result of calibrate, plan or account and show the drift.",
         _FILE,
         None,
         "RESULT.json",

@@ -19,6 +19,8 @@ from csgm_cli.model import (
     Range,
     accountant_named,
     check_range,
+    check_ranges,
+    check_type,
 )
 
 EPSILON_IN_ACCOUNT = Range(0.0, 1e4)
@@ -41,12 +43,12 @@ def account_epsilon(
         NoAnswerError: the loss is beyond what can be computed, or verification fails.
     """
     accountant = accountant_named(accountant)
-    noise_multiplier = _checked_noise(mechanism, sigma)
-    if not deltas:
+    sigma, noise_multiplier = _checked_noise(mechanism, sigma)
+    check_type("verify", verify, bool)
+    asked = check_ranges("deltas", deltas, "delta")
+    if not asked:
         raise UsageError("missing-delta", "no delta was given")
-    for delta in deltas:
-        check_range("delta", delta)
-    found = [epsilon_guarantee(mechanism, sigma, delta, accountant, verify=verify) for delta in deltas]
+    found = [epsilon_guarantee(mechanism, sigma, delta, accountant, verify=verify) for delta in asked]
     return _account(mechanism, sigma, noise_multiplier, accountant, found)
 
 
@@ -65,8 +67,9 @@ def account_delta(
         NoAnswerError: the loss is beyond what can be computed, or verification fails.
     """
     accountant = accountant_named(accountant)
-    noise_multiplier = _checked_noise(mechanism, sigma)
-    check_range("epsilon", epsilon, EPSILON_IN_ACCOUNT)
+    sigma, noise_multiplier = _checked_noise(mechanism, sigma)
+    check_type("verify", verify, bool)
+    epsilon = check_range("epsilon", epsilon, EPSILON_IN_ACCOUNT)
     spent = least_delta(mechanism, accountant, sigma, epsilon)
     notices = notices_of(spent)
     if spent.value == DELTA_FLOOR:
@@ -113,11 +116,11 @@ def epsilon_guarantee(
     )
 
 
-def _checked_noise(mechanism: Mechanism, sigma: float) -> float:
-    check_range("sigma", sigma)
-    noise_multiplier = sigma / mechanism.geometry.l2_norm
-    check_range("noise_multiplier", noise_multiplier)
-    return noise_multiplier
+def _checked_noise(mechanism: Mechanism, sigma: float) -> tuple[float, float]:
+    """Sigma and the noise multiplier."""
+    check_type("mechanism", mechanism, Mechanism)
+    sigma = check_range("sigma", sigma)
+    return sigma, check_range("noise_multiplier", sigma / mechanism.geometry.l2_norm)
 
 
 def _account(

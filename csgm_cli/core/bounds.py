@@ -51,7 +51,7 @@ def bounds_of(mechanism: Mechanism, accountant: Accountant) -> tuple[Bound, ...]
             "no-exact-accountant",
             f"accountant exact needs the gaussian mechanism or gamma 1, got {mechanism.name} with gamma"
             f" {mechanism.gamma!r}",
-            "use auto or rdp",
+            "use auto, tight or rdp",
         )
     if accountant in (Accountant.AUTO, Accountant.TIGHT):
         return (Bound.EXACT,) if mechanism.is_gaussian else (Bound.RDP, Bound.MASK_REVEALED)

@@ -34,6 +34,7 @@ from csgm_cli.model import (
     Target,
     accountant_named,
     check_range,
+    check_type,
 )
 
 #: Room for the rounding of numbers derived from sigma (noise multiplier, sigma / l2_norm l2_norm).
@@ -59,8 +60,12 @@ def calibrate(
         UsageError: a value out of range, or an accountant without a bound for the mechanism.
         NoAnswerError: delta alone covers the target, no noise in range meets it, or verification fails.
     """
+    check_type("mechanism", mechanism, Mechanism)
+    check_type("target", target, Target)
+    check_type("verify", verify, bool)
     accountant = accountant_named(accountant)
     check_range("value_bits", value_bits)
+    bounds_of(mechanism, accountant)  # an accountant without a bound is refused before the target is
     _refuse_covered(mechanism, target)
     sigma, guarantee = _certified(mechanism, accountant, target, verify=verify)
     if guarantee.epsilon > target.epsilon:
@@ -267,7 +272,7 @@ def _refuse_covered(mechanism: Mechanism, target: Target) -> None:
     if target.delta >= revealed:  # also under replace-one: the masks of both vectors can be the same
         raise NoAnswerError(
             "delta-covers-target",
-            f"delta {target.delta:g} alone covers the target: anything of a client is sent with probability"
-            f" {revealed:.6g} only, so no noise is needed at any epsilon",
+            f"delta {target.delta!r} alone covers the target: anything of a client is sent with probability"
+            f" {revealed!r} only, so no noise is needed at any epsilon",
             "ask for a smaller delta",
         )

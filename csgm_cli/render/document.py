@@ -71,8 +71,7 @@ def account_document(inputs: Mapping[str, Any], account: Account) -> Document:
     rows = [_guarantee(g, s) for g, s in zip(account.guarantees, account.statements, strict=True)]
     notices = chain(account.notices, *(guarantee.notices for guarantee in account.guarantees))
     result = rows[0] if len(rows) == 1 else {"rows": rows}
-    resolved = {**inputs, "noise_multiplier": account.noise_multiplier}
-    return document_of("account", resolved, account.accountant, result, notices)
+    return document_of("account", inputs, account.accountant, result, notices)
 
 
 def comparison_document(inputs: Mapping[str, Any], comparison: Comparison) -> Document:

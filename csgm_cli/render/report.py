@@ -68,6 +68,8 @@ _BOUND = {
     "tight-remove": "a test function whose worst vector is known, removing the client",
     "profile": "the exact privacy curve",
 }
+_ROUNDS = "releases that one client can influence"
+_ONE_ROUND = "one release per client in all; give --rounds where training repeats"
 _CONVERSION = {"canonne-kamath-steinke-2020": "Canonne-Kamath-Steinke 2020"}
 _ASSUMPTION = {
     "one-participation-per-round": "one participation per counted round",
@@ -78,7 +80,6 @@ _SIZES: dict[str, Callable[[float], str]] = {
     "gamma": exact,
     "norm_ratio": round_down,  # a smaller ratio takes more noise
     "l2_norm": exact,
-    "rounds": exact,
     "dim": exact,
     "cohort_size": exact,
 }
@@ -99,7 +100,7 @@ def _calibrate(inputs: Document, result: Document) -> Report:
         *_noise(result),
         *_privacy(result, ("epsilon", "delta")),
         *_setting(inputs, [result]),
-        *_utility(result),
+        *_utility(inputs, result),
         *_assurance(result, "noise multiplier"),
     )
     return Report(facts=facts, paragraph=result["statement"])
@@ -112,7 +113,7 @@ def _account(inputs: Document, result: Document) -> Report:
     facts = (
         *_privacy(result, (asked, given)),
         *_limit(inputs, [result]),
-        Fact("noise multiplier", exact(inputs["noise_multiplier"]), "sigma / l2_norm"),
+        *_noise(inputs, exact),
         *_setting(inputs, [result]),
         *_assurance(result, asked),
     )
@@ -129,7 +130,7 @@ def _curve(inputs: Document, rows: list[Document]) -> Report:
     ]
     facts = (
         *_limit(inputs, rows),
-        Fact("noise multiplier", exact(inputs["noise_multiplier"]), "sigma / l2_norm"),
+        *_noise(inputs, exact),
         *_setting(inputs, rows),
     )
     return Report(table=_table(columns, rows), facts=facts)
@@ -208,15 +209,16 @@ _REPORTS: dict[str, Callable[[Document, Document], Report]] = {
 }
 
 
-def _noise(result: Document) -> tuple[Fact, ...]:
+def _noise(noise: Document, shown: Callable[[float], str] = round_up) -> tuple[Fact, ...]:
+    """The three ways to say the noise: an answer rounded up, or one that was given in full."""
     return (
-        Fact("noise multiplier", round_up(result["noise_multiplier"]), "sigma / l2_norm"),
+        Fact("noise multiplier", shown(noise["noise_multiplier"]), "sigma / l2_norm"),
         Fact(
             "effective noise multiplier",
-            round_up(result["effective_noise_multiplier"]),
+            shown(noise["effective_noise_multiplier"]),
             "sigma / (gamma l2_norm), comparable with the Gaussian mechanism",
         ),
-        Fact("sigma", round_up(result["sigma"]), "noise std on each coordinate of the sum"),
+        Fact("sigma", shown(noise["sigma"]), "noise std on each coordinate of the sum"),
     )
 
 
@@ -248,6 +250,7 @@ def _setting(inputs: Document, rows: list[Document]) -> tuple[Fact, ...]:
     return (
         Fact("mechanism" if inputs.get("mechanism") else "setting", _mechanism(inputs)),
         Fact("adjacency", adjacency, _ADJACENCY.get(adjacency, "")),
+        Fact("rounds", exact(inputs["rounds"]), _ROUNDS if inputs["rounds"] > 1 else _ONE_ROUND),
         Fact("assumptions", assumptions),
     )
 
@@ -268,13 +271,15 @@ def _mechanism(inputs: Document) -> str:
     return ", ".join(([name] if name else []) + sizes)
 
 
-def _utility(result: Document) -> tuple[Fact, ...]:
+def _utility(inputs: Document, result: Document) -> tuple[Fact, ...]:
     facts = []
     if result["mean_noise_std"] is not None:
         facts.append(Fact("mean noise std", round_up(result["mean_noise_std"]), "left on the mean estimate"))
     if (mse := result["mse"]) is not None:
         parts = f"privacy {round_up(mse['privacy'])} + sparsification {round_up(mse['sparsification'])}"
-        gaussian = f"to {round_up(mse['gaussian_total'])}, the Gaussian mechanism's by the same accountant"
+        gaussian = (
+            f"to {round_up(mse['gaussian_total'])}, the Gaussian mechanism's {_baseline(inputs, result)}"
+        )
         facts += [
             Fact("MSE", round_up(mse["total"]), parts),
             Fact("MSE ratio", round_up(mse["ratio"]), gaussian),
@@ -282,6 +287,14 @@ def _utility(result: Document) -> tuple[Fact, ...]:
     if (bits := result["bits_per_client"]) is not None:
         facts.append(Fact("bits per client", round_up(bits), "expected, for the values alone"))
     return tuple(facts)
+
+
+def _baseline(inputs: Document, result: Document) -> str:
+    """How the Gaussian mechanism is accounted that the MSE is held against."""
+    bounds_profile = inputs["accountant"] == "tight" and inputs["adjacency"] == "add-remove"
+    if result["bound"] not in ("rdp", "paper") or bounds_profile:
+        return "by exact"
+    return f"by {result['bound']} as well; by exact it is less"
 
 
 def _assurance(result: Document, quantity: str) -> tuple[Fact, ...]:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from csgm_cli.budget import Place
-from csgm_cli.errors import StorageError, UsageError
-from csgm_cli.storage.config import did_you_mean, shown
+from csgm_cli.errors import StorageError, UsageError, shown
+from csgm_cli.storage.config import did_you_mean, parse_toml
 from csgm_cli.storage.files import read_text
 from csgm_cli.storage.toml_lines import key_lines
 
@@ -201,15 +201,8 @@ def _included(file: _File) -> Iterator[tuple[str, Place]]:
 
 
 def _parsed(path: str, inherited: Mapping[str, Entry]) -> _File:
-    import tomllib
-
     text = read_text(path)
-    try:
-        document = tomllib.loads(text)
-    except ValueError as error:  # a TOMLDecodeError, or a whole number of absurd length
-        raise UsageError("invalid-toml", f"{path} is not valid TOML: {error}") from None
-    except RecursionError:
-        raise UsageError("invalid-toml", f"{path} is nested too deeply") from None
+    document = parse_toml(path, text)
     file = _File(path, document, key_lines(text.replace("\r\n", "\n")), inherited)
     for key in document:
         if key not in _TOP_KEYS:

@@ -1,15 +1,18 @@
-"""Text files in, and reports out without ever leaving half of one."""
+"""Files in, and files out without ever leaving half of one."""
 
 from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from csgm_cli.errors import StorageError, UsageError
 
-#: No file that csgm reads comes near this; a device may never end.
+#: No text file that csgm reads comes near this; a device may never end.
 _MOST_BYTES = 1 << 24
 
 
@@ -47,7 +50,8 @@ def write_atomically(path: str | Path, data: str | bytes) -> None:
     content = data.encode() if isinstance(data, str) else data
     target = Path(path)
     try:
-        mode = _mode(target)
+        _refuse_directory(os.fspath(path))
+        mode = existing_mode(target)
         if (mode is not None and not stat.S_ISREG(mode)) or _is_open_elsewhere(target):
             _append(target, content)
         else:
@@ -55,26 +59,99 @@ def write_atomically(path: str | Path, data: str | bytes) -> None:
     except BrokenPipeError:
         raise  # the reader of a pipe went away: that has an exit status of its own
     except (OSError, ValueError) as error:  # ValueError: a path with a null character
-        raise StorageError("cannot-write", f"cannot write {str(path)!r}: {_reason(error)}") from error
+        raise _cannot_write(path, error) from error
+
+
+@contextmanager
+def replacing(path: str | Path) -> Iterator[Path]:
+    """Yield a fresh path at which to build a file or a folder; it takes the place of ``path`` at the end.
+
+    What stands at ``path`` stays as it was when the block fails, Ctrl-C included, and nothing is left
+    beside it. A file keeps its permissions and a symbolic link is written through. An existing folder
+    is replaced with all it holds: between its two renames there is none, should the machine stop there.
+    ``StorageError`` (slug ``cannot-write``) names the path and the reason.
+    """
+    try:
+        mode = existing_mode(Path(path))
+        target = Path(path).resolve()
+    except (OSError, ValueError) as error:  # ValueError: a path with a null character
+        raise _cannot_write(path, error) from error
+    try:
+        with _staged(target, mode) as temporary:
+            yield temporary
+    except OSError as error:
+        raise _cannot_write(path, error) from error
+
+
+def check_regular(path: Path) -> None:
+    """Raise OSError unless ``path`` is a regular file: opening a pipe may wait for ever."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError(None, f"{path.name!r} is no regular file")
+
+
+def _refuse_directory(path: str) -> None:
+    """``Path`` drops what says that a directory is meant: "new/" must not become a file "new"."""
+    if os.path.basename(path) in ("", os.curdir, os.pardir):  # noqa: PTH119 - Path().name is another thing
+        raise IsADirectoryError(None, "Is a directory's name, not a file's" if path else "no file is named")
 
 
 def _replace(target: Path, content: bytes, mode: int | None) -> None:
-    if mode is not None and not os.access(target, os.W_OK):
-        raise PermissionError(None, "the file is write-protected")
-    temporary = target.with_name(f".csgm-{secrets.token_hex(8)}.tmp")
-    try:
+    with _staged(target, mode) as temporary:
         # 0o666 less the umask is what any newly created file gets.
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+
+
+@contextmanager
+def _staged(target: Path, mode: int | None) -> Iterator[Path]:
+    if mode is not None and not os.access(target, os.W_OK):
+        raise PermissionError(None, "the file is write-protected")
+    temporary = _sibling(target)
+    try:
+        yield temporary
+        for file in temporary.iterdir() if temporary.is_dir() else [temporary]:
+            _sync(file)
         if mode is not None:
             temporary.chmod(stat.S_IMODE(mode))
-        temporary.replace(target)
+        _move(temporary, target)
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        _remove(temporary)
         raise
+
+
+def _move(temporary: Path, target: Path) -> None:
+    if not (temporary.is_dir() and target.is_dir()):
+        temporary.replace(target)
+        return
+    old = _sibling(target)  # a folder that holds something cannot be replaced in one step
+    try:
+        target.rename(old)
+        temporary.rename(target)
+    except BaseException:
+        if not target.exists():
+            old.rename(target)
+        raise
+    _remove(old)
+
+
+def _sibling(target: Path) -> Path:
+    return target.with_name(f".csgm-{secrets.token_hex(8)}.tmp")
+
+
+def _sync(file: Path) -> None:
+    descriptor = os.open(file, os.O_WRONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _append(target: Path, content: bytes) -> None:
@@ -82,7 +159,8 @@ def _append(target: Path, content: bytes) -> None:
         file.write(content)
 
 
-def _mode(target: Path) -> int | None:
+def existing_mode(target: Path) -> int | None:
+    """``st_mode`` of what stands at ``target``, links followed; None for nothing, OSError as it comes."""
     try:
         return target.stat().st_mode
     except FileNotFoundError:
@@ -92,6 +170,10 @@ def _mode(target: Path) -> int | None:
 def _is_open_elsewhere(target: Path) -> bool:
     """/dev/stdout may be a regular file that the shell holds open: replacing it would lose its place."""
     return target.parent in (Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd"))
+
+
+def _cannot_write(path: str | Path, error: OSError | ValueError) -> StorageError:
+    return StorageError("cannot-write", f"cannot write {str(path)!r}: {_reason(error)}")
 
 
 def _reason(error: OSError | ValueError) -> str:

@@ -285,7 +285,7 @@ def test_a_lock_has_its_accountant(csgm, files):
         (lambda lock: patched(lock, spent=-1.0), "spent is -1.0"),
         (lambda lock: patched(lock, spent=True), "spent must be a number"),
         (lambda lock: patched(lock, spent=float("nan")), "spent is nan"),
-        (lambda lock: patched(lock, epsilon=0), "epsilon must be in"),
+        (lambda lock: patched(lock, epsilon=0), "epsilon must be a number in"),
         (lambda lock: patched(lock, releases={"r": {}}), "is missing"),
         (lambda lock: patched(lock, releases={"\x1b[31m": {}}), "not printable"),
         (lambda lock: "[" * 100_000, "not a lock"),
@@ -460,6 +460,7 @@ BAD_FILES = [
     (LIMIT + GAUSSIAN, "missing-option", "b.toml:4: release r of p: it needs noise-multiplier or sigma"),
     (LIMIT + GAUSSIAN + "sigma = 1\nnoise-multiplier = 1\n", "conflicting-options", "sigma at b.toml:6"),
     (LIMIT + GAUSSIAN + "sigma = -1\n", "out-of-range", "sigma at b.toml:6 must be a number in"),
+    (LIMIT + GAUSSIAN + "sigma = 1e-400\n", "out-of-range", "which float64 cannot tell from 0"),
     (LIMIT + GAUSSIAN + "sigma = true\n", "wrong-type", "sigma at b.toml:6 must be a number, got True"),
     (
         LIMIT + GAUSSIAN + "sigma = 1\nrounds = 1.5\n",

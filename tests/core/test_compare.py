@@ -143,6 +143,24 @@ def test_equal_mse_where_sparsification_alone_costs_more():
     assert "sparsification" in found.notices[0].message
 
 
+def test_equal_mse_with_a_row_out_of_reach(monkeypatch):
+    """A row whose epsilon cannot be computed has no calibration and a notice; the others stand."""
+    right = module.epsilon_guarantee
+
+    def out_of_reach(mechanism, *arguments, **options):
+        if mechanism.name == "linf-csgm":
+            raise NoAnswerError("out-of-reach", "the loss is too large")
+        return right(mechanism, *arguments, **options)
+
+    before = compare_at_equal_mse(FULL, TARGET, gammas=[0.1])
+    monkeypatch.setattr(module, "epsilon_guarantee", out_of_reach)
+    found = compare_at_equal_mse(FULL, TARGET, gammas=[0.1])
+    assert found.rows[:2] == before.rows[:2]
+    assert found.rows[2].calibration is None
+    assert [notice.slug for notice in found.notices] == ["row-without-answer"]
+    assert "linf-csgm at gamma 0.1: the loss is too large" in found.notices[0].message
+
+
 @pytest.mark.parametrize("geometry", [Geometry(2.0), Geometry(2.0, dim=9), Geometry(2.0, cohort_size=9)])
 def test_equal_mse_needs_d_and_n(geometry):
     """Without them there is no MSE to equal."""

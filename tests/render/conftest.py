@@ -96,6 +96,8 @@ SIZES = {"norm_ratio": 1000.0, "dim": 1_000_000, "cohort_size": 1000, **SETTING,
 NOISE = {
     "mechanism": "l2-csgm",
     "noise_multiplier": 0.0122,
+    "effective_noise_multiplier": 0.03660000001,
+    "sigma": 0.01220000001,
     "gamma": 1 / 3,
     "norm_ratio": 1000 / 7,
     **SETTING,
