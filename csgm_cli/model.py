@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from numbers import Real
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from csgm_cli.errors import UsageError, shown
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     FloatArray: TypeAlias = NDArray[np.float64]
     AnyFloatArray: TypeAlias = NDArray[np.float32] | NDArray[np.float64]
+else:  # at run time hints must not import numpy
+    FloatArray = AnyFloatArray = Any
 
 
 class MechanismName(StrEnum):
