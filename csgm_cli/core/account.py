@@ -72,7 +72,7 @@ def account_delta(
     check_type("verify", verify, bool)
     epsilon = check_range("epsilon", epsilon, EPSILON_IN_ACCOUNT)
     spent = least_delta(mechanism, accountant, sigma, epsilon)
-    notices = _notices(spent)
+    notices = notices_of(spent)
     if spent.value == DELTA_FLOOR:
         notices += (Notice("delta-floor", f"delta is below {DELTA_FLOOR:g} and shown as that"),)
     if spent.value == 1.0:
@@ -83,7 +83,7 @@ def account_delta(
         spent.value,
         spent.order,
         spent.bound,
-        _conversion(spent),
+        conversion_of(spent),
         assumptions_of(mechanism, spent.bound),
         lower_bound=spent.lower,
         verified=verified,
@@ -110,11 +110,11 @@ def epsilon_guarantee(
         delta,
         spent.order,
         spent.bound,
-        _conversion(spent),
+        conversion_of(spent),
         assumptions_of(mechanism, spent.bound),
         lower_bound=spent.lower,
         verified=verified,
-        notices=_notices(spent),
+        notices=notices_of(spent),
     )
 
 
@@ -142,11 +142,13 @@ def _account(
     )
 
 
-def _conversion(spent: Spent) -> Conversion | None:
+def conversion_of(spent: Spent) -> Conversion | None:
+    """How ``spent`` was converted; None where no Renyi curve is involved."""
     return Conversion.CKS20 if spent.bound in (Bound.RDP, Bound.PAPER) else None
 
 
-def _notices(spent: Spent) -> tuple[Notice, ...]:
+def notices_of(spent: Spent) -> tuple[Notice, ...]:
+    """What there is to say about how ``spent`` was computed."""
     notices = []
     if spent.high_precision:
         said = "float64 could not be trusted here; the value was computed in 30-digit arithmetic"

@@ -7,6 +7,7 @@ Every number returned is an upper bound: float64 errors are added, and where the
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from csgm_cli.core import gaussian
@@ -78,8 +79,13 @@ def looks_at_profile(mechanism: Mechanism, accountant: Accountant) -> bool:
 
 def total_mu(mechanism: Mechanism, sigma: float) -> float:
     """Sensitivity / sigma of all rounds together, with every coordinate sent."""
+    return unit_mu(mechanism, sigma) * math.sqrt(mechanism.rounds)
+
+
+def unit_mu(mechanism: Mechanism, sigma: float) -> float:
+    """`total_mu` of one round."""
     doubled = 2.0 if mechanism.adjacency is Adjacency.REPLACE_ONE else 1.0
-    return doubled * mechanism.sensitivity * math.sqrt(mechanism.rounds) / sigma
+    return doubled * mechanism.sensitivity / sigma
 
 
 def least_epsilon(
@@ -126,23 +132,33 @@ def least_delta(mechanism: Mechanism, accountant: Accountant, sigma: float, epsi
 
 def spent_epsilon(mechanism: Mechanism, bound: Bound, sigma: float, delta: float) -> Spent:
     """Epsilon >= 0 that ``bound`` proves at this noise and delta."""
+
+    def precisely(order: float | None) -> float:
+        return oracle_epsilon(mechanism, bound, sigma, delta, order)
+
     if bound in (Bound.EXACT, Bound.MASK_REVEALED):
-        mu = total_mu(mechanism, sigma)
-        epsilon = gaussian.epsilon_for(mu, delta)
-        if epsilon == 0.0 or 2 * gaussian.SAFETY * gaussian.elasticity(mu, epsilon) <= TRUST:
-            return Spent(epsilon, None, bound)
-        # A tiny epsilon at a large delta hangs on the last digits of mu.
-        return Spent(oracle_epsilon(mechanism, bound, sigma, delta, None), None, bound, high_precision=True)
+        return gaussian_epsilon(total_mu(mechanism, sigma), delta, bound, precisely)
     point = best_epsilon(renyi_curve(mechanism, bound), sigma, math.log(delta))
+    return renyi_epsilon(point, bound, precisely)
+
+
+def gaussian_epsilon(
+    mu: float, delta: float, bound: Bound, precisely: Callable[[float | None], float]
+) -> Spent:
+    """Epsilon of the Gaussian profile at ``mu``; ``precisely`` is the oracle's."""
+    epsilon = gaussian.epsilon_for(mu, delta)
+    if epsilon == 0.0 or 2 * gaussian.SAFETY * gaussian.elasticity(mu, epsilon) <= TRUST:
+        return Spent(epsilon, None, bound)
+    # A tiny epsilon at a large delta hangs on the last digits of mu.
+    return Spent(precisely(None), None, bound, high_precision=True)
+
+
+def renyi_epsilon(point: Converted, bound: Bound, precisely: Callable[[float | None], float]) -> Spent:
+    """Epsilon of a converted Renyi curve; ``precisely`` is the oracle's at an order."""
     if point.value + point.error <= 0.0:
         return Spent(0.0, point.order, bound)
     if point.error > TRUST * point.value:
-        return Spent(
-            oracle_epsilon(mechanism, bound, sigma, delta, point.order),
-            point.order,
-            bound,
-            high_precision=True,
-        )
+        return Spent(precisely(point.order), point.order, bound, high_precision=True)
     return Spent(point.value + point.error, point.order, bound)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,16 @@ def verify_epsilon(mechanism: Mechanism, sigma: float, delta: float, spent: Spen
     return _compared(
         "epsilon", spent.value, oracle.epsilon(mechanism, sigma, delta, spent.order, spent.bound, DIGITS)
     )
+
+
+def verify_composed_epsilon(
+    releases: Sequence[tuple[Mechanism, float]], delta: float, spent: Spent
+) -> Verification:
+    """Compare ``spent``, an epsilon of several releases, with the oracle's; errors as in `verify_epsilon`."""
+    from csgm_cli.core import compose_oracle
+
+    truth = compose_oracle.epsilon(releases, delta, spent.order, spent.bound, DIGITS)
+    return _compared("epsilon", spent.value, truth)
 
 
 def verify_delta(mechanism: Mechanism, sigma: float, epsilon: float, spent: Spent) -> Verification:

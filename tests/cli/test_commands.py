@@ -19,13 +19,16 @@ from csgm_cli.storage.schema import load_schema
 
 COMMANDS = {name: root.get_command(None, name) for name in REGISTRY}
 EXAMPLES = [(name, example) for name, command in COMMANDS.items() for example in command.examples]
+BUDGET = Path(__file__).parents[2] / "docs" / "examples" / "budget.toml"
 CALIBRATE = "calibrate --epsilon 5 --delta 1e-8 --gamma 0.01 --norm-ratio 1000"
 ACCOUNT = "account --noise-multiplier 0.0122 --gamma 0.01 --norm-ratio 1000"
 
 
 @pytest.mark.parametrize(("name", "example"), EXAMPLES, ids=[example for _, example in EXAMPLES])
-def test_examples_in_the_help(csgm, name, example):
+def test_examples_in_the_help(csgm, place, name, example):
     """Every example runs, says something, and stands in the help as it is here."""
+    for budget in ("budget.toml", "old.toml"):
+        (place / budget).write_text(BUDGET.read_text())
     assert f"  {example}\n" in csgm(f"{name} --help").stdout
     program, *words = shlex.split(example)
     assert (program, words[0]) == ("csgm", name)

@@ -90,12 +90,12 @@ def assert_caught(calls, slug="verification-failed"):
 @pytest.mark.parametrize("factor", [1 - 1e-6, 1 + 1e-6])
 def test_a_log_moment_off_by_a_millionth_is_caught(monkeypatch, factor):
     """Below it would be unsafe, above it is wrong all the same."""
-    right = log_moment.log_moments
+    right = log_moment.mixed_log_moments
 
-    def wrong(order, gamma, ts):
-        return [dataclasses.replace(found, value=found.value * factor) for found in right(order, gamma, ts)]
+    def wrong(order, coordinates):
+        return [dataclasses.replace(found, value=found.value * factor) for found in right(order, coordinates)]
 
-    monkeypatch.setattr(log_moment, "log_moments", wrong)
+    monkeypatch.setattr(log_moment, "mixed_log_moments", wrong)
     assert_caught(every_answer())
 
 
