@@ -100,7 +100,7 @@ def _normalized_rows_of_sums(c: Array) -> Array:
 
 
 def exponentials() -> tuple[Array, Array]:
-    """Nodes x and weights w with binom(2k, k)/4^k = sum_j w_j x_j^k to 1e-13 for every k up to 1e8.
+    """Nodes x and weights w with binom(2k, k)/4^k = sum_j w_j x_j^k, to 1e-13 and the rounding of x_j^k.
 
     (2/pi) int_0^(pi/2) sin(theta)^(2k) d theta at cos(theta) = 1/cosh(t), by the trapezoid rule in t.
     """
