@@ -1,7 +1,7 @@
 """Workloads: how they are named, checked, multiplied with, and bounded, in O(T) where they have structure.
 
 With structure, A = E(left) diag(rates) E(right), where E(x)_ij = x^(i-j) for i >= j, so that
-A^-1 = E(right)^-1 diag(1/rates) E(left)^-1 has three diagonals (docs/theory.md, section 5).
+A^-1 = E(right)^-1 diag(1/rates) E(left)^-1 has three diagonals (docs/factorize.md).
 """
 
 # ruff: noqa: N803 - T is the number of rows in every formula

@@ -30,7 +30,7 @@ def test_vectors_of_the_reference(reference, T):
 
 @pytest.mark.parametrize("T", [3, 32, 300])
 def test_invariants(T):
-    """At the optimum: columns of norm 1, C and B nonnegative, C^-1 nonpositive off the diagonal, last entry 1."""
+    """At the optimum: unit columns, C and B nonnegative, C^-1 nonpositive off the diagonal, last entry 1."""
     factors = dense_factors(factorize(Workload(T), tolerance=1e-11))
     np.testing.assert_allclose((factors.C**2).sum(axis=0), 1.0, atol=1e-12)
     for lower in (factors.B, factors.C, factors.C_inv):
@@ -59,7 +59,9 @@ def test_two_ways_to_the_optimum(objective, momentum):
 
 @given(
     T=st.integers(1, 70),
-    spec=st.sampled_from(["optimal", "streaming:2", "toeplitz-sqrt", "toeplitz-sqrt-normalized", "tree", "output"]),
+    spec=st.sampled_from(
+        ["optimal", "streaming:2", "toeplitz-sqrt", "toeplitz-sqrt-normalized", "tree", "output"]
+    ),
     precision=st.sampled_from(["float32", "float64"]),
 )
 @settings(max_examples=60, deadline=None)

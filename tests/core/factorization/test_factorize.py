@@ -1,6 +1,7 @@
 """Every strategy: reference values, the factors written out, and what does not apply."""
 
 import math
+from itertools import pairwise
 
 import mpmath
 import numpy as np
@@ -14,8 +15,9 @@ from csgm_cli.core.factorization import (
     matrix_workload,
     parse_workload,
     schedule_workload,
+    toeplitz,
+    tree,
 )
-from csgm_cli.core.factorization import toeplitz, tree
 from csgm_cli.core.factorization.workload import dense
 from csgm_cli.errors import UsageError
 from csgm_cli.model import Objective, Strategy, StrategyName, Workload, strategy_named
@@ -30,7 +32,7 @@ BASELINES = {
     "identity": "independent_B=A",
     "output": "output_noise_C=A",
 }
-#: Excess of the streaming form over the optimum (docs/theory.md, section 5).
+#: Excess of the streaming form over the optimum (docs/factorize.md).
 STREAMING = {
     (32, 2): 1.1e-2,
     (32, 3): 3e-4,
@@ -59,7 +61,9 @@ def test_baselines_of_the_reference(reference, name):
             continue
         found = factorize(Workload(int(T)), strategy_named(name))
         assert math.isclose(found.mean_squared_error, expected["mse"], rel_tol=1e-9)
-        assert math.isclose(found.max_squared_error, expected.get("max_sq", found.max_squared_error), rel_tol=1e-9)
+        assert math.isclose(
+            found.max_squared_error, expected.get("max_sq", found.max_squared_error), rel_tol=1e-9
+        )
         seen += 1
     assert seen >= 9
 
@@ -79,13 +83,14 @@ def test_no_toeplitz_factor_beats_the_square_root_in_the_worst_row():
     """For the max error ||b|| ||c|| >= sum a of b * c = a is attained by b = c = sqrt(a)."""
     for T in (2, 9, 200):
         best, root = (
-            factorize(Workload(T), strategy_named(name), MAX) for name in ("toeplitz-optimal", "toeplitz-sqrt")
+            factorize(Workload(T), strategy_named(name), MAX)
+            for name in ("toeplitz-optimal", "toeplitz-sqrt")
         )
         assert math.isclose(best.max_squared_error, root.max_squared_error, rel_tol=1e-10)
 
 
 def test_anchor_of_the_paper():
-    """T = 32: the table of docs/theory.md, as printed."""
+    """T = 32, the sizes of the paper's experiments: values known to six digits."""
     printed = {
         "identity": 16.5,
         "output": 32,
@@ -123,7 +128,7 @@ def test_more_buffers_less_error(T):
         factorize(Workload(T), Strategy(StrategyName.STREAMING, n), optimum=optimum).mean_squared_error
         for n in range(1, 8)
     ]
-    assert all(a > b for a, b in zip(errors, errors[1:], strict=False) if a > optimum.lower_bound * (1 + 1e-9))
+    assert all(a > b for a, b in pairwise(errors) if a > optimum.lower_bound * (1 + 1e-9))
     assert errors[-1] < optimum.lower_bound * (1 + 1e-4)
     many = factorize(Workload(T), Strategy(StrategyName.STREAMING, 24), optimum=optimum)
     assert math.isclose(many.mean_squared_error, optimum.lower_bound, rel_tol=1e-9)
@@ -144,7 +149,9 @@ def test_errors_are_those_of_the_factors(T, objective):
         assert math.isclose(squared, found.sensitivity_squared, rel_tol=1e-12)
         assert math.isclose(mean, found.mean_squared_error, rel_tol=tolerance)
         assert math.isclose(worst, found.max_squared_error, rel_tol=tolerance)
-        assert found.squared_error == (found.mean_squared_error if objective is MEAN else found.max_squared_error)
+        assert found.squared_error == (
+            found.mean_squared_error if objective is MEAN else found.max_squared_error
+        )
         assert found.squared_error >= found.lower_bound
         assert found.lower_bound == optimum.lower_bound
         assert str(found.strategy) == spec
@@ -208,7 +215,15 @@ def test_large_normalized_square_root():
 def test_any_size():
     """Every strategy that is O(T) is there at a large T, in the order that small T have."""
     workload = Workload(20_000)
-    specs = ("toeplitz-sqrt-normalized", "toeplitz-sqrt", "honaker-full", "honaker-online", "tree", "identity", "output")
+    specs = (
+        "toeplitz-sqrt-normalized",
+        "toeplitz-sqrt",
+        "honaker-full",
+        "honaker-online",
+        "tree",
+        "identity",
+        "output",
+    )
     optimum = factorize(workload, tolerance=1e-6)
     errors = [factorize(workload, strategy_named(spec), optimum=optimum).mean_squared_error for spec in specs]
     assert errors == sorted(errors)
@@ -249,7 +264,8 @@ def test_what_does_not_apply(workload, spec, slug):
 
 
 @pytest.mark.parametrize(
-    "spec", ["", "optima", "streaming", "streaming:", "streaming:0", "streaming:65", "streaming:2.5", "tree:3"]
+    "spec",
+    ["", "optima", "streaming", "streaming:", "streaming:0", "streaming:65", "streaming:2.5", "tree:3"],
 )
 def test_strategies_refused(spec):
     """Unknown words, and buffers where there are none or too many."""
