@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     FloatArray: TypeAlias = NDArray[np.float64]
     AnyFloatArray: TypeAlias = NDArray[np.float32] | NDArray[np.float64]
+else:  # numpy is slow to import, and most commands do without
+    FloatArray = AnyFloatArray = object
 
 
 class MechanismName(StrEnum):

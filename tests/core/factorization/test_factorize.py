@@ -155,6 +155,8 @@ def test_errors_are_those_of_the_factors(T, objective):
         assert found.squared_error >= found.lower_bound
         assert found.lower_bound == optimum.lower_bound
         assert str(found.strategy) == spec
+        numbers = (found.mean_squared_error, found.max_squared_error, found.lower_bound, found.gap)
+        assert all(type(number) is float for number in numbers)  # what json can write
 
 
 @given(
