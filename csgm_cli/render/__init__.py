@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, cast
 
 from csgm_cli.errors import UsageError
 
 if TYPE_CHECKING:
     from csgm_cli.render.document import Document
 
-_MODULES = {"text": "as_text", "json": "as_json", "csv": "as_csv", "markdown": "as_markdown"}
+_MODULES = {"text": "as_text", "json": "as_json", "csv": "as_csv", "markdown": "as_markdown", "jsonl": "as_jsonl"}
 
-#: The names that ``render`` accepts.
-FORMATS = tuple(_MODULES)
+#: Formats of every document.
+FORMATS = ("text", "json", "csv", "markdown")
+#: Formats of a sweep that need no more than one row at a time.
+ROW_FORMATS = ("csv", "jsonl")
+#: Formats of a sweep: the only document that consists of rows alone.
+SWEEP_FORMATS = (*FORMATS, "jsonl")
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,7 @@ class Terminal:
 
 
 def render(document: Document, format: str, *, terminal: Terminal | None = None) -> str:  # noqa: A002 - its name everywhere
-    """Return ``document`` in one of ``FORMATS``, ending in one newline.
+    """Return ``document`` in one of ``FORMATS`` (a sweep: ``SWEEP_FORMATS``), ending in one newline.
 
     ``terminal``: where stdout is one, so that text may be laid out for it; other formats, and text
     for a pipe or a file (None), have the same bytes everywhere. ``UsageError`` for another format.
@@ -41,6 +45,27 @@ def render(document: Document, format: str, *, terminal: Terminal | None = None)
     else:
         text = import_module(f"csgm_cli.render.{_MODULES[format]}").render(document)
     return text
+
+
+class RowFormat(Protocol):
+    """A format that is written row by row."""
+
+    def header(self, row: Document) -> str:
+        """Return what stands above the rows that are like ``row``."""
+
+    def line(self, row: Document) -> str:
+        """Return one row as a line."""
+
+    def start(self, row: Document) -> str:
+        """Return how the line of a row starts whose first keys are those of ``row``."""
+
+    def end(self, row: Document) -> str:
+        """Return how the line of a row ends whose last keys are those of ``row``."""
+
+
+def row_format(name: str) -> RowFormat:
+    """Return one of ``ROW_FORMATS``."""
+    return cast("RowFormat", import_module(f"csgm_cli.render.{_MODULES[name]}"))
 
 
 def value(document: Document) -> str:

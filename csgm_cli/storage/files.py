@@ -5,9 +5,14 @@ from __future__ import annotations
 import os
 import secrets
 import stat
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
 
 from csgm_cli.errors import StorageError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 #: No file that csgm reads comes near this; a device may never end.
 _MOST_BYTES = 1 << 24
@@ -34,7 +39,7 @@ def read_text(path: str | Path) -> str:
         message = f"{str(path)!r} is not UTF-8 text: {error.reason} at byte {error.start}"
         raise UsageError("not-utf-8", message) from error
     except (OSError, ValueError) as error:  # ValueError: a path with a null character
-        raise StorageError("cannot-read", f"cannot read {str(path)!r}: {_reason(error)}") from error
+        raise StorageError("cannot-read", f"cannot read {str(path)!r}: {reason_of(error)}") from error
 
 
 def write_atomically(path: str | Path, data: str | bytes) -> None:
@@ -46,19 +51,29 @@ def write_atomically(path: str | Path, data: str | bytes) -> None:
     """
     content = data.encode() if isinstance(data, str) else data
     target = Path(path)
-    try:
-        mode = _mode(target)
-        if (mode is not None and not stat.S_ISREG(mode)) or _is_open_elsewhere(target):
-            _append(target, content)
+    with blaming(path):
+        if is_plain(target):
+            with replacing(target) as file:
+                file.write(content)
         else:
-            _replace(target.resolve(), content, mode)
+            _append(target, content)
+
+
+@contextmanager
+def blaming(path: str | Path) -> Iterator[None]:
+    """Turn what fails inside into a ``StorageError`` (slug ``cannot-write``) that names ``path``."""
+    try:
+        yield
     except BrokenPipeError:
         raise  # the reader of a pipe went away: that has an exit status of its own
     except (OSError, ValueError) as error:  # ValueError: a path with a null character
-        raise StorageError("cannot-write", f"cannot write {str(path)!r}: {_reason(error)}") from error
+        raise StorageError("cannot-write", f"cannot write {str(path)!r}: {reason_of(error)}") from error
 
 
-def _replace(target: Path, content: bytes, mode: int | None) -> None:
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """Give a file that takes the place of ``path`` when all went well, and is removed when not."""
+    target, mode = path.resolve(), _mode(path)
     if mode is not None and not os.access(target, os.W_OK):
         raise PermissionError(None, "the file is write-protected")
     temporary = target.with_name(f".csgm-{secrets.token_hex(8)}.tmp")
@@ -66,7 +81,7 @@ def _replace(target: Path, content: bytes, mode: int | None) -> None:
         # 0o666 less the umask is what any newly created file gets.
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         if mode is not None:
@@ -75,6 +90,12 @@ def _replace(target: Path, content: bytes, mode: int | None) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def is_plain(target: Path) -> bool:
+    """Say whether a file may be put in the place of ``target``: a regular one, or none yet."""
+    mode = _mode(target)
+    return (mode is None or stat.S_ISREG(mode)) and not _is_open_elsewhere(target)
 
 
 def _append(target: Path, content: bytes) -> None:
@@ -94,5 +115,6 @@ def _is_open_elsewhere(target: Path) -> bool:
     return target.parent in (Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd"))
 
 
-def _reason(error: OSError | ValueError) -> str:
+def reason_of(error: OSError | ValueError) -> str:
+    """Return what went wrong, without the path."""
     return getattr(error, "strerror", None) or str(error)

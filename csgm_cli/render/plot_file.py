@@ -1,0 +1,89 @@
+"""Pictures as PNG, SVG or PDF, through matplotlib, which is imported only here."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from io import BytesIO
+from itertools import cycle
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+from csgm_cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from csgm_cli.render.plot import Figure, Panel
+
+#: What is left out of each kind of file, so that the same picture has the same bytes.
+_METADATA: dict[str, dict[str, None]] = {
+    ".png": {},
+    ".svg": {"Date": None},
+    ".pdf": {"CreationDate": None},
+}
+#: Okabe and Ito's colours, told apart by all kinds of colour vision; in grey, marker and dashes differ.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C5109")
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+_DASHES = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)), (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)), (0, (2, 2)), "-.")
+_LEVELS = (("#000000", (0, (6, 2))), ("#6b6b6b", (0, (1.5, 1.5))), ("#a0a0a0", (0, (6, 2, 1, 2))))
+_STYLE: dict[str, Any] = {
+    "svg.hashsalt": "csgm",
+    "svg.fonttype": "path",
+    "pdf.fonttype": 42,
+    "font.family": ["DejaVu Sans"],  # comes with matplotlib
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "lines.markersize": 4.5,
+    "lines.linewidth": 1.4,
+    "savefig.dpi": 160,
+}
+
+
+def check_can_draw(suffix: str) -> None:
+    """Raise ``UsageError`` for another kind of file, or where matplotlib is missing."""
+    if suffix.lower() not in _METADATA:
+        raise UsageError("unknown-choice", f"a picture ends in {', '.join(_METADATA)}, got {suffix!r}", "or --plot -")
+    if find_spec("matplotlib") is None:
+        raise UsageError("missing-extra", "pictures need matplotlib", "pip install csgm-cli[plot]")
+
+
+def picture(figure: Figure, suffix: str) -> bytes:
+    """Return the file: panels side by side, one legend, and the caption; the same bytes each time.
+
+    ``UsageError`` as in `check_can_draw`.
+    """
+    check_can_draw(suffix)
+    import matplotlib as mpl
+    from matplotlib.figure import Figure as Canvas
+
+    with mpl.rc_context({**mpl.rcParamsDefault, **_STYLE}):
+        count = len(figure.panels)
+        canvas = Canvas(figsize=(1.0 + 4.6 * count, 4.4), layout="constrained")
+        axes = canvas.subplots(1, count, squeeze=False)[0]
+        for panel, on in zip(figure.panels, axes, strict=True):
+            _draw(panel, on)
+        handles, labels = axes[0].get_legend_handles_labels()
+        if len(labels) > 1:
+            canvas.legend(handles, labels, loc="outside upper center", ncols=min(len(labels), 2 * count))
+        canvas.supxlabel(fill(figure.caption, 62 * count), fontsize=7.5, color="#444444")
+        content = BytesIO()
+        canvas.savefig(content, format=suffix.lower()[1:], metadata=_METADATA[suffix.lower()])
+    return content.getvalue()
+
+
+def _draw(panel: Panel, axes: Any) -> None:  # noqa: ANN401 - matplotlib's own type is not needed for this
+    styles, levels = zip(_COLOURS, _MARKERS, _DASHES, strict=True), cycle(_LEVELS)
+    for line in panel.lines:
+        if line.level:
+            colour, dashes = next(levels)
+            axes.axhline(line.points[0][1], color=colour, linestyle=dashes, label=line.label, zorder=1.5)
+            continue
+        colour, marker, dashes = next(styles)
+        xs, ys = zip(*line.points, strict=True)
+        axes.plot(xs, ys, color=colour, marker=marker, linestyle=dashes, label=line.label)
+    axes.set(title=panel.title, xlabel=panel.x.label, ylabel=panel.y.label)
+    axes.set_xscale("log" if panel.x.log else "linear")
+    axes.set_yscale("log" if panel.y.log else "linear")
