@@ -43,7 +43,7 @@ _SWITCH = Switch()
 _SPECS: dict[str, _Spec] = {
     "vary": _Spec(
         _POINTS,
-        "Values of an option: a list a,b,c, or N values from LO to HI in equal steps, or in equal ratios (log).",
+        "Values of an option: a list a,b,c, or N values from LO to HI in equal steps or (log) ratios.",
         Vary(),
         metavar="OPTION=LIST|LO:HI:N[log]",
     ),

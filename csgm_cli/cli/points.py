@@ -71,7 +71,7 @@ class Sweep:
         return sweep_row(identity, calibration, notices), notices
 
     def inputs(self) -> dict[str, object]:
-        """Return the inputs of all points: lists of varied ones, resolved values where all points share them."""
+        """Return the inputs of all points: lists of varied ones, resolved values of those all share."""
         lists = {name: self._values(name) for name in self.vary}
         shared = {
             name: None if by & set(self.vary) else self.request[name] for name, by in _SETTLED_BY.items()
@@ -127,7 +127,7 @@ def build_sweep(request: Request) -> Sweep:
 
 
 def _with_first_values(request: Request, axes: Sequence[Varied]) -> Request:
-    """Put the varied options in the place of fixed ones from a weaker source, and settle what excludes what."""
+    """Put varied options in the place of fixed ones from a weaker source; settle what excludes what."""
     values, sources = dict(request.values), dict(request.sources)
     rank = sources["vary"].rank
     for number, axis in enumerate(axes):
@@ -183,6 +183,6 @@ def _preset(request: Request) -> Sweep:
     given = request.rank(("accountant",)) > Rank.DEFAULT
     accountant = Accountant(request["accountant"]) if given else Accountant.PAPER
     fixed = {"epsilon": FIGURE_TARGET.epsilon, "delta": FIGURE_TARGET.delta, "l2_norm": 1.0, "rounds": 1}
-    fixed |= {"adjacency": Adjacency.ADD_REMOVE.value, "accountant": accountant.value}
-    values: dict[str, Any] = {**request.values, **fixed}
+    words = {"adjacency": Adjacency.ADD_REMOVE.value, "accountant": accountant.value}
+    values: dict[str, Any] = {**request.values, **fixed, **words}
     return Sweep(Request(values, request.sources), ("norm_ratio", "gamma"), figure_one(accountant))

@@ -32,9 +32,13 @@ _PRESET = ("vary", "epsilon", "delta", *NOISE, "mechanism", *MECHANISM, *COHORT)
 
 def run(request: Request) -> ExitCode:
     """Sweep and report; rows without an answer are told, and all of them together are no answer."""
+    from csgm_cli.render.plot import check_lines
+
     check_plot(request)
     _check_resume(request)
     sweep = build_sweep(request)
+    if request["plot"] is not None:
+        check_lines(sweep.inputs())
     tally = (_stream if request["format"] in ROW_FORMATS else _collect)(request, sweep)
     return ExitCode.NO_ANSWER if tally.failed == len(sweep.points) else ExitCode.OK
 
@@ -46,7 +50,9 @@ def _check_resume(request: Request) -> None:
         message = f"--resume goes on with an --output file in {' or '.join(ROW_FORMATS)}"
         raise UsageError("cannot-resume", message, "--output FILE --format csv")
     if request["plot"] is not None:
-        raise UsageError("conflicting-options", "--resume and --plot exclude each other", "plot without --resume")
+        raise UsageError(
+            "conflicting-options", "--resume and --plot exclude each other", "plot without --resume"
+        )
 
 
 class _Tally:
@@ -99,7 +105,7 @@ def _stream(request: Request, sweep: Sweep) -> _Tally:
 
     tally, form = _Tally(len(sweep.points)), row_format(request["format"])
     kept = kept_rows(request["output"], sweep, form) if request["resume"] else None
-    done = kept or Kept(0, 0, 0)
+    done = kept or Kept()
     tally.failed, rows = done.failed, []
     with _sink(request, kept) as write:
         for row, notices in _solved(request, sweep, done.rows):
@@ -123,7 +129,7 @@ def _sink(request: Request, kept: Kept | None) -> Iterator[Callable[[str], None]
         return
     from csgm_cli.storage.rows import growing
 
-    with growing(request["output"], kept and kept.size) as write:
+    with growing(request["output"], None if kept is None else kept.size) as write:
         yield write
 
 

@@ -91,7 +91,9 @@ def _range(text: str, number: Number, label: str) -> tuple[float, ...]:
     high, _, size = rest.partition(":")
     matched = _COUNT.fullmatch(size.strip())
     if matched is None:
-        raise UsageError("bad-vary", f"{label} must be a list or LO:HI:N or LO:HI:Nlog, got {shown(text)}", _HINT)
+        raise UsageError(
+            "bad-vary", f"{label} must be a list or LO:HI:N or LO:HI:Nlog, got {shown(text)}", _HINT
+        )
     count, log = int(matched[1]), bool(matched[2])
     if not 2 <= count <= _MOST_VALUES:
         raise UsageError("bad-vary", f"{label} must have 2 to {_MOST_VALUES} values, got {count}")

@@ -11,7 +11,13 @@ from csgm_cli.errors import UsageError
 if TYPE_CHECKING:
     from csgm_cli.render.document import Document
 
-_MODULES = {"text": "as_text", "json": "as_json", "csv": "as_csv", "markdown": "as_markdown", "jsonl": "as_jsonl"}
+_MODULES = {
+    "text": "as_text",
+    "json": "as_json",
+    "csv": "as_csv",
+    "markdown": "as_markdown",
+    "jsonl": "as_jsonl",
+}
 
 #: Formats of every document.
 FORMATS = ("text", "json", "csv", "markdown")

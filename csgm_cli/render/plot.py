@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from csgm_cli.core.rounding import exact, round_down
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 #: Most lines that can be told apart in one panel.
 MOST_LINES = 8
 #: An axis of positive numbers is logarithmic where the largest is at least this many times the smallest.
-_LOG_FROM = 10.0
+_LOG_FROM = 5.0
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,16 @@ class Panel:
     x: Axis
     y: Axis
     lines: tuple[Line, ...]
+
+    @property
+    def xs(self) -> list[float]:
+        """Where the points are along x; a level is everywhere."""
+        return [x for line in self.lines if not line.level for x, _ in line.points]
+
+    @property
+    def ys(self) -> list[float]:
+        """Where points and levels are along y."""
+        return [y for line in self.lines for _, y in line.points]
 
 
 @dataclass(frozen=True)
@@ -82,7 +92,7 @@ _CAPTION = (
 def figure_of(document: Document) -> Figure:
     """Return the picture of a sweep or compare document; ``UsageError`` where there is nothing to draw."""
     inputs, rows = document["inputs"], document["result"]["rows"]
-    if document["schema"].startswith("csgm/compare/"):
+    if "at_equal_mse" in inputs:
         return _comparison(inputs, rows)
     if inputs["preset"] is not None:
         return _figure_one(inputs, rows)
@@ -91,6 +101,8 @@ def figure_of(document: Document) -> Figure:
 
 def check_lines(inputs: Document) -> None:
     """Raise ``UsageError`` (slug ``too-many-lines``) where a sweep has more lines than can be told apart."""
+    if inputs["preset"] is not None:
+        return
     x, others = _x_and_others(inputs)
     count = 1
     for name in others:
@@ -166,9 +178,8 @@ def _lines(lines: dict[str, list[tuple[float, float]]]) -> tuple[Line, ...]:
 def _panel(title: str, x: str, y: str, lines: tuple[Line, ...]) -> Panel:
     if not any(not line.level for line in lines):
         raise UsageError("nothing-to-draw", "no row has an answer, so that there is nothing to draw")
-    xs = [at for line in lines if not line.level for at, _ in line.points]
-    ys = [at for line in lines for _, at in line.points]
-    return Panel(title, Axis(_LABELS[x], _is_log(xs)), Axis(_LABELS[y], _is_log(ys)), lines)
+    linear = Panel(title, Axis(_LABELS[x], log=False), Axis(_LABELS[y], log=False), lines)
+    return replace(linear, x=Axis(_LABELS[x], _is_log(linear.xs)), y=Axis(_LABELS[y], _is_log(linear.ys)))
 
 
 def _is_log(values: Iterable[float]) -> bool:

@@ -22,8 +22,25 @@ _METADATA: dict[str, dict[str, None]] = {
 #: Okabe and Ito's colours, told apart by all kinds of colour vision; in grey, marker and dashes differ.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C5109")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-_DASHES = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)), (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)), (0, (2, 2)), "-.")
-_LEVELS = (("#000000", (0, (6, 2))), ("#6b6b6b", (0, (1.5, 1.5))), ("#a0a0a0", (0, (6, 2, 1, 2))))
+_DASHES: tuple[Any, ...] = (
+    "-",
+    (0, (5, 1.5)),
+    (0, (1, 1)),
+    (0, (5, 1.5, 1, 1.5)),
+    (0, (8, 2)),
+    (0, (3, 1, 1, 1, 1, 1)),
+    (0, (2, 2)),
+    "-.",
+)
+_LEVELS: tuple[tuple[str, Any], ...] = (
+    ("#000000", (0, (6, 2))),
+    ("#6b6b6b", (0, (1.5, 1.5))),
+    ("#a0a0a0", (0, (6, 2, 1, 2))),
+)
+#: Letters of the legend and of the caption with room in a line over one panel; a line's sample counts, too.
+_LEGEND_LETTERS, _CAPTION_LETTERS, _HANDLE_LETTERS = 72, 80, 9
+#: An axis that spans less has labels between the powers of ten.
+_FEW_DECADES = 500.0
 _STYLE: dict[str, Any] = {
     "svg.hashsalt": "csgm",
     "svg.fonttype": "path",
@@ -45,7 +62,8 @@ _STYLE: dict[str, Any] = {
 def check_can_draw(suffix: str) -> None:
     """Raise ``UsageError`` for another kind of file, or where matplotlib is missing."""
     if suffix.lower() not in _METADATA:
-        raise UsageError("unknown-choice", f"a picture ends in {', '.join(_METADATA)}, got {suffix!r}", "or --plot -")
+        message = f"the name of a picture ends in {', '.join(_METADATA)}, got {suffix!r}"
+        raise UsageError("unknown-choice", message, "or --plot - for the terminal")
     if find_spec("matplotlib") is None:
         raise UsageError("missing-extra", "pictures need matplotlib", "pip install csgm-cli[plot]")
 
@@ -67,8 +85,11 @@ def picture(figure: Figure, suffix: str) -> bytes:
             _draw(panel, on)
         handles, labels = axes[0].get_legend_handles_labels()
         if len(labels) > 1:
-            canvas.legend(handles, labels, loc="outside upper center", ncols=min(len(labels), 2 * count))
-        canvas.supxlabel(fill(figure.caption, 62 * count), fontsize=7.5, color="#444444")
+            fitting = _LEGEND_LETTERS * count // (_HANDLE_LETTERS + max(map(len, labels)))
+            columns = min(len(labels), max(1, fitting))
+            canvas.legend(handles, labels, loc="outside upper center", ncols=columns)
+        caption = fill(figure.caption, _CAPTION_LETTERS * count, break_on_hyphens=False)
+        canvas.supxlabel(caption, fontsize=7.5, color="#444444")
         content = BytesIO()
         canvas.savefig(content, format=suffix.lower()[1:], metadata=_METADATA[suffix.lower()])
     return content.getvalue()
@@ -84,6 +105,19 @@ def _draw(panel: Panel, axes: Any) -> None:  # noqa: ANN401 - matplotlib's own t
         colour, marker, dashes = next(styles)
         xs, ys = zip(*line.points, strict=True)
         axes.plot(xs, ys, color=colour, marker=marker, linestyle=dashes, label=line.label)
-    axes.set(title=panel.title, xlabel=panel.x.label, ylabel=panel.y.label)
-    axes.set_xscale("log" if panel.x.log else "linear")
-    axes.set_yscale("log" if panel.y.log else "linear")
+    axes.set(title=panel.title, xlabel=panel.x.label, ylabel=panel.y.label.replace(" (", "\n(", 1))
+    if panel.x.log:
+        axes.set_xscale("log")
+        _label_logarithms(axes.xaxis, max(panel.xs) / min(panel.xs))
+    if panel.y.log:
+        axes.set_yscale("log")
+        _label_logarithms(axes.yaxis, max(panel.ys) / min(panel.ys))
+
+
+def _label_logarithms(axis: Any, span: float) -> None:  # noqa: ANN401 - as above
+    """Label 1, 2, 5 of every power of ten where they are few, as plain numbers where they are short."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if span < _FEW_DECADES else (1.0,)))
+    axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+    axis.set_minor_formatter(NullFormatter())

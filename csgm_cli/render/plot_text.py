@@ -28,28 +28,33 @@ def chart(figure: Figure, width: int) -> str:
 
 
 def _panel(panel: Panel, width: int) -> Iterator[str]:
-    xs = _Scale(panel.x, [x for line in panel.lines if not line.level for x, _ in line.points])
-    ys = _Scale(panel.y, [y for line in panel.lines for _, y in line.points])
+    xs, ys = _Scale(panel.x, panel.xs), _Scale(panel.y, panel.ys)
     ends = (round_up(ys.high, 4), round_up(ys.low, 4))
     margin = max(map(len, ends))
     columns = width - margin - 1
-    yield from wrap(f"{panel.y.label}, {panel.title}" if panel.title else panel.y.label, width)
+    yield from wrap(f"{panel.title}: {_said(panel.y)}" if panel.title else _said(panel.y), width)
     for number, row in enumerate(_rows(panel.lines, xs, ys, columns)):
         label = {0: ends[0], _HEIGHT - 1: ends[1]}.get(number, "")
         yield f"{label:>{margin}}|{row}".rstrip()
     yield " " * margin + "+" + "-" * columns
     low, high = round_up(xs.low, 4), round_up(xs.high, 4)
     yield " " * (margin + 1) + f"{low}{high:>{columns - len(low)}}"
-    scale = ", logarithmic" if panel.x.log else ""
-    yield from (f"{'':{margin + 1}}{line}" for line in wrap(f"{panel.x.label}{scale}", columns))
+    yield from (f"{'':{margin + 1}}{line}" for line in wrap(_said(panel.x), columns))
     for line, mark in _marked(panel.lines):
         yield from wrap(f"{mark} {line.label}", width)
 
 
+def _said(axis: Axis) -> str:
+    return f"{axis.label}, logarithmic" if axis.log else axis.label
+
+
 def _rows(lines: Sequence[Line], xs: _Scale, ys: _Scale, columns: int) -> list[str]:
+    def drawn(*, level: bool) -> Iterator[tuple[Line, str]]:
+        return ((line, mark) for line, mark in reversed(_marked(lines)) if line.level is level)
+
     grid = [[" "] * columns for _ in range(_HEIGHT)]
     # Levels lie behind the lines, and where two points meet the line that is named first is seen.
-    for line, mark in sorted(reversed(_marked(lines)), key=lambda pair: not pair[0].level):
+    for line, mark in [*drawn(level=True), *drawn(level=False)]:
         for x, y in line.points:
             row = _HEIGHT - 1 - ys.place(y, _HEIGHT)
             for column in range(columns) if line.level else [xs.place(x, columns)]:

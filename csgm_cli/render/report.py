@@ -163,7 +163,9 @@ def _sweep(inputs: Document, result: Document) -> Report:
         ("effective", lambda row: _up(row["effective_noise_multiplier"])),
         ("MSE ratio", lambda row: _up((row["mse"] or {}).get("ratio"))),
     ]
-    privacy: list[Column] = [(name, _privacy_cell(name)) for name in ("epsilon", "delta") if name not in inputs["vary"]]
+    privacy: list[Column] = [
+        (name, _privacy_cell(name)) for name in ("epsilon", "delta") if name not in inputs["vary"]
+    ]
     tail: list[Column] = [
         ("bits/client", lambda row: _up(row["bits_per_client"])),
         ("lower bound", lambda row: _down(row["lower_bound"])),
@@ -173,8 +175,8 @@ def _sweep(inputs: Document, result: Document) -> Report:
     columns += (privacy if given_noise else answers) + tail
     fixed = {name: None if isinstance(value, list) else value for name, value in inputs.items()}
     shown = {**fixed, "mechanism": None if "mechanism" in several else inputs["mechanism"]}
-    facts = (*_target(fixed), *_noise_asked(fixed), Fact("accountant", fixed["accountant"]), *_setting(shown, rows))
-    return Report(table=_table(columns, rows), facts=facts)
+    asked = (*_target(fixed), *_noise_asked(fixed), Fact("accountant", inputs["accountant"]))
+    return Report(table=_table(columns, rows), facts=(*asked, *_setting(shown, rows)))
 
 
 def _input_cell(name: str) -> Callable[[Document], str | None]:
