@@ -84,7 +84,7 @@ class _Tally:
 
 def _of_several(notices: list[Notice]) -> str:
     first = notices[0].message
-    return first if len(notices) == 1 else f"{first} (and {len(notices) - 1} more rows)"
+    return first if len(notices) == 1 else f"{first} (the first of {len(notices)} such rows)"
 
 
 def _collect(request: Request, sweep: Sweep) -> _Tally:
