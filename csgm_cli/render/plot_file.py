@@ -69,33 +69,40 @@ def check_can_draw(suffix: str) -> None:
 
 
 def picture(figure: Figure, suffix: str) -> bytes:
-    """Return the file: panels side by side, one legend, and the caption; the same bytes each time.
+    """Return the content of a file: the same bytes each time, whatever settings matplotlib has here.
 
     ``UsageError`` as in `check_can_draw`.
     """
     check_can_draw(suffix)
     import matplotlib as mpl
-    from matplotlib.figure import Figure as Canvas
 
     with mpl.rc_context({**mpl.rcParamsDefault, **_STYLE}):
-        count = len(figure.panels)
-        canvas = Canvas(figsize=(1.0 + 4.6 * count, 4.4), layout="constrained")
-        axes = canvas.subplots(1, count, squeeze=False)[0]
-        for panel, on in zip(figure.panels, axes, strict=True):
-            _draw(panel, on)
-        handles, labels = axes[0].get_legend_handles_labels()
-        if len(labels) > 1:
-            fitting = _LEGEND_LETTERS * count // (_HANDLE_LETTERS + max(map(len, labels)))
-            columns = min(len(labels), max(1, fitting))
-            canvas.legend(handles, labels, loc="outside upper center", ncols=columns)
-        caption = fill(figure.caption, _CAPTION_LETTERS * count, break_on_hyphens=False)
-        canvas.supxlabel(caption, fontsize=7.5, color="#444444")
         content = BytesIO()
+        canvas = canvas_of(figure)
         canvas.savefig(content, format=suffix.lower()[1:], metadata=_METADATA[suffix.lower()])
     return content.getvalue()
 
 
-def _draw(panel: Panel, axes: Any) -> None:  # noqa: ANN401 - matplotlib's own type is not needed for this
+def canvas_of(figure: Figure) -> Any:  # noqa: ANN401 - matplotlib may be missing, and its types with it
+    """Return a matplotlib figure: panels side by side, one legend above, the caption below."""
+    from matplotlib.figure import Figure as Canvas
+
+    count = len(figure.panels)
+    canvas = Canvas(figsize=(1.0 + 4.6 * count, 4.4), layout="constrained")
+    axes = canvas.subplots(1, count, squeeze=False)[0]
+    for panel, on in zip(figure.panels, axes, strict=True):
+        _draw(panel, on)
+    handles, labels = axes[0].get_legend_handles_labels()
+    if len(labels) > 1:
+        fitting = _LEGEND_LETTERS * count // (_HANDLE_LETTERS + max(map(len, labels)))
+        columns = min(len(labels), max(1, fitting))
+        canvas.legend(handles, labels, loc="outside upper center", ncols=columns)
+    caption = fill(figure.caption, _CAPTION_LETTERS * count, break_on_hyphens=False)
+    canvas.supxlabel(caption, fontsize=7.5, color="#444444")
+    return canvas
+
+
+def _draw(panel: Panel, axes: Any) -> None:  # noqa: ANN401 - as above
     styles, levels = zip(_COLOURS, _MARKERS, _DASHES, strict=True), cycle(_LEVELS)
     for line in panel.lines:
         if line.level:
