@@ -52,7 +52,7 @@ def test_two_examples_each():
         "compare --epsilon 5 --delta 1e-8 --compression 10 --dim 1e6 --cohort-size 1000 --at-equal-mse",
         "plan --epsilon 5 --delta 1e-8 --dim 1e6 --cohort-size 1000 --max-mse-overhead 0.05",
         "plan --epsilon 5 --delta 1e-8 --norm-ratio 1000 --max-noise-overhead 0.02",
-        "sweep --epsilon 5 --delta 1e-8 --vary gamma=0.01,0.1 --vary norm-ratio=10,1e3 --dim 1e6 --cohort-size 9",
+        "sweep --epsilon 5 --delta 1e-8 --vary gamma=0.01,0.1 --norm-ratio 10 --dim 1e6 --cohort-size 9",
         "sweep --vary epsilon=1,2 --delta 1e-5 --compression 10 --vary linf-norm=0.1,0.2 --verify",
         "sweep --vary epsilon=0,1 --delta 1e-5 --mechanism gaussian",
         "sweep --vary sigma=1,2 --vary epsilon=0,1 --mechanism gaussian",
