@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 _MARKS = "ox+*#@%&"
 _LEVEL_MARKS = "-=~"
 _HEIGHT = 16
-#: A narrower chart says nothing.
-_LEAST_WIDTH = 30
+#: What the longest numbers at the ends of both axes need.
+_LEAST_WIDTH = 34
 
 
 def chart(figure: Figure, width: int) -> str:
-    """Return the panels below each other and the caption, at most ``width`` (or 30) columns wide."""
+    """Return the panels below each other and the caption, at most ``width`` (or 34) columns wide."""
     width = max(width, _LEAST_WIDTH)
     blocks = ["\n".join(_panel(panel, width)) for panel in figure.panels]
     return "\n\n".join([*blocks, "\n".join(wrap(figure.caption, width))]) + "\n"
