@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from importlib.util import find_spec
 from io import BytesIO
 from itertools import cycle
@@ -32,13 +33,18 @@ _DASHES: tuple[Any, ...] = (
     (0, (2, 2)),
     "-.",
 )
+#: Where lines meet, the later marker lies inside the earlier one.
+_SIZES = (9.0, 8.2, 7.4, 6.6, 5.8, 5.0, 4.2, 3.4)
 _LEVELS: tuple[tuple[str, Any], ...] = (
     ("#000000", (0, (6, 2))),
     ("#6b6b6b", (0, (1.5, 1.5))),
     ("#a0a0a0", (0, (6, 2, 1, 2))),
 )
-#: Letters of the legend and of the caption with room in a line over one panel; a line's sample counts, too.
-_LEGEND_LETTERS, _CAPTION_LETTERS, _HANDLE_LETTERS = 72, 80, 9
+#: Letters with room in a line: of the y label, and over one panel of the legend and the caption.
+_Y_LETTERS = 40
+_LEGEND_LETTERS, _CAPTION_LETTERS = 72, 80
+#: What the sample of a line takes in the legend.
+_HANDLE_LETTERS = 9
 #: An axis that spans less has labels between the powers of ten.
 _FEW_DECADES = 500.0
 _STYLE: dict[str, Any] = {
@@ -53,7 +59,8 @@ _STYLE: dict[str, Any] = {
     "grid.color": "#dddddd",
     "grid.linewidth": 0.6,
     "legend.frameon": False,
-    "lines.markersize": 4.5,
+    "lines.markeredgewidth": 1.2,
+    "markers.fillstyle": "none",
     "lines.linewidth": 1.4,
     "savefig.dpi": 160,
 }
@@ -74,6 +81,7 @@ def picture(figure: Figure, suffix: str) -> bytes:
     ``UsageError`` as in `check_can_draw`.
     """
     check_can_draw(suffix)
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # its caches are nobody's concern here
     import matplotlib as mpl
 
     with mpl.rc_context({**mpl.rcParamsDefault, **_STYLE}):
@@ -103,22 +111,26 @@ def canvas_of(figure: Figure) -> Any:  # noqa: ANN401 - matplotlib may be missin
 
 
 def _draw(panel: Panel, axes: Any) -> None:  # noqa: ANN401 - as above
-    styles, levels = zip(_COLOURS, _MARKERS, _DASHES, strict=True), cycle(_LEVELS)
+    styles, levels = zip(_COLOURS, _MARKERS, _DASHES, _SIZES, strict=True), cycle(_LEVELS)
     for line in panel.lines:
         if line.level:
             colour, dashes = next(levels)
             axes.axhline(line.points[0][1], color=colour, linestyle=dashes, label=line.label, zorder=1.5)
             continue
-        colour, marker, dashes = next(styles)
+        colour, marker, dashes, size = next(styles)
         xs, ys = zip(*line.points, strict=True)
-        axes.plot(xs, ys, color=colour, marker=marker, linestyle=dashes, label=line.label)
-    axes.set(title=panel.title, xlabel=panel.x.label, ylabel=panel.y.label.replace(" (", "\n(", 1))
+        axes.plot(xs, ys, color=colour, marker=marker, markersize=size, linestyle=dashes, label=line.label)
+    axes.set(title=panel.title, xlabel=panel.x.label, ylabel=_in_lines(panel.y.label))
     if panel.x.log:
         axes.set_xscale("log")
         _label_logarithms(axes.xaxis, max(panel.xs) / min(panel.xs))
     if panel.y.log:
         axes.set_yscale("log")
         _label_logarithms(axes.yaxis, max(panel.ys) / min(panel.ys))
+
+
+def _in_lines(label: str) -> str:
+    return label if len(label) <= _Y_LETTERS else label.replace(" (", "\n(", 1)
 
 
 def _label_logarithms(axis: Any, span: float) -> None:  # noqa: ANN401 - as above
