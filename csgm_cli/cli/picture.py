@@ -18,7 +18,11 @@ _WIDTH = 80
 
 
 def check_plot(request: Request) -> None:
-    """Raise ``UsageError`` for what would keep the picture from being drawn, before the work for it."""
+    """Raise what would keep the picture from being drawn or written, before the work for it.
+
+    ``UsageError``: another kind of file, matplotlib is missing, or two reports for one stream.
+    ``StorageError``: the file cannot be written.
+    """
     plot = request["plot"]
     if plot is None:
         return
@@ -28,8 +32,10 @@ def check_plot(request: Request) -> None:
             raise UsageError("conflicting-options", message, "give --output for one of them, or --plot FILE")
         return
     from csgm_cli.render.plot_file import check_can_draw
+    from csgm_cli.storage.files import check_writable
 
     check_can_draw(Path(plot).suffix)
+    check_writable(plot)
 
 
 def report_with_picture(request: Request, document: Document) -> None:
@@ -42,12 +48,18 @@ def report_with_picture(request: Request, document: Document) -> None:
 
 
 def draw(request: Request, document: Document, *, below: bool = False) -> None:
-    """Put the picture where --plot says, if anywhere; ``below`` a report on the same stream."""
+    """Put the picture where --plot says, if anywhere; ``below`` a report on the same stream.
+
+    Where no row has an answer a warning says so, and an old picture stays.
+    """
     if request["plot"] is None:
         return
     from csgm_cli.render.plot import figure_of
 
     figure = figure_of(document)
+    if figure is None:
+        console.warning("nothing-to-draw", "no row has an answer, so that there is no picture")
+        return
     if request["plot"] == "-":
         from csgm_cli.render.plot_text import chart
 

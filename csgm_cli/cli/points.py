@@ -13,9 +13,9 @@ from csgm_cli.errors import NoAnswerError, UsageError
 from csgm_cli.model import Accountant, Adjacency, MechanismName, Notice, Question
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from csgm_cli.core.sweep import Point
+    from csgm_cli.core.sweep import Point, Values
     from csgm_cli.render.document import Document
 
 NOISE = ("noise_multiplier", "sigma")
@@ -33,11 +33,11 @@ class Sweep:
     """Every point of a sweep.
 
     ``request``: what all points share, with the varied options at those of the first. ``vary``: the
-    varied options, in order; each of ``points`` has a value for each.
+    varied options in order, with all values of each; each of ``points`` has one of them.
     """
 
     request: Request
-    vary: tuple[str, ...]
+    vary: Mapping[str, Sequence[Values]]
     points: Sequence[Point]
 
     def identity(self, index: int) -> Document:
@@ -72,19 +72,16 @@ class Sweep:
 
     def inputs(self) -> dict[str, object]:
         """Return the inputs of all points: lists of varied ones, resolved values of those all share."""
-        lists = {name: self._values(name) for name in self.vary}
+        lists = {name: list(values) for name, values in self.vary.items()}
         shared = {
-            name: None if by & set(self.vary) else self.request[name] for name, by in _SETTLED_BY.items()
+            name: None if by & self.vary.keys() else self.request[name] for name, by in _SETTLED_BY.items()
         }
         try:
             found = resolved(build_mechanism(self._at(0))[0])
         except UsageError:  # the first point's fault alone
             found = {}
-        shared |= {name: value for name, value in found.items() if not _SETTLED_BY[name] & set(self.vary)}
+        shared |= {name: value for name, value in found.items() if not _SETTLED_BY[name] & self.vary.keys()}
         return inputs(self.request, **{**shared, **lists, "vary": list(self.vary)})
-
-    def _values(self, name: str) -> list[object]:
-        return [value for value in dict.fromkeys(point[name] for point in self.points) if value is not None]
 
     def _at(self, index: int) -> Request:
         return Request({**self.request.values, **self.points[index]}, self.request.sources)
@@ -119,9 +116,8 @@ def build_sweep(request: Request) -> Sweep:
     axes: tuple[Varied, ...] = request["vary"]
     template = _with_first_values(request, axes)
     _check_asked(template)
-    sweep = Sweep(
-        template, tuple(axis.name for axis in axes), Grid(tuple((axis.name, axis.values) for axis in axes))
-    )
+    vary = {axis.name: axis.values for axis in axes}
+    sweep = Sweep(template, vary, Grid(tuple(vary.items())))
     _check_any_question(sweep)
     return sweep
 
@@ -185,4 +181,10 @@ def _preset(request: Request) -> Sweep:
     fixed = {"epsilon": FIGURE_TARGET.epsilon, "delta": FIGURE_TARGET.delta, "l2_norm": 1.0, "rounds": 1}
     words = {"adjacency": Adjacency.ADD_REMOVE.value, "accountant": accountant.value}
     values: dict[str, Any] = {**request.values, **fixed, **words}
-    return Sweep(Request(values, request.sources), ("norm_ratio", "gamma"), figure_one(accountant))
+    points = figure_one(accountant)
+    vary = {name: _different(point[name] for point in points) for name in ("norm_ratio", "gamma")}
+    return Sweep(Request(values, request.sources), vary, points)
+
+
+def _different(values: Iterable[Values]) -> list[Values]:
+    return [value for value in dict.fromkeys(values) if value is not None]

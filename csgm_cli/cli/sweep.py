@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from csgm_cli.cli import console
@@ -33,9 +34,12 @@ _PRESET = ("vary", "epsilon", "delta", *NOISE, "mechanism", *MECHANISM, *COHORT)
 def run(request: Request) -> ExitCode:
     """Sweep and report; rows without an answer are told, and all of them together are no answer."""
     from csgm_cli.render.plot import check_lines
+    from csgm_cli.storage.files import check_writable
 
     check_plot(request)
     _check_resume(request)
+    if request["output"] is not None:
+        check_writable(request["output"])
     sweep = build_sweep(request)
     if request["plot"] is not None:
         check_lines(sweep.inputs())
@@ -58,33 +62,33 @@ def _check_resume(request: Request) -> None:
 class _Tally:
     """What is said about the rows together: each kind of notice once, and how many rows have no answer."""
 
-    def __init__(self, points: int) -> None:
+    def __init__(self, points: int, failed: int = 0) -> None:
         self._points = points
-        self._seen: dict[str, list[Notice]] = {}
-        self.rows = self.failed = 0
+        self._seen: dict[str, tuple[int, Notice]] = {}
         self._first_failure = ""
+        self.rows, self.failed = 0, failed
 
     def add(self, row: Document, notices: tuple[Notice, ...]) -> None:
         self.rows += 1
         for notice in notices:
-            self._seen.setdefault(notice.slug, []).append(notice)
+            count, first = self._seen.get(notice.slug, (0, notice))
+            self._seen[notice.slug] = (count + 1, first)
         if row["error"] is not None:
             self.failed += 1
-            self._first_failure = self._first_failure or row["error"]["message"]
+            self._first_failure = self._first_failure or f"; the first: {row['error']['message']}"
 
     def notices(self) -> list[Notice]:
         """Return them with the number of rows that each is about."""
-        told = [Notice(slug, _of_several(found)) for slug, found in self._seen.items()]
+        told = [
+            first
+            if count == 1
+            else replace(first, message=f"{first.message} (the first of {count} such rows)")
+            for count, first in self._seen.values()
+        ]
         if self.failed:
-            why = f"; the first: {self._first_failure}" if self._first_failure else ""
-            said = f"{self.failed} of {self._points} rows have no answer{why}"
+            said = f"{self.failed} of {self._points} rows have no answer{self._first_failure}"
             told.append(Notice("row-without-answer", said))
         return told
-
-
-def _of_several(notices: list[Notice]) -> str:
-    first = notices[0].message
-    return first if len(notices) == 1 else f"{first} (the first of {len(notices)} such rows)"
 
 
 def _collect(request: Request, sweep: Sweep) -> _Tally:
@@ -103,10 +107,10 @@ def _stream(request: Request, sweep: Sweep) -> _Tally:
     """Write each row as it is done."""
     from csgm_cli.render.document import sweep_document
 
-    tally, form = _Tally(len(sweep.points)), row_format(request["format"])
+    form = row_format(request["format"])
     kept = kept_rows(request["output"], sweep, form) if request["resume"] else None
     done = kept or Kept()
-    tally.failed, rows = done.failed, []
+    tally, rows = _Tally(len(sweep.points), done.failed), []
     with _sink(request, kept) as write:
         for row, notices in _solved(request, sweep, done.rows):
             tally.add(row, notices)

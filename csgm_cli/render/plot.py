@@ -89,9 +89,11 @@ _CAPTION = (
 )  # fmt: skip
 
 
-def figure_of(document: Document) -> Figure:
-    """Return the picture of a sweep or compare document; ``UsageError`` where there is nothing to draw."""
+def figure_of(document: Document) -> Figure | None:
+    """Return the picture of a sweep or compare document; None where no row has an answer to draw."""
     inputs, rows = document["inputs"], document["result"]["rows"]
+    if all(row["bound"] is None for row in rows if row["mechanism"] != "gaussian" or "vary" in inputs):
+        return None
     if "at_equal_mse" in inputs:
         return _comparison(inputs, rows)
     if inputs["preset"] is not None:
@@ -166,9 +168,9 @@ def _comparison(inputs: Document, rows: Sequence[Document]) -> Figure:
     for row in rows[1:]:
         if row[y] is not None:
             lines.setdefault(row["mechanism"], []).append((row["gamma"], row[y]))
-    level = Line("gaussian", ((1.0, rows[0][y]),), level=True)
+    level = () if rows[0][y] is None else (Line("gaussian", ((1.0, rows[0][y]),), level=True),)
     caption = _caption(inputs) + (", all at the Gaussian mechanism's MSE" if inputs["at_equal_mse"] else "")
-    return Figure((_panel("", "gamma", y, (*_lines(lines), level)),), caption)
+    return Figure((_panel("", "gamma", y, (*_lines(lines), *level)),), caption)
 
 
 def _lines(lines: dict[str, list[tuple[float, float]]]) -> tuple[Line, ...]:
@@ -176,8 +178,6 @@ def _lines(lines: dict[str, list[tuple[float, float]]]) -> tuple[Line, ...]:
 
 
 def _panel(title: str, x: str, y: str, lines: tuple[Line, ...]) -> Panel:
-    if not any(not line.level for line in lines):
-        raise UsageError("nothing-to-draw", "no row has an answer, so that there is nothing to draw")
     linear = Panel(title, Axis(_LABELS[x], log=False), Axis(_LABELS[y], log=False), lines)
     return replace(linear, x=Axis(_LABELS[x], _is_log(linear.xs)), y=Axis(_LABELS[y], _is_log(linear.ys)))
 

@@ -59,6 +59,22 @@ def write_atomically(path: str | Path, data: str | bytes) -> None:
             _append(target, content)
 
 
+def check_writable(path: str | Path) -> None:
+    """Raise ``StorageError`` (slug ``cannot-write``) now for what would stop a write after long work.
+
+    A folder that is missing or closed, a folder in the place of the file, a file that is protected.
+    """
+    target = Path(path)
+    with blaming(path):
+        mode = _mode(target)
+        if mode is not None and stat.S_ISDIR(mode):
+            raise IsADirectoryError(None, "it is a folder")
+        if not target.parent.is_dir():
+            raise FileNotFoundError(None, "there is no such folder")
+        if not os.access(target.parent if mode is None else target, os.W_OK):
+            raise PermissionError(None, "it is write-protected")
+
+
 @contextmanager
 def blaming(path: str | Path) -> Iterator[None]:
     """Turn what fails inside into a ``StorageError`` (slug ``cannot-write``) that names ``path``."""

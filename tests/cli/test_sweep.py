@@ -511,9 +511,22 @@ def test_matplotlib_is_missing(csgm, monkeypatch):
     assert csgm(f"{GRID} --plot -").status == 0
 
 
+@pytest.mark.parametrize("option", ["--plot", "--output"])
+def test_unwritable_file_is_found_before_the_work(csgm, monkeypatch, option):
+    """A file that cannot be written ends a sweep before its first point."""
+    monkeypatch.setattr("csgm_cli.core.sweep.answer", lambda _: pytest.fail("a point was solved"))
+    for path in ("missing/x.svg", "folder.svg"):
+        Path("folder.svg").mkdir(exist_ok=True)
+        outcome = csgm(*GRID.split(), option, path)
+        assert (outcome.status, outcome.stdout) == (4, "")
+        assert outcome.stderr.startswith("error[cannot-write]: ")
+
+
 def test_nothing_to_draw(csgm):
     """Rows that all failed make no picture; an old one stays."""
     Path("x.svg").write_text("old")
     line = "sweep --epsilon 5 --vary delta=0.9,0.1 --gamma 1e-9 --dim 100 --norm-ratio 2 --plot x.svg"
-    assert csgm(line).stderr.startswith("error[nothing-to-draw]: ")
+    outcome = csgm(line)
+    assert (outcome.status, outcome.stdout.count("delta-covers-target")) == (3, 2)
+    assert outcome.stderr.startswith("warning[nothing-to-draw]: ")
     assert Path("x.svg").read_text() == "old"

@@ -84,8 +84,18 @@ def test_nothing_to_draw(documents):
     """Rows without a single answer make no picture."""
     document = copy.deepcopy(documents["sweep"])
     del document["result"]["rows"][0]
-    with pytest.raises(UsageError, match="nothing to draw"):
-        figure_of(document)
+    assert figure_of(document) is None
+    for name in ("compare", "compare-equal-mse"):
+        document = copy.deepcopy(documents[name])
+        del document["result"]["rows"][1]
+        assert figure_of(document) is None
+
+
+def test_comparison_without_the_gaussian(documents):
+    """Where the Gaussian mechanism alone has no answer, the others are drawn."""
+    document = copy.deepcopy(documents["compare"])
+    document["result"]["rows"][0] |= dict.fromkeys(["bound", "effective_noise_multiplier"])
+    assert [line.label for line in figure_of(document).panels[0].lines] == ["l2-csgm"]
 
 
 def test_most_lines(sweep):
