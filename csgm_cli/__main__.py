@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-
-from csgm_cli.cli import main
+from csgm_cli.cli import entry_point
 
 if __name__ == "__main__":
-    sys.exit(main())
+    entry_point()

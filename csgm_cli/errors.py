@@ -14,20 +14,40 @@ from __future__ import annotations
 from typing import ClassVar
 
 
+def shown(value: object, limit: int = 60) -> str:
+    """Return ``value`` as a message quotes it: as Python writes it, cut where it is long."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python refuses to write out a whole number of thousands of digits
+        return "a number of thousands of digits"
+    return text if len(text) <= limit else f"{text[:limit]}..."
+
+
+def one_line(text: str, limit: int = 1000) -> str:
+    """Return ``text`` fit for a terminal: without line ends or control characters, the middle cut if long.
+
+    Messages quote names of files and what callers typed. Their ends say what is wrong with it.
+    """
+    if len(text) > limit:
+        text = f"{text[: limit // 2]}...{text[-(limit // 4) :]}"
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 class CsgmError(Exception):
     """Base of the tree.
 
     ``slug`` is a stable machine-readable name, ``message`` says what is wrong and
     names the value and the limit, ``hint`` (may be empty) says what to do instead.
+    Both are one line that is safe to print, whatever they quote.
     """
 
     exit_status: ClassVar[int] = 70
 
     def __init__(self, slug: str, message: str, hint: str = "") -> None:
-        super().__init__(message)
         self.slug = slug
-        self.message = message
-        self.hint = hint
+        self.message = one_line(message)
+        self.hint = one_line(hint)
+        super().__init__(self.message)
 
 
 class UsageError(CsgmError):

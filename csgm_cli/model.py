@@ -16,10 +16,22 @@ Words mean one thing everywhere (flags, JSON keys, fields, docs):
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from numbers import Real
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from csgm_cli.errors import UsageError
+from csgm_cli.errors import UsageError, shown
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    FloatArray: TypeAlias = NDArray[np.float64]
+    AnyFloatArray: TypeAlias = NDArray[np.float32] | NDArray[np.float64]
+else:  # at run time hints must not import numpy
+    FloatArray = AnyFloatArray = Any
 
 
 class MechanismName(StrEnum):
@@ -80,8 +92,8 @@ class Range:
         return self.low <= value and (value < self.high if self.open_high else value <= self.high)
 
     def __str__(self) -> str:
-        kind = "an integer in " if self.integer else ""
-        return f"{kind}[{self.low:g}, {self.high:g}{')' if self.open_high else ']'}"
+        kind = "an integer" if self.integer else "a number"
+        return f"{kind} in [{self.low:g}, {self.high:g}{')' if self.open_high else ']'}"
 
 
 #: The allowed values of every numeric input, by the one name it has everywhere.
@@ -101,6 +113,10 @@ RANGES: dict[str, Range] = {
     "population": Range(1, 1e12, integer=True),
     "training_rounds": Range(1, 1e12, integer=True),
     "value_bits": Range(1, 64, integer=True),
+    "T": Range(1, 1e8, integer=True),
+    "momentum": Range(0.0, 1.0, open_high=True),
+    "buffers": Range(1, 64, integer=True),
+    "tolerance": Range(1e-13, 1.0),
     "max_epsilon": Range(0.0, 1e12),
     "max_mse_overhead": Range(0.0, 1e6),
     "max_noise_overhead": Range(0.0, 1e6),
@@ -108,11 +124,51 @@ RANGES: dict[str, Range] = {
 }
 
 
-def check_range(name: str, value: float, allowed: Range | None = None) -> None:
-    """Raise ``UsageError`` (slug ``out-of-range``) unless ``value`` is allowed for ``name``."""
+def check_range(name: str, value: object, allowed: Range | None = None) -> float:
+    """The number ``value`` as a plain float, or as an int where ``allowed`` is of integers.
+
+    NumPy's numbers will do. ``UsageError`` with slug ``invalid-type`` for what is no number (text, None,
+    a bool), ``out-of-range`` unless it is in ``allowed`` or `RANGES`.
+    """
     allowed = allowed or RANGES[name]
-    if value not in allowed:
-        raise UsageError("out-of-range", f"{name} must be in {allowed}, got {value!r}")
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise _wrong_type(name, "a number", value)
+    try:
+        number = float(value)
+    except OverflowError:  # hundreds of digits: beyond every range, whatever its sign
+        number = math.inf
+    if number not in allowed:
+        raise UsageError("out-of-range", f"{name} must be {allowed}, got {repr(number).removesuffix('.0')}")
+    return int(number) if allowed.integer else number
+
+
+def check_ranges(name: str, values: Iterable[object], of: str) -> tuple[float, ...]:
+    """Each of ``values`` (a list, an array, ...) by `check_range` of the input ``of``."""
+    try:
+        listed = tuple(values)
+    except TypeError:
+        raise _wrong_type(name, "a sequence of numbers", values) from None
+    return tuple(check_range(of, value) for value in listed)
+
+
+def check_type(name: str, value: object, kind: type) -> None:
+    """Raise ``UsageError`` (slug ``invalid-type``) unless ``value`` is a ``kind``."""
+    if not isinstance(value, kind):
+        raise _wrong_type(name, f"a {kind.__name__}", value)
+
+
+def _settle(frozen: object, name: str) -> None:
+    """Replace the field ``name`` by the plain number that it is, by `check_range`."""
+    object.__setattr__(frozen, name, check_range(name, getattr(frozen, name)))
+
+
+def _wrong_type(name: str, wanted: str, value: object) -> UsageError:
+    return UsageError("invalid-type", f"{name} must be {wanted}, got {shown(value)}")
+
+
+def underflows(text: str, number: float) -> bool:
+    """True where ``text``, a decimal number, is not 0 but ``number``, what float64 makes of it, is."""
+    return number == 0.0 and any(digit in "123456789" for digit in text.lower().partition("e")[0])
 
 
 @dataclass(frozen=True)
@@ -127,8 +183,7 @@ class Notice:
 class Geometry:
     """What is known of one client's clipped vector and of the cohort.
 
-    ``norm_ratio`` in [1, 1e6] and, with ``dim`` known, at most sqrt(dim): build it with
-    ``csgm_cli.core.geometry.resolve_geometry``, which caps and explains.
+    ``norm_ratio`` in [1, 1e6] and, with ``dim`` known, at most sqrt(dim): ``resolve_geometry`` caps it.
     """
 
     norm_ratio: float = 1.0
@@ -138,9 +193,8 @@ class Geometry:
 
     def __post_init__(self) -> None:
         for name in ("norm_ratio", "l2_norm", "dim", "cohort_size"):
-            value = getattr(self, name)
-            if value is not None:
-                check_range(name, value)
+            if name in ("norm_ratio", "l2_norm") or getattr(self, name) is not None:
+                _settle(self, name)
         if self.dim is not None and self.norm_ratio**2 > self.dim * (1 + 1e-9):
             raise UsageError(
                 "ratio-above-dim",
@@ -177,8 +231,9 @@ class Mechanism:
         # Plain strings are welcome from callers; a wrong one is a UsageError.
         for field, kind in (("name", MechanismName), ("adjacency", Adjacency)):
             object.__setattr__(self, field, _member(kind, field, getattr(self, field)))
-        check_range("gamma", self.gamma)
-        check_range("rounds", self.rounds)
+        check_type("geometry", self.geometry, Geometry)
+        _settle(self, "gamma")
+        _settle(self, "rounds")
         if self.name is MechanismName.GAUSSIAN and self.gamma != 1.0:
             raise UsageError(
                 "gaussian-gamma",
@@ -219,7 +274,7 @@ def _member(kind: type[StrEnum], field: str, value: str) -> StrEnum:
         return kind(value)
     except ValueError:
         allowed = ", ".join(member.value for member in kind)
-        raise UsageError("unknown-choice", f"{field} must be one of {allowed}, got {value!r}") from None
+        raise UsageError("unknown-choice", f"{field} must be one of {allowed}, got {shown(value)}") from None
 
 
 @dataclass(frozen=True)
@@ -230,8 +285,8 @@ class Target:
     delta: float
 
     def __post_init__(self) -> None:
-        check_range("epsilon", self.epsilon)
-        check_range("delta", self.delta)
+        _settle(self, "epsilon")
+        _settle(self, "delta")
 
 
 @dataclass(frozen=True)
@@ -312,6 +367,11 @@ class Account:
     statements: tuple[str, ...]
     notices: tuple[Notice, ...] = ()
 
+    @property
+    def effective_noise_multiplier(self) -> float:
+        """The noise multiplier over gamma."""
+        return self.noise_multiplier / self.mechanism.gamma
+
 
 @dataclass(frozen=True)
 class ComparisonRow:
@@ -373,3 +433,181 @@ class SelftestCase:
     def holds(self) -> bool:
         """True where the recomputation agrees (False for a NaN)."""
         return self.relative_difference <= self.tolerance
+
+
+class Objective(StrEnum):
+    """Which squared error of a factorization is made small: averaged over rows, or of the worst row."""
+
+    MEAN = "mean"
+    MAX = "max"
+
+
+class StrategyName(StrEnum):
+    """How a workload A is written as B C (docs/factorize.md)."""
+
+    OPTIMAL = "optimal"
+    TOEPLITZ_SQRT = "toeplitz-sqrt"
+    TOEPLITZ_SQRT_NORMALIZED = "toeplitz-sqrt-normalized"
+    TOEPLITZ_OPTIMAL = "toeplitz-optimal"
+    TREE = "tree"
+    HONAKER_ONLINE = "honaker-online"
+    HONAKER_FULL = "honaker-full"
+    IDENTITY = "identity"
+    OUTPUT = "output"
+    STREAMING = "streaming"
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """A strategy by name; ``buffers`` (in [1, 64]) belongs to ``streaming`` and to nothing else."""
+
+    name: StrategyName
+    buffers: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", _member(StrategyName, "strategy", self.name))
+        if (self.buffers is not None) != (self.name is StrategyName.STREAMING):
+            raise UsageError(
+                "streaming-buffers",
+                f"a number of buffers belongs to streaming and to nothing else, got {self}",
+                "write streaming:4",
+            )
+        if self.buffers is not None:
+            check_range("buffers", self.buffers)
+
+    def __str__(self) -> str:
+        return self.name.value if self.buffers is None else f"{self.name.value}:{self.buffers}"
+
+
+def strategy_named(spec: str) -> Strategy:
+    """The strategy written ``optimal``, ``tree``, ``streaming:4``, ...; ``UsageError`` for anything else."""
+    word, colon, number = spec.partition(":")
+    name = StrategyName(_member(StrategyName, "strategy", word))
+    if not colon:
+        return Strategy(name)
+    if not (number.isascii() and number.isdigit()):
+        raise UsageError("not-a-number", f"the buffers of {word} must be a whole number, got {number!r}")
+    return Strategy(name, int(number))
+
+
+@dataclass(frozen=True, eq=False)
+class Workload:
+    """The lower-triangular T x T matrix A whose products with a stream are released.
+
+    Without ``matrix``: A = S diag(learning_rates) M, S prefix sums and M_ij = momentum^(i-j) for i >= j, so
+    that row i is what i+1 steps of SGD with momentum do to a model. ``learning_rates``: T positive
+    numbers, None where all are 1. Build it with ``csgm_cli.core.factorization.workload``, which checks.
+    """
+
+    T: int
+    momentum: float = 0.0
+    learning_rates: FloatArray | None = None
+    matrix: FloatArray | None = None
+
+    @property
+    def name(self) -> str:
+        """``prefix-sum``, ``momentum=0.9``, ``learning-rates``, both of these, or ``matrix``."""
+        if self.matrix is not None:
+            return "matrix"
+        rates = [] if self.learning_rates is None else ["learning-rates"]
+        momentum = [] if self.momentum == 0 else [f"momentum={self.momentum!r}"]
+        return ",".join(momentum + rates) or "prefix-sum"
+
+    @property
+    def is_toeplitz(self) -> bool:
+        """True where A_ij depends on i - j only and A is known by its structure."""
+        return self.matrix is None and self.learning_rates is None
+
+
+@dataclass(frozen=True, eq=False)
+class Dual:
+    """Weights that certify a lower bound: ``columns`` v and ``rows`` u, both T positive numbers.
+
+    For the mean error ``rows`` is all ones.
+    """
+
+    columns: FloatArray
+    rows: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Generators:
+    """Correlated noise x = C^-1 z, one step at a time, with N numbers of state per model coordinate.
+
+    x_t = (z_t - outputs_t . s_t) / diagonal_t,   s_(t+1) = decays_t * s_t + inputs_t x_t,   s_0 = 0.
+
+    ``decays``, ``inputs``, ``outputs``: (T, N); ``diagonal``: (T,), the diagonal of C.
+    """
+
+    decays: FloatArray
+    inputs: FloatArray
+    outputs: FloatArray
+    diagonal: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Factorization:
+    """A = B C, and what noise it needs.
+
+    ``sensitivity_squared``: largest squared column norm of C. ``mean_squared_error``: ||B||_F^2
+    sensitivity^2 / T, the error per row and coordinate for noise of unit sensitivity;
+    ``max_squared_error``: that of the worst row. ``lower_bound``: no factorization of this workload has
+    less of the chosen ``objective`` (proven, rounding included); ``gap``: how far above it this one is,
+    relatively. ``iterations``: steps of the solver, 0 where nothing was solved. ``dual`` is None unless
+    ``optimal`` or ``streaming``, ``generators`` unless ``streaming``, ``series`` (the first columns of B and
+    C, shape (2, T)) unless ``toeplitz-``.
+    """
+
+    workload: Workload
+    strategy: Strategy
+    objective: Objective
+    sensitivity_squared: float
+    mean_squared_error: float
+    max_squared_error: float
+    lower_bound: float
+    iterations: int = 0
+    dual: Dual | None = None
+    generators: Generators | None = None
+    series: FloatArray | None = None
+    notices: tuple[Notice, ...] = ()
+
+    @property
+    def T(self) -> int:  # noqa: N802 - the name of the dimension everywhere
+        """Number of rows of the workload."""
+        return self.workload.T
+
+    @property
+    def sensitivity(self) -> float:
+        """Largest column norm of C."""
+        return math.sqrt(self.sensitivity_squared)
+
+    @property
+    def rmse(self) -> float:
+        """Square root of the mean squared error."""
+        return math.sqrt(self.mean_squared_error)
+
+    @property
+    def squared_error(self) -> float:
+        """The error that ``objective`` names."""
+        return self.mean_squared_error if self.objective is Objective.MEAN else self.max_squared_error
+
+    @property
+    def gap(self) -> float:
+        """squared_error / lower_bound - 1, at least 0."""
+        return max(0.0, self.squared_error / self.lower_bound - 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """B and C as arrays: T x T and lower-triangular, except for ``tree`` and ``honaker-``.
+
+    The trees have one row of C (and one column of B) per node and no ``C_inv``. ``sensitivity`` is that
+    of these rounded numbers and not above the factorization's; the errors are theirs too.
+    """
+
+    B: AnyFloatArray
+    C: AnyFloatArray
+    C_inv: AnyFloatArray | None
+    sensitivity: float
+    mean_squared_error: float
+    max_squared_error: float

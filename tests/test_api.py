@@ -1,12 +1,15 @@
 """The public Python API: what is exported, how little it imports, and that results are values."""
 
+import contextlib
 import dataclasses
 import importlib
 import math
 import subprocess
 import sys
 import typing
+from fractions import Fraction
 
+import numpy as np
 import pytest
 
 import csgm_cli
@@ -100,7 +103,8 @@ def test_a_training_script():
     mechanism = csgm_cli.Mechanism("l2-csgm", 0.01, geometry, rounds)
     answer = csgm_cli.calibrate(mechanism, csgm_cli.Target(3.0, 1e-6))
     (guarantee,) = csgm_cli.account_epsilon(mechanism, answer.sigma, [1e-6]).guarantees
-    assert guarantee == answer.guarantee
+    assert guarantee.bound is answer.guarantee.bound
+    assert answer.guarantee.epsilon * (1 - 1e-9) <= guarantee.epsilon <= answer.guarantee.epsilon
     (back,) = csgm_cli.account_delta(mechanism, answer.sigma, 3.0).guarantees
     assert back.delta <= 1e-6
     rows = csgm_cli.compare(geometry, csgm_cli.Target(3.0, 1e-6), gammas=[0.01], rounds=rounds).rows
@@ -182,6 +186,129 @@ def test_values_that_make_no_sense_cannot_be_built(build, slug):
     assert caught.value.exit_status == 2
 
 
+MECHANISM, TARGET = Mechanism("l2-csgm", 0.01, Geometry(1000.0)), Target(5, 1e-8)
+GEOMETRY = MECHANISM.geometry
+
+#: What is none of the things that a function takes, whatever it takes.
+STRANGERS = [None, "0.5", b"1", True, (5, 1e-8), [], {}, object(), 1j, math.nan]
+
+
+@pytest.mark.parametrize("stranger", STRANGERS, ids=repr)
+@pytest.mark.parametrize(
+    "call",
+    [
+        Geometry,
+        lambda x: Geometry(2.0, x),
+        lambda x: Geometry(2.0, dim=x),
+        lambda x: Geometry(2.0, cohort_size=x),
+        lambda x: Mechanism(x, 0.1),
+        lambda x: Mechanism("l2-csgm", x),
+        lambda x: Mechanism("l2-csgm", 0.1, x),
+        lambda x: Mechanism("l2-csgm", 0.1, rounds=x),
+        lambda x: Mechanism("l2-csgm", 0.1, adjacency=x),
+        lambda x: Target(x, 1e-8),
+        lambda x: Target(1.0, x),
+        lambda x: csgm_cli.resolve_geometry(norm_ratio=x),
+        lambda x: csgm_cli.resolve_geometry(linf_norm=x),
+        lambda x: csgm_cli.resolve_geometry(norm_ratio=2.0, l2_norm=x),
+        lambda x: csgm_cli.resolve_geometry(norm_ratio=2.0, dim=x),
+        lambda x: csgm_cli.resolve_geometry(norm_ratio=2.0, cohort_size=x),
+        lambda x: csgm_cli.rounds_from_participation(x, 10, 10),
+        lambda x: csgm_cli.rounds_from_participation(100, x, 10),
+        lambda x: csgm_cli.rounds_from_participation(100, 10, x),
+        lambda x: csgm_cli.calibrate(x, TARGET),
+        lambda x: csgm_cli.calibrate(MECHANISM, x),
+        lambda x: csgm_cli.calibrate(MECHANISM, TARGET, x),
+        lambda x: csgm_cli.calibrate(MECHANISM, TARGET, verify=x),
+        lambda x: csgm_cli.calibrate(MECHANISM, TARGET, value_bits=x),
+        lambda x: csgm_cli.account_epsilon(x, 0.012, [1e-8]),
+        lambda x: csgm_cli.account_epsilon(MECHANISM, x, [1e-8]),
+        lambda x: csgm_cli.account_epsilon(MECHANISM, 0.012, x),
+        lambda x: csgm_cli.account_epsilon(MECHANISM, 0.012, [x]),
+        lambda x: csgm_cli.account_epsilon(MECHANISM, 0.012, [1e-8], x),
+        lambda x: csgm_cli.account_epsilon(MECHANISM, 0.012, [1e-8], verify=x),
+        lambda x: csgm_cli.account_delta(x, 0.012, 5),
+        lambda x: csgm_cli.account_delta(MECHANISM, x, 5),
+        lambda x: csgm_cli.account_delta(MECHANISM, 0.012, x),
+        lambda x: csgm_cli.account_delta(MECHANISM, 0.012, 5, x),
+        lambda x: csgm_cli.account_delta(MECHANISM, 0.012, 5, verify=x),
+        *(
+            call
+            for function in (csgm_cli.compare, csgm_cli.compare_at_equal_mse)
+            for call in (
+                lambda x, compare=function: compare(x, TARGET, gammas=[0.1]),
+                lambda x, compare=function: compare(GEOMETRY, x, gammas=[0.1]),
+                lambda x, compare=function: compare(GEOMETRY, TARGET, gammas=x),
+                lambda x, compare=function: compare(GEOMETRY, TARGET, gammas=[0.1, x]),
+                lambda x, compare=function: compare(GEOMETRY, TARGET, gammas=[0.1], rounds=x),
+                lambda x, compare=function: compare(GEOMETRY, TARGET, gammas=[0.1], adjacency=x),
+                lambda x, compare=function: compare(GEOMETRY, TARGET, gammas=[0.1], accountant=x),
+                lambda x, compare=function: compare(GEOMETRY, TARGET, gammas=[0.1], verify=x),
+                lambda x, compare=function: compare(GEOMETRY, TARGET, gammas=[0.1], value_bits=x),
+            )
+        ),
+        lambda x: csgm_cli.plan(x, GEOMETRY, TARGET, max_noise_overhead=0.1),
+        lambda x: csgm_cli.plan("l2-csgm", x, TARGET, max_noise_overhead=0.1),
+        lambda x: csgm_cli.plan("l2-csgm", GEOMETRY, x, max_noise_overhead=0.1),
+        lambda x: csgm_cli.plan("l2-csgm", GEOMETRY, TARGET, max_noise_overhead=x),
+        lambda x: csgm_cli.plan("l2-csgm", GEOMETRY, TARGET, max_mse_overhead=x),
+        lambda x: csgm_cli.plan("l2-csgm", GEOMETRY, TARGET, max_noise_overhead=0.1, rounds=x),
+        lambda x: csgm_cli.plan("l2-csgm", GEOMETRY, TARGET, max_noise_overhead=0.1, adjacency=x),
+        lambda x: csgm_cli.plan("l2-csgm", GEOMETRY, TARGET, max_noise_overhead=0.1, accountant=x),
+    ],
+)
+def test_only_csgm_errors(call, stranger):
+    """Whatever is given for whatever argument: a usage error, or an answer where it may be left out."""
+    with contextlib.suppress(UsageError):
+        call(stranger)
+        assert stranger is None or stranger is True  # no dim, verify
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: csgm_cli.account_epsilon(MECHANISM, 1.0, 1e-8), "deltas must be a sequence of numbers"),
+        (lambda: csgm_cli.compare(GEOMETRY, TARGET, gammas=0.1), "gammas must be a sequence of numbers"),
+        (lambda: csgm_cli.calibrate(MECHANISM, (5, 1e-8)), "target must be a Target, got (5, 1e-08)"),
+        (lambda: csgm_cli.plan("l2-csgm", 9.0, TARGET), "geometry must be a Geometry, got 9.0"),
+        (lambda: Target("5", 1e-8), "epsilon must be a number, got '5'"),
+        (lambda: Mechanism("l2-csgm", True), "gamma must be a number, got True"),
+        (lambda: Mechanism("l2-csgm", 0.5, rounds=1.5), "rounds must be an integer in [1, 1e+09], got 1.5"),
+        (lambda: Mechanism("l2-csgm", 0), "gamma must be a number in [1e-09, 1], got 0"),
+        (lambda: Geometry(2.0, dim=10**5000), "dim must be an integer in [1, 1e+12], got inf"),
+        (lambda: Target(list(range(99)), 1e-8), "epsilon must be a number, got [0, 1, 2"),
+    ],
+)
+def test_a_wrong_argument_is_named(call, said):
+    """The message says which argument, what it must be and what it is, cut where that is long."""
+    with pytest.raises(UsageError) as caught:
+        call()
+    assert caught.value.message.startswith(said)
+    assert len(caught.value.message) < 120
+
+
+def test_numbers_of_numpy_and_others_are_numbers():
+    """Scalars and arrays are welcome; what is kept is a plain int or float, so that results print alike."""
+    geometry = Geometry(np.float64(30), np.float32(0.5), np.int64(4000), 1e3)
+    assert geometry == Geometry(30.0, 0.5, 4000, 1000)
+    assert [type(value) for value in dataclasses.astuple(geometry)] == [float, float, int, int]
+    mechanism = Mechanism("l2-csgm", np.float64(0.1), geometry, np.uint8(3))
+    assert (type(mechanism.gamma), type(mechanism.rounds)) == (float, int)
+    assert type(Target(Fraction(1, 2), 1e-8).epsilon) is float
+    resolved, _ = csgm_cli.resolve_geometry(dim=4e6, cohort_size=np.int32(1000))
+    assert (type(resolved.norm_ratio), type(resolved.dim)) == (float, int)
+    rounds, notice = csgm_cli.rounds_from_participation(1e4, np.int64(1000), 100.0)
+    assert (rounds, type(rounds)) == (10, int)
+    assert "ceil(100 x 1000 / 10000)" in notice.message
+    account = csgm_cli.account_epsilon(mechanism, np.float64(1), np.array([1e-6, 1e-8]))
+    assert account == csgm_cli.account_epsilon(mechanism, 1.0, (delta for delta in (1e-6, 1e-8)))
+    assert "np." not in repr(account)
+    delta = csgm_cli.account_delta(mechanism, np.float32(1), np.int64(2))
+    assert "np." not in repr(delta)
+    rows = csgm_cli.compare(geometry, Target(1, 1e-6), gammas=np.array([0.1])).rows
+    assert "np." not in repr(rows)
+
+
 @pytest.mark.parametrize("name", RANGES)
 def test_ranges_contain_their_ends_and_nothing_beyond(name):
     """The ends are in (the open one is not); the next float, NaN and infinities are out."""
@@ -199,8 +326,8 @@ def test_ranges_contain_their_ends_and_nothing_beyond(name):
 
 def test_ranges_are_spelled_for_people():
     """What a message says of a range."""
-    assert str(Range(1e-9, 1.0)) == "[1e-09, 1]"
-    assert str(Range(0.0, 1.0, open_high=True)) == "[0, 1)"
+    assert str(Range(1e-9, 1.0)) == "a number in [1e-09, 1]"
+    assert str(Range(0.0, 1.0, open_high=True)) == "a number in [0, 1)"
     assert str(Range(1, 64, integer=True)) == "an integer in [1, 64]"
 
 
@@ -250,3 +377,12 @@ def test_every_accountant_but_auto_and_tight_is_a_bound():
     """The names line up, so that a resolved accountant can be looked up as the bound it rests on."""
     named = {member.value for member in Accountant} - {"auto", "tight"}
     assert named <= {bound.value for bound in model.Bound}
+
+
+def test_the_docstring_of_the_package_runs():
+    """What the package says of itself is what a script can do."""
+    lines = [line.strip() for line in csgm_cli.__doc__.splitlines() if " = " in line]
+    assert len(lines) == 3
+    names = {name: getattr(csgm_cli, name) for name in csgm_cli.__all__}
+    exec("\n".join(lines), names)
+    assert names["answer"].guarantee.epsilon <= 5

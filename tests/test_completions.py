@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from csgm_cli.cli import main
-from csgm_cli.cli.completion import SHELLS
 from csgm_cli.cli.root import REGISTRY
+from csgm_cli.cli.shells import SHELLS
 
 ROOT = Path(__file__).parents[1]
 FILES = {"bash": "csgm.bash", "zsh": "_csgm", "fish": "csgm.fish"}
@@ -53,6 +53,8 @@ def completed(capsys, monkeypatch, line: str) -> list[str]:
     [
         ("csgm ", [f"plain,{name}" for name in REGISTRY]),
         ("csgm ca", ["plain,calibrate"]),
+        ("csgm check --format g", ["plain,github"]),
+        ("csgm check ", ["file,"]),
         ("csgm --v", ["plain,--version"]),
         ("csgm calibrate --eps", ["plain,--epsilon"]),
         ("csgm account --max", ["plain,--max-epsilon"]),

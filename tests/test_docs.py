@@ -11,11 +11,15 @@ import re
 import shlex
 import tempfile
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
 import click
+import dp_accounting
 import pytest
+from dp_accounting.pld import PLDAccountant
+from dp_accounting.rdp import RdpAccountant
 
 import csgm_cli
 from csgm_cli.cli import main
@@ -23,13 +27,15 @@ from csgm_cli.cli.exits import ExitCode
 from csgm_cli.cli.root import REGISTRY, root
 from csgm_cli.core.statement import ASSUMPTIONS
 from csgm_cli.model import Accountant, Adjacency, Bound, MechanismName
+from csgm_cli.storage.budget_file import DEFAULT_KEYS
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 GUIDE = ROOT / "docs" / "guide.md"
+CI = ROOT / "docs" / "ci.md"
 JSON_DOC = ROOT / "docs" / "json.md"
 THEORY = ROOT / "docs" / "theory.md"
-PAGES = [README, GUIDE, JSON_DOC, THEORY, ROOT / "CHANGELOG.md", ROOT / "SECURITY.md"]
+PAGES = [README, *sorted((ROOT / "docs").glob("*.md")), ROOT / "CHANGELOG.md", ROOT / "SECURITY.md"]
 SOURCES = sorted((ROOT / "csgm_cli").rglob("*.py"))
 
 
@@ -150,10 +156,35 @@ def test_python_examples(page, quiet_place):
         assert printed.getvalue().splitlines() == said, f"{page.name}:{block.line}"
 
 
+def test_example_budget_is_the_one_shown():
+    """The page shows the example file as it is; its tables are those that the README checks."""
+    shown = [block.text for block in blocks(CI, "toml")]
+    assert (ROOT / "docs" / "examples" / "budget.toml").read_text(encoding="utf-8") == shown[0]
+
+
+def test_keys_of_budget_files_are_documented():
+    """Every key that a budget file may have is on the page about them."""
+    text = CI.read_text(encoding="utf-8")
+    assert [key for key in DEFAULT_KEYS if f"`{key.replace('_', '-')}`" not in text] == []
+
+
+def test_hook_runs_a_command_that_exists():
+    """The pre-commit hook names a command of csgm and files that its pattern matches."""
+    hook = dict(
+        line.removeprefix("- ").strip().split(": ", 1)
+        for line in (ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8").splitlines()
+    )
+    assert hook["entry"].split() == ["csgm", "check"]
+    assert hook["entry"].split()[1] in REGISTRY
+    assert re.search(hook["files"], "docs/examples/budget.toml")
+    assert not re.search(hook["files"], "pyproject.toml")
+    assert f"id: {hook['id']}\n" in CI.read_text(encoding="utf-8")
+
+
 def test_examples_are_there():
     """The README shows every command that answers a question, so the example test cannot pass empty."""
     commands = {step.command.split()[1] for block in blocks(README, "console") for step in steps(block.text)}
-    assert commands >= {"calibrate", "account", "compare", "plan"}
+    assert commands >= {"calibrate", "account", "compare", "plan", "check"}
 
 
 def options() -> dict[str, list[click.Option]]:
@@ -221,14 +252,21 @@ def test_words_are_documented(word):
         assert f"`{word}`" in THEORY.read_text(encoding="utf-8")
 
 
+def is_warning(call: ast.Call) -> bool:
+    """True for ``console.warning`` of a slug, which says on stderr what is no part of a result."""
+    named = isinstance(call.func, ast.Attribute) and call.func.attr == "warning"
+    return named and isinstance(call.args[0], ast.Constant)
+
+
 def slugs() -> set[str]:
     """Return the slugs of all warnings and errors, which are literals in the source."""
     kinds = {"Notice", "CsgmError", "UsageError", "NoAnswerError", "StorageError"}
     found = set()
     for source in SOURCES:
         for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
-            called = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in kinds
-            if called and node.args:
+            if not isinstance(node, ast.Call) or not node.args:
+                continue
+            if (isinstance(node.func, ast.Name) and node.func.id in kinds) or is_warning(node):
                 # A slug may be chosen between two literals.
                 constants = [n.value for n in ast.walk(node.args[0]) if isinstance(n, ast.Constant)]
                 found |= {value for value in constants if isinstance(value, str)}
@@ -240,7 +278,9 @@ def test_slugs_are_documented():
     text = JSON_DOC.read_text(encoding="utf-8")
     found = slugs()
     assert len(found) > 20
-    assert sorted(slug for slug in found if f"`{slug}`" not in text) == []
+    listed = set(re.findall(r"^\| `([a-z0-9-]+)` \|", text.partition("## Slugs")[2], re.MULTILINE))
+    assert sorted(found - listed) == []
+    assert sorted(listed - found) == []
 
 
 def properties(schema: object) -> set[str]:
@@ -284,6 +324,45 @@ def test_links(page):
         target = page.parent / name if name else page
         assert target.exists(), f"{page.name}: {link}"
         assert not fragment or fragment in anchors(target), f"{page.name}: {link}"
+
+
+def test_every_page_is_linked_from_the_readme():
+    """What a reader of the README cannot find might as well not be there."""
+    text = README.read_text(encoding="utf-8")
+    assert [page.name for page in PAGES[1:] if f"]({page.relative_to(ROOT)}" not in text] == []
+
+
+@pytest.mark.skipif(version("dp-accounting") != "0.6.0", reason="the README speaks of 0.6.0")
+def test_figures_of_another_accountant():
+    """What the README says of dp-accounting's answers, and of csgm's own beside them, comes out here."""
+    text = " ".join(README.read_text(encoding="utf-8").split())
+    guess = dp_accounting.LowerEndpointAndGuess
+    composed = dp_accounting.calibrate_dp_mechanism(
+        RdpAccountant,
+        lambda sigma: dp_accounting.SelfComposedDpEvent(
+            dp_accounting.PoissonSampledDpEvent(0.01, dp_accounting.GaussianDpEvent(sigma)), 10**6
+        ),
+        *(5, 1e-8, guess(1, 12)),
+        tol=1e-7,
+    )
+    ours = csgm_cli.Mechanism("l2-csgm", 0.01, csgm_cli.Geometry(1000.0))
+    effective = csgm_cli.calibrate(ours, csgm_cli.Target(5, 1e-8), "rdp").effective_noise_multiplier
+    assert f"noise multiplier of {composed / 10:.6f} for the first example, csgm {effective:.6f}." in text
+
+    lost = dp_accounting.calibrate_dp_mechanism(
+        RdpAccountant, dp_accounting.GaussianDpEvent, 0.01, 1e-8, guess(1e-3, 1), tol=1e-3
+    )
+    gaussian, target = csgm_cli.Mechanism("gaussian"), csgm_cli.Target(0.01, 1e-8)
+    rdp, exact = (csgm_cli.calibrate(gaussian, target, name).sigma for name in ("rdp", "exact"))
+    assert f"dp-accounting 0.6.0 returns noise {lost / 1e7:.1f}e7 without a warning" in text
+    assert f"csgm returns {rdp:.1f} by RDP and {exact:.1f} by the exact curve" in text
+
+    replaced = {}
+    for kind in (RdpAccountant, PLDAccountant):
+        accountant = kind(neighboring_relation=dp_accounting.NeighboringRelation.REPLACE_ONE)
+        replaced[kind] = accountant.compose(dp_accounting.GaussianDpEvent(1.0)).get_epsilon(1e-6)
+    said = f"({replaced[RdpAccountant]:.2f} for noise 1 at delta 1e-6, where its own PLD says"
+    assert f"{said} {replaced[PLDAccountant]:.1f})" in text
 
 
 def test_references_from_the_code():

@@ -52,13 +52,15 @@ def test_root_help_imports_no_command(tmp_path):
         "csgm_cli.cli.console",
         "csgm_cli.cli.entry",
         "csgm_cli.cli.exits",
+        "csgm_cli.cli.interrupts",
         "csgm_cli.cli.root",
         "csgm_cli.errors",
     }
 
 
 @pytest.mark.parametrize(
-    "command", ["calibrate", "account", "compare", "plan", "sweep", "selftest", "completion", "version"]
+    "command",
+    ["calibrate", "account", "compare", "plan", "sweep", "check", "selftest", "completion", "version"],
 )
 def test_help_of_a_command(tmp_path, command):
     """A command's help does not load what the command computes with."""
@@ -77,7 +79,9 @@ def test_completion(tmp_path, line, others):
         COMP_CWORD=str(len(line.split(" ")) - 1),
     )
     assert modules.isdisjoint(HEAVY | {"importlib.metadata", "tomllib"})
-    commands = {"calibrate", "account", "compare", "plan", "sweep", "selftest", "completion", "version"}
+    commands = {
+        "calibrate", "account", "compare", "plan", "sweep", "check", "selftest", "completion", "version",
+    }  # fmt: skip
     assert len(modules & {f"csgm_cli.cli.{name}" for name in commands}) == others
 
 
@@ -85,6 +89,15 @@ def test_gaussian_path(tmp_path):
     """The plain Gaussian mechanism is closed-form: the standard library is enough."""
     line = "calibrate --mechanism gaussian --epsilon 5 --delta 1e-8"
     assert loaded(tmp_path, *line.split()).isdisjoint(HEAVY | {"tomllib"})
+
+
+def test_gaussian_budget(tmp_path):
+    """A budget of Gaussian mechanisms, too, is checked by the standard library alone."""
+    (tmp_path / "b.toml").write_text(
+        "[population.p]\nepsilon = 9\ndelta = 1e-6\n"
+        '[population.p.release.r]\nmechanism = "gaussian"\nsigma = 9\n'
+    )
+    assert loaded(tmp_path, "check", "b.toml").isdisjoint(HEAVY)
 
 
 @pytest.mark.parametrize("kind", ["text", "json", "csv", "markdown"])

@@ -1,7 +1,53 @@
-"""The command line: a root group with a lazy registry, and one thin module per command."""
+"""The command line: a root group with a lazy registry, and one thin module per command.
+
+This module imports next to nothing, so that ``entry_point`` can see to Ctrl-C before click is imported.
+"""
 
 from __future__ import annotations
 
-from csgm_cli.cli.entry import entry_point, main
+import os
+import sys
 
-__all__ = ["entry_point", "main"]
+TYPE_CHECKING = False  # importing it from typing would take longer than all that is imported here
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import NoReturn
+
+__all__ = ["entry_point", "leave_interrupted", "main"]
+
+
+def entry_point() -> NoReturn:
+    """Run the ``csgm`` console script and leave the interpreter with its exit code."""
+    try:
+        from csgm_cli.cli import interrupts
+
+        interrupts.leave_at_once()
+    except KeyboardInterrupt:
+        leave_interrupted()
+    status = main()
+    interrupts.ignore()
+    sys.exit(status)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run csgm with ``argv`` (by default the process's own) and return the exit code.
+
+    Never raises and never exits: errors are printed (as JSON on stdout too, where JSON was asked for).
+    """
+    try:
+        from csgm_cli.cli.entry import run
+    except ImportError as error:  # exit code 1, which Python would use, says that a claim does not hold
+        if sys.stderr is not None:
+            print(f"error[bug]: csgm is not installed completely: {error}", file=sys.stderr)  # noqa: T201 - no console yet
+        return 70
+
+    return run(sys.argv[1:] if argv is None else argv)
+
+
+def leave_interrupted() -> NoReturn:
+    """End the process on the spot with 130 and one line on stderr."""
+    try:
+        if sys.stderr is not None:  # else its descriptor may belong to another file by now
+            os.write(2, b"interrupted\n")
+    finally:
+        os._exit(130)

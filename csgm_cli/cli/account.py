@@ -5,19 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 
 from csgm_cli.cli import console
-from csgm_cli.cli.build import build_mechanism, inputs, resolved
+from csgm_cli.cli.build import build_mechanism, delta_notices, inputs, resolved
 from csgm_cli.cli.command import Command
 from csgm_cli.cli.exits import ExitCode
 from csgm_cli.cli.options import COHORT, MECHANISM, OUTPUT, option, options
 from csgm_cli.cli.params import Number
 from csgm_cli.cli.report import report
 from csgm_cli.cli.request import Exclusive, Request
-from csgm_cli.errors import UsageError
-from csgm_cli.model import Account, Accountant, Mechanism, Range
+from csgm_cli.cli.sources import Rank
+from csgm_cli.errors import CsgmError, UsageError
+from csgm_cli.model import Account, Accountant, Mechanism, Notice, Range
 
 _NOISE = ("noise_multiplier", "sigma")
 #: What a saved result settles, so that it must not be given beside one.
-_SAVED = ("epsilon", "delta", *_NOISE, "mechanism", *MECHANISM, *COHORT, "accountant")
+_SAVED = (*_NOISE, "mechanism", *MECHANISM, *COHORT)
+#: An epsilon below the first is rare, one between the others usual.
+_SMALL, _USUAL = 0.5, (2.0, 20.0)
 
 
 def run(request: Request) -> ExitCode:
@@ -25,20 +28,57 @@ def run(request: Request) -> ExitCode:
     from csgm_cli.render.document import account_document
 
     saved = None
+    notices = _limit_set_aside(request)
     if request["from"] is not None:
         from csgm_cli.cli.rerun import drift, load, request_from
 
         saved = load(request["from"])
         request = request_from(saved, request)
-    mechanism, notices = build_mechanism(request)
+    mechanism, how_completed = build_mechanism(request)
     noise_multiplier, sigma = _noise(request, mechanism.geometry.l2_norm)
     account = _account(request, mechanism, sigma)
+    notices += (*how_completed, *delta_notices(request, [found.delta for found in account.guarantees]))
     if saved is not None:
-        notices += drift(saved, account.guarantees[0], request)
+        notices += drift(saved, account, request)
+    else:
+        notices += _mistaken_for_effective(request, account, sigma)
     account = replace(account, notices=(*notices, *account.notices))
-    settled = {**resolved(mechanism), "noise_multiplier": noise_multiplier}
-    report(request, account_document(inputs(request, **settled), account))
+    noise = {"noise_multiplier": noise_multiplier, "sigma": sigma}
+    noise["effective_noise_multiplier"] = account.effective_noise_multiplier
+    report(request, account_document(inputs(request, **resolved(request, mechanism), **noise), account))
     return _checked(request, account)
+
+
+def _limit_set_aside(request: Request) -> tuple[Notice, ...]:
+    """A check that was configured must not be left out unsaid."""
+    limit = request.sources["max_epsilon"]
+    if request["max_epsilon"] is not None or limit.rank == Rank.DEFAULT:
+        return ()
+    return (Notice("limit-set-aside", f"{limit.label} is not checked: with --epsilon, delta is the answer"),)
+
+
+def _mistaken_for_effective(request: Request, account: Account, sigma: float) -> tuple[Notice, ...]:
+    """A hint where epsilon is far below what people ask for, but would not be with gamma times the noise."""
+    from csgm_cli.core.account import account_epsilon
+
+    mechanism, found = account.mechanism, account.guarantees[0]
+    if request["epsilon"] is not None or mechanism.is_gaussian or found.epsilon >= _SMALL:
+        return ()
+    given, meant = account.noise_multiplier, account.noise_multiplier * mechanism.gamma
+    try:
+        [other] = account_epsilon(
+            mechanism, mechanism.gamma * sigma, [found.delta], account.accountant
+        ).guarantees
+    except CsgmError:  # a hint is not worth an error
+        return ()
+    if not _USUAL[0] <= other.epsilon <= _USUAL[1]:
+        return ()
+    said = (
+        f"if noise multiplier {given:g} is the effective one, sigma / (gamma l2_norm), give {meant:g} instead"
+    )
+    return (
+        Notice("perhaps-effective", f"{said}: then epsilon is {other.epsilon:.3g}, not {found.epsilon:.3g}"),
+    )
 
 
 def _noise(request: Request, l2_norm: float) -> tuple[float, float]:
@@ -55,11 +95,11 @@ def _account(request: Request, mechanism: Mechanism, sigma: float) -> Account:
 
     accountant = Accountant(request["accountant"])
     if request["epsilon"] is not None:
-        if request["max_epsilon"] is not None:
+        if request["max_epsilon"] is not None:  # only a saved result comes here with both
             raise UsageError(
                 "conflicting-options",
-                f"{request.label(['max_epsilon'])} checks an epsilon, but with --epsilon delta is the answer",
-                "give --delta instead",
+                f"{request.label(['max_epsilon'])} checks an epsilon, but {request['from']!r} asks for delta",
+                "give --delta too",
             )
         return account_delta(mechanism, sigma, request["epsilon"], accountant, verify=request["verify"])
     if not request["delta"]:
@@ -101,5 +141,9 @@ command = Command(
         "csgm account --noise-multiplier 0.0122 --gamma 0.01 --norm-ratio 1000 --delta 1e-8",
         "csgm account --sigma 4 --mechanism gaussian --delta 1e-6 --delta 1e-8 --max-epsilon 2",
     ),
-    exclusives=(Exclusive(("from",), _SAVED), Exclusive(("delta",), ("epsilon",))),
+    exclusives=(
+        Exclusive(("from",), _SAVED),
+        # A shared config has the target of calibrate: what is asked of account then is its epsilon.
+        Exclusive(("delta", "max_epsilon"), ("epsilon",), left_by_default=True),
+    ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from csgm_cli.cli.sources import flag_of
@@ -9,6 +10,8 @@ from csgm_cli.errors import UsageError
 from csgm_cli.model import Adjacency, Geometry, Mechanism, MechanismName, Notice
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from csgm_cli.cli.request import Request
 
 Notices = tuple[Notice, ...]
@@ -17,8 +20,8 @@ Notices = tuple[Notice, ...]
 _INPUTS = (
     "mechanism", "epsilon", "delta", "gamma", "compression", "norm_ratio", "linf_norm", "l2_norm", "dim",
     "cohort_size", "rounds", "population", "training_rounds", "adjacency", "accountant", "verify",
-    "value_bits", "noise_multiplier", "sigma", "max_epsilon", "at_equal_mse", "max_mse_overhead",
-    "max_noise_overhead", "vary", "preset",
+    "value_bits", "noise_multiplier", "effective_noise_multiplier", "sigma", "max_epsilon", "at_equal_mse",
+    "max_mse_overhead", "max_noise_overhead", "vary", "preset",
 )  # fmt: skip
 
 
@@ -74,14 +77,35 @@ def build_gamma(request: Request, name: MechanismName) -> float:
     )
 
 
-def resolved(mechanism: Mechanism) -> dict[str, Any]:
+def delta_notices(request: Request, deltas: Iterable[float]) -> Notices:
+    """Return a warning where a delta allows what nobody would: one client's vector, published."""
+    name = "cohort_size" if request["population"] is None else "population"
+    clients = request[name]
+    worst = max(deltas)
+    if clients is None or worst * clients < 1.0:
+        return ()
+    said = f"delta {worst:g} is at least 1 / {name} = {1 / clients:g}: choose it well below, a mechanism that"
+    return (Notice("delta-large", f"{said} publishes a random client's vector has delta 1 / {name}"),)
+
+
+def resolved(request: Request, mechanism: Mechanism) -> dict[str, Any]:
     """Return the inputs that ``mechanism`` settles."""
-    is_gaussian = mechanism.name is MechanismName.GAUSSIAN
-    return {
-        "gamma": mechanism.gamma,
-        "norm_ratio": None if is_gaussian else mechanism.geometry.norm_ratio,
-        "rounds": mechanism.rounds,
-    }
+    sizes = resolved_sizes(request, mechanism.geometry, mechanism.rounds)
+    if mechanism.name is MechanismName.GAUSSIAN:
+        sizes |= {"norm_ratio": None, "linf_norm": None}
+    compression = as_given(request["compression"], 1.0 / mechanism.gamma)
+    return {"gamma": mechanism.gamma, "compression": compression, **sizes}
+
+
+def resolved_sizes(request: Request, geometry: Geometry, rounds: int) -> dict[str, Any]:
+    """Return the inputs that ``geometry`` and ``rounds`` settle."""
+    linf_norm = as_given(request["linf_norm"], geometry.linf_norm)
+    return {"norm_ratio": geometry.norm_ratio, "linf_norm": linf_norm, "rounds": rounds}
+
+
+def as_given(given: float | None, derived: float) -> float:
+    """Return the number that was ``given``, unless it says something else than the ``derived`` one."""
+    return given if given is not None and math.isclose(given, derived, rel_tol=1e-12) else derived
 
 
 def inputs(request: Request, **settled: object) -> dict[str, object]:
@@ -89,7 +113,8 @@ def inputs(request: Request, **settled: object) -> dict[str, object]:
 
     A repeated option that was given once is one number.
     """
-    values = {name: settled.get(name, request[name]) for name in _INPUTS if name in request.values}
+    known = request.values.keys() | settled.keys()
+    values = {name: settled.get(name, request[name]) for name in _INPUTS if name in known}
     return {name: _plain(value) for name, value in values.items()}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from csgm_cli.cli.build import build_mechanism, inputs, resolved
+from csgm_cli.cli.build import build_mechanism, delta_notices, inputs, resolved
 from csgm_cli.cli.command import Command
 from csgm_cli.cli.exits import ExitCode
 from csgm_cli.cli.options import COHORT, MECHANISM, OUTPUT, options
@@ -29,8 +29,9 @@ def run(request: Request) -> ExitCode:
         verify=request["verify"],
         value_bits=request["value_bits"],
     )
+    notices += delta_notices(request, [request["delta"]])
     calibration = replace(calibration, notices=(*notices, *calibration.notices))
-    report(request, calibration_document(inputs(request, **resolved(mechanism)), calibration))
+    report(request, calibration_document(inputs(request, **resolved(request, mechanism)), calibration))
     return ExitCode.OK
 
 

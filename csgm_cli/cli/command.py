@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import click
 
 from csgm_cli.cli import console
 from csgm_cli.cli.options import CONFIGURABLE, Option
 from csgm_cli.cli.params import Number, Switch
 from csgm_cli.cli.request import EXCLUSIVES, Exclusive, Request, request_of
-from csgm_cli.cli.sources import flag_of, keep_settings
-from csgm_cli.errors import UsageError
+from csgm_cli.cli.root import REGISTRY, Helped
+from csgm_cli.cli.sources import DEBUG_VARIABLE, flag_of, keep_settings, variable_of
+from csgm_cli.errors import UsageError, shown
+from csgm_cli.storage.config import TooSmall, close_words, meant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    import click
 
     from csgm_cli.cli.exits import ExitCode
     from csgm_cli.storage.config import Setting
 
 
-class Command(click.Command):
+class Command(Helped):
     """A command whose body takes a ``Request`` and returns an ``ExitCode``."""
 
     def __init__(
@@ -46,6 +49,8 @@ class Command(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse, and refuse an option given twice where only the last one would count."""
         if not ctx.resilient_parsing:
+            if not set(ctx.help_option_names) & set(args):
+                _warn_of_strange_variables()
             order = self.make_parser(ctx).parse_args(args=list(args))[2]
             for param in order:
                 if isinstance(param, Option) and not param.multiple and order.count(param) > 1:
@@ -64,7 +69,7 @@ class Command(click.Command):
         sections: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
-            if record is not None:
+            if record is not None and param.param_type_name == "option":  # arguments are in the usage line
                 sections.setdefault(getattr(param, "section", "Output"), []).append(record)
         for section, rows in sections.items():
             with formatter.section(section):
@@ -77,10 +82,19 @@ class Command(click.Command):
                 formatter.write(f"{'':>{formatter.current_indent}}{example}\n")
 
 
+def _warn_of_strange_variables() -> None:
+    """A misspelt variable would silently leave its option at the default; one may be another program's."""
+    prefix, names = variable_of(""), [*CONFIGURABLE, "config"]
+    known = {DEBUG_VARIABLE, *map(variable_of, names)}
+    for variable in sorted(os.environ):
+        if variable.startswith(prefix) and variable not in known:
+            close = [variable_of(name) for name in close_words(variable.removeprefix(prefix).lower(), names)]
+            console.warning("unknown-variable", f"{variable} is the variable of no option{meant(close)}")
+
+
 def _load_config(ctx: click.Context, param: click.Parameter, value: str | None) -> None:  # noqa: ARG001
     if ctx.resilient_parsing:  # completion: a broken config file must not stop it
         return
-    from csgm_cli.cli.root import REGISTRY
     from csgm_cli.storage.config import check_keys, find_config, read_settings
 
     path = Path(value) if value is not None else find_config()
@@ -97,8 +111,6 @@ def _load_config(ctx: click.Context, param: click.Parameter, value: str | None) 
 
 def _typed(setting: Setting, param: click.Parameter) -> Setting:
     """Return the setting in the shape that ``param`` takes; ``UsageError`` for a wrong TOML type."""
-    from csgm_cli.storage.config import shown
-
     kind, wanted = _toml_kind(param)
     several = param.multiple and isinstance(setting.value, list)
     values = setting.value if several else [setting.value]
@@ -109,7 +121,7 @@ def _typed(setting: Setting, param: click.Parameter) -> Setting:
 
 def _toml_kind(param: click.Parameter) -> tuple[Any, str]:
     if isinstance(param.type, Number):
-        return int | float, "a number"
+        return int | float | TooSmall, "a number"
     return (bool, "true or false") if isinstance(param.type, Switch) else (str, "a string")
 
 
@@ -120,6 +132,6 @@ def _show(command: click.Command, parsed: Mapping[str, Any], request: Request) -
         if value is None or value == ():
             console.note(f"{name} is not given")
             continue
-        shown = " ".join(map(str, value)) if isinstance(value, tuple) else value
+        given = " ".join(map(str, value)) if isinstance(value, tuple) else value
         aside = ", set aside" if request[name] is None else ""
-        console.note(f"{name} = {shown}  ({request.sources[name]}{aside})")
+        console.note(f"{name} = {given}  ({request.sources[name]}{aside})")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from csgm_cli.cli.build import build_geometry, build_rounds, inputs
+from csgm_cli.cli.build import build_geometry, build_rounds, delta_notices, inputs, resolved_sizes
 from csgm_cli.cli.command import Command
 from csgm_cli.cli.exits import ExitCode
 from csgm_cli.cli.options import COHORT, MECHANISM, OUTPUT, options
@@ -36,8 +36,10 @@ def run(request: Request) -> ExitCode:
         verify=request["verify"],
         value_bits=request["value_bits"],
     )
-    comparison = replace(comparison, notices=(*geometry_notices, *rounds_notices, *comparison.notices))
-    settled = {"gamma": gammas, "norm_ratio": geometry.norm_ratio, "rounds": rounds}
+    notices = (*geometry_notices, *rounds_notices, *delta_notices(request, [request["delta"]]))
+    comparison = replace(comparison, notices=(*notices, *comparison.notices))
+    factors = request["compression"] or tuple(1.0 / gamma for gamma in gammas)
+    settled = {"gamma": gammas, "compression": factors, **resolved_sizes(request, geometry, rounds)}
     report_with_picture(request, comparison_document(inputs(request, **settled), comparison))
     return ExitCode.OK
 

@@ -10,23 +10,10 @@ from csgm_cli.cli import console
 from csgm_cli.cli.command import Command
 from csgm_cli.cli.exits import ExitCode
 from csgm_cli.cli.params import Choice
-from csgm_cli.cli.root import COMPLETE_VARIABLE, root
+from csgm_cli.cli.shells import SHELLS, script
 
 if TYPE_CHECKING:
     from csgm_cli.cli.request import Request
-
-SHELLS = ("bash", "zsh", "fish")
-
-
-def script(shell: str) -> str:
-    """Return the completion script of ``shell``."""
-    from click.shell_completion import get_completion_class
-
-    kind = get_completion_class(shell)
-    assert kind is not None  # click has every one of SHELLS
-    complete = kind(root, {}, "csgm", COMPLETE_VARIABLE)
-    # Not source(): for bash that starts bash to look at its version.
-    return complete.source_template % complete.source_vars()
 
 
 def run(request: Request) -> ExitCode:

@@ -8,7 +8,8 @@ from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import TYPE_CHECKING, TextIO
 
-from csgm_cli.errors import CsgmError, StorageError
+from csgm_cli.cli import interrupts
+from csgm_cli.errors import CsgmError, StorageError, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,6 +42,12 @@ def terminal() -> Terminal | None:
 
 
 def write(text: str) -> None:
+    """Hand ``text``, the end of a result, to stdout; errors as in `write_part`. Then Ctrl-C is too late."""
+    write_part(text)
+    interrupts.ignore()
+
+
+def write_part(text: str) -> None:
     """Hand ``text`` to stdout and on to the system, while an error can still become an exit code.
 
     ``BrokenPipeError`` where the reader went away, ``StorageError`` where stdout is closed or full.
@@ -55,23 +62,26 @@ def write(text: str) -> None:
         raise StorageError("cannot-write", f"cannot write to standard output: {error.strerror}") from None
 
 
-def note(line: str) -> None:
-    """Put one line (or block of lines) on stderr; where that is impossible, the exit code has to do."""
-    if sys.stderr is not None:
-        with suppress(OSError):
-            _put(f"{line}\n", sys.stderr)
+def note(text: str) -> None:
+    """Put one line on stderr; where that is impossible, the exit code has to do."""
+    _say(one_line(text))
+
+
+def block(text: str) -> None:
+    """Put lines of csgm's own, help or a traceback, on stderr."""
+    _say("\n".join(one_line(line) for line in text.splitlines()))
 
 
 def warning(slug: str, message: str) -> None:
     """Put ``warning[slug]: message`` on stderr."""
-    note(f"{_coloured(f'warning[{slug}]', _YELLOW)}: {message}")
+    _say(f"{_coloured(f'warning[{slug}]', _YELLOW)}: {one_line(message)}")
 
 
 def error(problem: CsgmError) -> None:
     """Put ``error[slug]: message`` and, where there is a hint, ``try: hint`` on stderr."""
-    note(f"{_coloured(f'error[{problem.slug}]', _RED)}: {_one_line(problem.message)}")
+    _say(f"{_coloured(f'error[{problem.slug}]', _RED)}: {problem.message}")
     if problem.hint:
-        note(f"  try: {_one_line(problem.hint)}")
+        _say(f"  try: {problem.hint}")
 
 
 @contextmanager
@@ -114,9 +124,10 @@ def abandon_unless_flushed() -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def _one_line(text: str) -> str:
-    """Escape what would break the line or steer the terminal: messages quote what the caller typed."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+def _say(line: str) -> None:
+    if sys.stderr is not None:
+        with suppress(OSError):
+            _put(f"{line}\n", sys.stderr)
 
 
 def _coloured(text: str, colour: str) -> str:

@@ -6,6 +6,8 @@ import signal
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
+from csgm_cli.cli import interrupts
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
@@ -23,7 +25,12 @@ def in_order(work: Callable[[int], T], numbers: Sequence[int], jobs: int) -> Ite
     """
     if jobs == 1 or len(numbers) < 2:
         yield from map(work, numbers)
-        return
+    else:
+        with interrupts.unwinding():
+            yield from _shared(work, numbers, jobs)
+
+
+def _shared(work: Callable[[int], T], numbers: Sequence[int], jobs: int) -> Iterator[T]:
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import active_children, get_context
 

@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING
 import click
 
 from csgm_cli.cli.sources import source_of
-from csgm_cli.errors import UsageError
-from csgm_cli.model import RANGES, Range
-from csgm_cli.storage.config import did_you_mean, shown
+from csgm_cli.errors import UsageError, shown
+from csgm_cli.model import RANGES, Range, underflows
+from csgm_cli.storage.config import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _FLOAT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 _GROUPED = re.compile(r"\d{1,3}(_\d{3})+", re.ASCII)
+_SUFFIXED = re.compile(r"(\d+(?:\.\d+)?) ?([kmgbt%])", re.ASCII | re.IGNORECASE)
+_COMMAS = re.compile(r"\d{1,3}(,\d{3})+", re.ASCII)
+_POWERS = {"k": 3, "m": 6, "g": 9, "b": 9, "t": 12, "%": -2}
 
 
 def _hint(quantity: str, number: float) -> str:
@@ -31,6 +34,14 @@ def _hint(quantity: str, number: float) -> str:
             return f"for a sparsification rate: --gamma {number:g}"
         case _:
             return ""
+
+
+def _rewritten(text: str) -> str:
+    """Return how to write a number that was written as people do; empty where it was not."""
+    text = text.strip()
+    if suffixed := _SUFFIXED.fullmatch(text):
+        return f"write it as {suffixed[1]}e{_POWERS[suffixed[2].lower()]}"
+    return f"write it as {text.replace(',', '')}" if _COMMAS.fullmatch(text) else ""
 
 
 class Number(click.ParamType[float]):
@@ -48,11 +59,13 @@ class Number(click.ParamType[float]):
     def read(self, value: object, label: str) -> float:
         """Return ``value`` (text, or a number from a file) as a number, called ``label`` in an error."""
         number = _number(value, grouped=self.allowed.integer)
+        if isinstance(value, str) and number is not None and underflows(value, number):
+            what = f"{label} must be {self.allowed}, got {shown(value)}, which float64 cannot tell from 0"
+            raise UsageError("out-of-range", what)
         if number is not None and number in self.allowed:
             return int(number) if self.allowed.integer else number + 0.0  # no negative zero
-        kind = "" if self.allowed.integer else "a number in "
-        hint = "" if number is None else _hint(self.quantity, number)
-        raise UsageError("out-of-range", f"{label} must be {kind}{self.allowed}, got {shown(value)}", hint)
+        hint = _rewritten(str(value)) if number is None else _hint(self.quantity, number)
+        raise UsageError("out-of-range", f"{label} must be {self.allowed}, got {shown(value)}", hint)
 
     def split_envvar_value(self, rv: str) -> Sequence[str]:
         """Split the variable of a repeatable option at commas and white space."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from csgm_cli.cli import console
+from csgm_cli.cli import console, interrupts
 from csgm_cli.cli.report import report
 from csgm_cli.errors import UsageError
 
@@ -70,4 +70,6 @@ def draw(request: Request, document: Document, *, below: bool = False) -> None:
     from csgm_cli.render.plot_file import picture
     from csgm_cli.storage.files import write_atomically
 
-    write_atomically(Path(request["plot"]), picture(figure, Path(request["plot"]).suffix))
+    drawn = picture(figure, Path(request["plot"]).suffix)
+    with interrupts.unwinding():
+        write_atomically(request["plot"], drawn)

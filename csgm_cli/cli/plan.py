@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from csgm_cli.cli.build import build_geometry, build_rounds, inputs
+from csgm_cli.cli.build import build_geometry, build_rounds, delta_notices, inputs, resolved_sizes
 from csgm_cli.cli.command import Command
 from csgm_cli.cli.exits import ExitCode
 from csgm_cli.cli.options import COHORT, MECHANISM, OUTPUT, option, options
@@ -41,8 +41,9 @@ def run(request: Request) -> ExitCode:
         verify=request["verify"],
         value_bits=request["value_bits"],
     )
-    answer = replace(answer, notices=(*geometry_notices, *rounds_notices, *answer.notices))
-    settled = {"norm_ratio": geometry.norm_ratio, "rounds": rounds}
+    notices = (*geometry_notices, *rounds_notices, *delta_notices(request, [request["delta"]]))
+    answer = replace(answer, notices=(*notices, *answer.notices))
+    settled = resolved_sizes(request, geometry, rounds)
     report(request, plan_document(inputs(request, **settled), answer))
     return ExitCode.OK
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from csgm_cli.cli.build import build_gamma, build_mechanism, inputs, resolved
+from csgm_cli.cli.build import build_gamma, build_mechanism, delta_notices, inputs, resolved
 from csgm_cli.cli.request import EXCLUSIVES, Exclusive, Request, settled
 from csgm_cli.cli.sources import Rank, Source, flag_of
 from csgm_cli.cli.vary import Varied, varied_label
@@ -23,7 +23,9 @@ _TARGET = ("epsilon", "delta")
 #: Options that settle an input which a result shows as resolved.
 _SETTLED_BY = {
     "gamma": {"gamma", "compression"},
+    "compression": {"gamma", "compression"},
     "norm_ratio": {"norm_ratio", "linf_norm", "l2_norm", "dim", "cohort_size"},
+    "linf_norm": {"norm_ratio", "linf_norm", "l2_norm", "dim", "cohort_size"},
     "rounds": {"rounds", "population", "training_rounds", "cohort_size"},
 }
 
@@ -67,6 +69,7 @@ class Sweep:
             calibration = answer(question)
         except (UsageError, NoAnswerError) as error:
             return sweep_row(identity, None, (), Notice(error.slug, error.message)), ()
+        notices += delta_notices(self._at(index), [calibration.guarantee.delta])
         notices = tuple(dict.fromkeys((*notices, *calibration.notices)))
         return sweep_row(identity, calibration, notices), notices
 
@@ -76,8 +79,9 @@ class Sweep:
         shared = {
             name: None if by & self.vary.keys() else self.request[name] for name, by in _SETTLED_BY.items()
         }
+        first = self._at(0)
         try:
-            found = resolved(build_mechanism(self._at(0))[0])
+            found = resolved(first, build_mechanism(first)[0])
         except UsageError:  # the first point's fault alone
             found = {}
         shared |= {name: value for name, value in found.items() if not _SETTLED_BY[name] & self.vary.keys()}

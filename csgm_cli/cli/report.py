@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from csgm_cli.cli import console
+from csgm_cli.cli import console, interrupts
 
 if TYPE_CHECKING:
     from csgm_cli.cli.request import Request
@@ -26,7 +25,9 @@ def report(request: Request, document: dict[str, Any]) -> None:
     if to_file:
         from csgm_cli.storage.files import write_atomically
 
-        write_atomically(Path(request["output"]), text)
+        with interrupts.unwinding():
+            write_atomically(request["output"], text)
+        interrupts.ignore()
     else:
         console.write(text)
     for warning in document["warnings"]:

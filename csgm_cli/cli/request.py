@@ -18,12 +18,14 @@ if TYPE_CHECKING:
 class Exclusive:
     """Two sides of which one may be used; the one from the stronger source wins.
 
-    From equal sources they are an error, unless ``may_agree``: then both go on to be compared.
+    From equal sources they are an error, unless ``may_agree``: then both go on to be compared; or, from
+    sources weaker than a flag, ``left_by_default``.
     """
 
     left: tuple[str, ...]
     right: tuple[str, ...]
     may_agree: bool = False
+    left_by_default: bool = False
 
 
 #: Holds wherever a command has the options.
@@ -92,5 +94,7 @@ def _settle(request: Request, exclusive: Exclusive) -> Request:
         return request.without(exclusive.left if left < right else exclusive.right)
     if left == Rank.DEFAULT or exclusive.may_agree:
         return request
+    if exclusive.left_by_default and left < Rank.FLAG:
+        return request.without(exclusive.right)
     names = f"{request.label(exclusive.left)} and {request.label(exclusive.right)}"
     raise UsageError("conflicting-options", f"{names} exclude each other", "give one of them")

@@ -6,8 +6,8 @@ from csgm_cli.cli import console
 from csgm_cli.cli.options import COHORT, MECHANISM, option
 from csgm_cli.cli.params import Choice, Number
 from csgm_cli.cli.request import Request
-from csgm_cli.errors import UsageError
-from csgm_cli.model import Guarantee, Notice
+from csgm_cli.errors import UsageError, shown
+from csgm_cli.model import Account, Notice
 from csgm_cli.storage.files import read_text
 from csgm_cli.storage.saved import SavedResult, load_saved
 
@@ -34,31 +34,59 @@ def load(path: str) -> SavedResult:
 
 
 def request_from(saved: SavedResult, request: Request) -> Request:
-    """Return ``request`` with the question that ``saved`` answers; ``UsageError`` for a wrong input in it."""
+    """Return ``request`` with the question that ``saved`` answers; ``UsageError`` for a wrong input in it.
+
+    Accountant, delta and epsilon from a source no weaker than that of ``--from`` replace the saved ones.
+    """
     asked: dict[str, object] = dict.fromkeys((*MECHANISM, *COHORT, "epsilon", "delta", "sigma"))
     asked |= {name: _input(name, saved.inputs.get(name)) for name in _KEPT}
     asked["noise_multiplier"] = saved.noise_multiplier
-    if _asked_delta(saved):
-        asked["epsilon"] = saved.epsilon
+    if _is_replaced(request, "accountant"):
+        asked["accountant"] = request["accountant"]
+    if _is_replaced(request, "epsilon", "delta"):
+        asked |= {name: request[name] for name in ("epsilon", "delta")}
+    elif saved.asked_delta:
+        asked["epsilon"] = saved.guarantees[0][0]
     else:
-        asked["delta"] = (saved.delta,)
+        asked["delta"] = tuple(delta for _, delta in saved.guarantees)
     return Request({**request.values, **asked}, request.sources)
 
 
-def drift(saved: SavedResult, found: Guarantee, request: Request) -> tuple[Notice, ...]:
-    """Put saved and recomputed number on stderr; return a notice where they differ by more than 1e-9."""
-    name = "delta" if _asked_delta(saved) else "epsilon"
-    before, now = getattr(saved, name), getattr(found, name)
-    relative = abs(now - before) / max(abs(before), abs(now)) if now != before else 0.0
-    numbers = (
-        f"{name} was {before!r} (csgm {saved.csgm_version}), is {now!r}: relative difference {relative:.1e}"
-    )
-    console.note(f"{request['from']}: {numbers}")
-    return () if relative <= _TOLERANCE else (Notice("drift", f"the saved result has drifted: {numbers}"),)
+def _is_replaced(request: Request, *names: str) -> bool:
+    return request.rank(names) >= request.rank(["from"])
 
 
-def _asked_delta(saved: SavedResult) -> bool:
-    return saved.command == "account" and saved.inputs.get("epsilon") is not None
+def drift(saved: SavedResult, found: Account, request: Request) -> tuple[Notice, ...]:
+    """Put saved and recomputed numbers on stderr; return notices where they differ by more than 1e-9."""
+    if not _is_same_question(saved, request):
+        console.note(f"{request['from']}: another question than the saved one, so nothing to compare")
+        return ()
+    name = "delta" if saved.asked_delta else "epsilon"
+    notices = []
+    for (epsilon, delta), guarantee in zip(saved.guarantees, found.guarantees, strict=True):
+        before, now = delta if saved.asked_delta else epsilon, getattr(guarantee, name)
+        relative = abs(now - before) / max(abs(before), abs(now)) if now != before else 0.0
+        told = f"{name} was {before!r} (csgm {saved.csgm_version}), is {now!r}: relative difference"
+        numbers = f"{told} {relative:.1e}"
+        console.note(f"{request['from']}: {numbers}")
+        if relative > _TOLERANCE:
+            notices.append(_drifted(numbers, is_worse=now > before))
+    return tuple(notices)
+
+
+def _drifted(numbers: str, *, is_worse: bool) -> Notice:
+    if is_worse:
+        return Notice("drift-up", f"THE SAVED GUARANTEE IS NOT PROVEN, this noise proves less: {numbers}")
+    return Notice("drift", f"this noise proves more than the saved result says: {numbers}")
+
+
+def _is_same_question(saved: SavedResult, request: Request) -> bool:
+    if request["accountant"] != saved.inputs.get("accountant"):
+        return False
+    if saved.asked_delta:
+        return bool(request["epsilon"] == saved.guarantees[0][0])
+    deltas = tuple(delta for _, delta in saved.guarantees)
+    return request["epsilon"] is None and request["delta"] == deltas
 
 
 def _input(name: str, value: object) -> object:
@@ -70,4 +98,4 @@ def _input(name: str, value: object) -> object:
         return kind.read(value, label)
     if isinstance(kind, Choice):
         return kind.read(value, label)
-    raise UsageError("bad-result-file", f"{label} must be a number, got {value!r}")
+    raise UsageError("bad-result-file", f"{label} must be a number, got {shown(value)}")

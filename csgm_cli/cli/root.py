@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from csgm_cli import __version__
+from csgm_cli.cli import console
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -22,6 +23,7 @@ REGISTRY: dict[str, tuple[str, str]] = {
     "compare": ("csgm_cli.cli.compare:command", "Put the mechanisms side by side at one target."),
     "plan": ("csgm_cli.cli.plan:command", "Find how far one can compress within an overhead."),
     "sweep": ("csgm_cli.cli.sweep:command", "Calibrate or account over a grid of parameters."),
+    "check": ("csgm_cli.cli.check:command", "Check that what is released stays within each limit."),
     "selftest": ("csgm_cli.cli.selftest:command", "Recompute reference values on this machine."),
     "completion": ("csgm_cli.cli.completion:command", "Print the completion script of a shell."),
     "version": ("csgm_cli.cli.version:command", "Print the versions of csgm and its libraries."),
@@ -49,7 +51,30 @@ Every option can also come from the environment (CSGM_EPSILON for --epsilon) or 
 """
 
 
-class LazyGroup(click.Group):
+class Helped(click.Command):
+    """A command whose help goes to stdout the way results do, so that a full disk is noticed."""
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        """Return click's option; only the writing is csgm's."""
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.callback = _show_help
+        return option
+
+
+def _show_help(ctx: click.Context, param: click.Parameter, value: bool) -> None:  # noqa: ARG001, FBT001 - click's signature
+    if value and not ctx.resilient_parsing:
+        console.write(f"{ctx.get_help()}\n")
+        ctx.exit()
+
+
+def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:  # noqa: ARG001, FBT001 - click's signature
+    if value and not ctx.resilient_parsing:
+        console.write(f"csgm {__version__}\n")
+        ctx.exit()
+
+
+class LazyGroup(Helped, click.Group):
     """A group that knows its commands by the registry and imports one only to run it."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
@@ -98,6 +123,14 @@ root = LazyGroup(
     epilog=_EPILOG,
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
-    params=[],
+    params=[
+        click.Option(
+            ["--version"],
+            is_flag=True,
+            expose_value=False,
+            is_eager=True,
+            help="Show the version and exit.",
+            callback=_show_version,
+        )
+    ],
 )
-root = click.version_option(__version__, prog_name="csgm", message="%(prog)s %(version)s")(root)

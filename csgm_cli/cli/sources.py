@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from csgm_cli.storage.config import Setting
 
 
+#: The one variable that is no option's: a bug then shows its traceback.
+DEBUG_VARIABLE = "CSGM_DEBUG"
+
+
 class Rank(IntEnum):
     """How strong a source is; the stronger of two sources wins."""
 

@@ -10,9 +10,9 @@ import click
 
 from csgm_cli.cli.params import Number
 from csgm_cli.cli.sources import flag_of, source_of
-from csgm_cli.errors import UsageError
+from csgm_cli.errors import UsageError, shown
 from csgm_cli.model import RANGES, Range
-from csgm_cli.storage.config import did_you_mean, shown
+from csgm_cli.storage.config import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

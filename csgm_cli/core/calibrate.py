@@ -34,6 +34,7 @@ from csgm_cli.model import (
     Target,
     accountant_named,
     check_range,
+    check_type,
 )
 
 #: Room for the rounding of numbers derived from sigma (noise multiplier, sigma / l2_norm l2_norm).
@@ -59,13 +60,17 @@ def calibrate(
         UsageError: a value out of range, or an accountant without a bound for the mechanism.
         NoAnswerError: delta alone covers the target, no noise in range meets it, or verification fails.
     """
+    check_type("mechanism", mechanism, Mechanism)
+    check_type("target", target, Target)
+    check_type("verify", verify, bool)
     accountant = accountant_named(accountant)
     check_range("value_bits", value_bits)
+    bounds_of(mechanism, accountant)  # an accountant without a bound is refused before the target is
     _refuse_covered(mechanism, target)
     sigma, guarantee = _certified(mechanism, accountant, target, verify=verify)
     if guarantee.epsilon > target.epsilon:
         raise NoAnswerError("not-certified", f"the answer sigma {sigma!r} could not be certified")
-    lower = _lower_bound(mechanism, accountant, target, sigma, guarantee.bound)
+    lower = _lower_bound(mechanism, accountant, target, sigma)
     noise_multiplier = sigma / mechanism.geometry.l2_norm
     if noise_multiplier not in RANGES["noise_multiplier"]:
         raise NoAnswerError(
@@ -92,7 +97,13 @@ def _certified(
     """The least sigma that account, asked for its epsilon, agrees with."""
     for sigma in reversed(_sufficient(mechanism, accountant, target)):
         guarantee = epsilon_guarantee(
-            mechanism, sigma, target.delta, accountant, verify=verify, with_lower=False
+            mechanism,
+            sigma,
+            target.delta,
+            accountant,
+            verify=verify,
+            near=target.epsilon,
+            with_lower=False,
         )
         if guarantee.epsilon <= target.epsilon:
             break
@@ -128,17 +139,13 @@ def proves(mechanism: Mechanism, accountant: Accountant, sigma: float, target: T
     return tight_delta(mechanism, sigma, target.epsilon).upper <= target.delta
 
 
-def _lower_bound(
-    mechanism: Mechanism, accountant: Accountant, target: Target, sigma: float, bound: Bound
-) -> float | None:
+def _lower_bound(mechanism: Mechanism, accountant: Accountant, target: Target, sigma: float) -> float | None:
     """The noise multiplier below which kappa* breaks ``target``; None where it is not looked at."""
     if not looks_at_profile(mechanism, accountant):
         return None
     from csgm_cli.core.tight import kappa_sigma
 
-    exact = bound is Bound.PROFILE
-    needed = sigma if exact else kappa_sigma(mechanism, target.epsilon, target.delta, sigma)
-    return needed / mechanism.geometry.l2_norm
+    return kappa_sigma(mechanism, target.epsilon, target.delta, sigma) / mechanism.geometry.l2_norm
 
 
 def _mean_squared_error(
@@ -175,7 +182,8 @@ def gaussian_sigma(mechanism: Mechanism, accountant: Accountant, bound: Bound, t
     baseline = Mechanism(
         MechanismName.GAUSSIAN, 1.0, mechanism.geometry, mechanism.rounds, mechanism.adjacency
     )
-    only_renyi = not looks_at_profile(mechanism, accountant) and bound in (Bound.RDP, Bound.PAPER)
+    used = resolved(mechanism, accountant, bound)
+    only_renyi = bound in (Bound.RDP, Bound.PAPER) and not looks_at_profile(mechanism, used)
     return least_sigma(baseline, bound if only_renyi else Bound.EXACT, target)
 
 
@@ -267,7 +275,7 @@ def _refuse_covered(mechanism: Mechanism, target: Target) -> None:
     if target.delta >= revealed:  # also under replace-one: the masks of both vectors can be the same
         raise NoAnswerError(
             "delta-covers-target",
-            f"delta {target.delta:g} alone covers the target: anything of a client is sent with probability"
-            f" {revealed:.6g} only, so no noise is needed at any epsilon",
+            f"delta {target.delta!r} alone covers the target: anything of a client is sent with probability"
+            f" {revealed!r} only, so no noise is needed at any epsilon",
             "ask for a smaller delta",
         )

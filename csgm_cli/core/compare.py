@@ -23,6 +23,8 @@ from csgm_cli.model import (
     Target,
     accountant_named,
     check_range,
+    check_ranges,
+    check_type,
 )
 
 
@@ -46,7 +48,7 @@ def compare(
     Raises:
         UsageError: a value out of range, no gamma, or an accountant that cannot serve every row.
     """
-    check_range("value_bits", value_bits)
+    _check_types(geometry, target, value_bits=value_bits, verify=verify)
     mechanisms, notices = _mechanisms(geometry, gammas, rounds, adjacency)
     used = common_accountant(mechanisms, accountant)
     rows = []
@@ -74,12 +76,13 @@ def compare_at_equal_mse(
     """The epsilon of every mechanism at the MSE that the Gaussian mechanism has at ``target``.
 
     sigma_m^2 = gamma^2 (sigma_G^2 - n (1 - gamma) l2_norm^2/(gamma d)); where that is not positive,
-    sparsification alone exceeds the MSE: the row has no calibration and a notice says so.
+    sparsification alone exceeds the MSE: the row has no calibration and a notice says so, as where no
+    epsilon could be computed or verified.
 
     Raises:
         UsageError: as in `compare`, or ``dim`` or ``cohort_size`` is missing.
     """
-    check_range("value_bits", value_bits)
+    _check_types(geometry, target, value_bits=value_bits, verify=verify)
     dim, cohort = geometry.dim, geometry.cohort_size
     if dim is None or cohort is None:
         raise UsageError(
@@ -99,25 +102,43 @@ def compare_at_equal_mse(
             why = "the sparsification error alone exceeds the MSE of the Gaussian mechanism"
             rows.append(_row_without_answer(mechanism, why, notices))
             continue
-        answer = _at_sigma(
-            mechanism, gamma * math.sqrt(left), target, used, verify=verify, value_bits=value_bits
-        )
-        rows.append(ComparisonRow(mechanism, answer))
+        sigma = gamma * math.sqrt(left)
+        try:
+            answer = _at_sigma(mechanism, sigma, target, used, verify=verify, value_bits=value_bits)
+        except NoAnswerError as error:
+            rows.append(_row_without_answer(mechanism, error.message, notices))
+        else:
+            rows.append(ComparisonRow(mechanism, answer))
     return Comparison(target, used, at_equal_mse=True, rows=tuple(rows), notices=tuple(notices))
 
 
 def common_accountant(mechanisms: Sequence[Mechanism], accountant: Accountant) -> Accountant:
-    """The one accountant for all rows: auto is exact where every row can have it, else rdp."""
+    """The one accountant for all rows: auto is exact where every row is Gaussian, else the tightest.
+
+    Under add-remove that is tight, which is exact for the Gaussian rows; under replace-one, where
+    the other rows can only have rdp, so does the Gaussian one.
+    """
     accountant = accountant_named(accountant)
     if accountant is not Accountant.AUTO:
         return accountant
-    return Accountant.EXACT if all(m.is_gaussian for m in mechanisms) else Accountant.RDP
+    if all(m.is_gaussian for m in mechanisms):
+        return Accountant.EXACT
+    replaced = any(m.adjacency is Adjacency.REPLACE_ONE for m in mechanisms)
+    return Accountant.RDP if replaced else Accountant.TIGHT
+
+
+def _check_types(geometry: Geometry, target: Target, *, value_bits: int, verify: bool) -> None:
+    check_type("geometry", geometry, Geometry)
+    check_type("target", target, Target)
+    check_type("verify", verify, bool)
+    check_range("value_bits", value_bits)
 
 
 def _mechanisms(
     geometry: Geometry, gammas: Sequence[float], rounds: int, adjacency: Adjacency
 ) -> tuple[list[Mechanism], list[Notice]]:
-    if not gammas:
+    asked = check_ranges("gammas", gammas, "gamma")
+    if not asked:
         raise UsageError("missing-gamma", "no gamma was given", "give --gamma or --compression")
     mechanisms = [Mechanism(MechanismName.GAUSSIAN, 1.0, geometry, rounds, adjacency)]
     notices = []
@@ -125,7 +146,7 @@ def _mechanisms(
     if geometry.dim is None:
         names.pop()
         notices.append(Notice("linf-csgm-left-out", "linf-csgm needs dim and is left out; give --dim"))
-    mechanisms += [Mechanism(name, gamma, geometry, rounds, adjacency) for gamma in gammas for name in names]
+    mechanisms += [Mechanism(name, gamma, geometry, rounds, adjacency) for gamma in asked for name in names]
     return mechanisms, notices
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Real
 
 from csgm_cli.errors import UsageError
 from csgm_cli.model import Geometry, Notice, check_range
@@ -34,10 +35,10 @@ def resolve_geometry(
     Raises:
         UsageError: a value out of range, a ratio below 1, two sources that disagree, or no source.
     """
-    given = {"l2_norm": l2_norm, "linf_norm": linf_norm, "dim": dim, "cohort_size": cohort_size}
-    for name, value in given.items():
-        if value is not None:
-            check_range(name, value)
+    l2_norm = check_range("l2_norm", l2_norm)
+    linf_norm = None if linf_norm is None else check_range("linf_norm", linf_norm)
+    dim = None if dim is None else int(check_range("dim", dim))
+    cohort_size = None if cohort_size is None else int(check_range("cohort_size", cohort_size))
     ratio, notices = _ratio(norm_ratio, linf_norm, l2_norm, dim, cohort_size)
     if dim is not None and ratio**2 > dim:
         if ratio > math.sqrt(dim) * (1 + 1e-12):
@@ -60,7 +61,7 @@ def _ratio(
     cohort_size: int | None,
 ) -> tuple[float, list[Notice]]:
     if norm_ratio is not None:
-        _check_ratio(norm_ratio)
+        norm_ratio = _checked_ratio(norm_ratio)
         if linf_norm is not None and not math.isclose(l2_norm / linf_norm, norm_ratio, rel_tol=_AGREEMENT):
             raise UsageError(
                 "ratio-conflict",
@@ -80,21 +81,28 @@ def _ratio(
         return l2_norm / linf_norm, []
     if dim is not None and cohort_size is not None:
         return _rotation_ratio(l2_norm, dim, cohort_size)
-    raise UsageError(
-        "missing-norm-ratio",
-        "the ratio Delta_2 / Delta_inf of the clip norms is not known",
-        "give --norm-ratio, or --linf-norm with --l2-norm, or --dim and --cohort-size for the rotation rule",
-    )
+    raise _no_ratio(dim, cohort_size)
 
 
-def _check_ratio(norm_ratio: float) -> None:
-    if 0 < norm_ratio < 1:
+def _no_ratio(dim: int | None, cohort_size: int | None) -> UsageError:
+    unknown = "the ratio Delta_2 / Delta_inf of the clip norms is not known"
+    others = "--norm-ratio, or --linf-norm with --l2-norm"
+    if dim is None and cohort_size is None:
+        hint = f"give {others}, or --dim and --cohort-size for the rotation rule"
+        return UsageError("missing-norm-ratio", unknown, hint)
+    given, missing = ("--dim", "--cohort-size") if dim is not None else ("--cohort-size", "--dim")
+    message = f"{unknown}: the rotation rule needs {missing} beside {given}"
+    return UsageError("missing-norm-ratio", message, f"give {missing} beside {given}, or {others}")
+
+
+def _checked_ratio(norm_ratio: float) -> float:
+    if isinstance(norm_ratio, Real) and 0 < norm_ratio < 1:
         raise UsageError(
             "out-of-range",
             f"norm_ratio is Delta_2 / Delta_inf and at least 1, got {norm_ratio!r}",
             f"the inverse was probably meant: {1 / norm_ratio:.10g}",
         )
-    check_range("norm_ratio", norm_ratio)
+    return check_range("norm_ratio", norm_ratio)
 
 
 def _rotation_ratio(l2_norm: float, dim: int, cohort_size: int) -> tuple[float, list[Notice]]:
@@ -120,12 +128,9 @@ def rounds_from_participation(population: int, cohort_size: int, training_rounds
     Raises:
         UsageError: a value out of range, or a cohort larger than the population.
     """
-    for name, value in (
-        ("population", population),
-        ("cohort_size", cohort_size),
-        ("training_rounds", training_rounds),
-    ):
-        check_range(name, value)
+    population = int(check_range("population", population))
+    cohort_size = int(check_range("cohort_size", cohort_size))
+    training_rounds = int(check_range("training_rounds", training_rounds))
     if cohort_size > population:
         raise UsageError(
             "cohort-above-population", f"cohort_size {cohort_size} exceeds population {population}"

@@ -19,6 +19,7 @@ from csgm_cli.model import (
     Plan,
     Target,
     check_range,
+    check_type,
 )
 
 #: Relative width of the bracket around the planned gamma.
@@ -51,6 +52,9 @@ def plan(
         UsageError: a value out of range, or not exactly one overhead, or dim or cohort_size missing.
         NoAnswerError: not even gamma = 1 stays within the overhead.
     """
+    check_type("geometry", geometry, Geometry)
+    check_type("target", target, Target)
+    check_type("verify", verify, bool)
     allowed = _checked_overhead(geometry, max_mse_overhead, max_noise_overhead)
 
     def at(gamma: float) -> Mechanism:
@@ -95,17 +99,16 @@ def _checked_overhead(geometry: Geometry, mse: float | None, noise: float | None
             "give --max-mse-overhead or --max-noise-overhead",
         )
     if mse is not None:
-        check_range("max_mse_overhead", mse)
+        allowed = 1 + check_range("max_mse_overhead", mse)
         if geometry.dim is None or geometry.cohort_size is None:
             raise UsageError(
                 "missing-utility-inputs",
                 "an MSE overhead needs dim and cohort_size",
                 "give --dim and --cohort-size",
             )
-        return 1 + mse
+        return allowed
     assert noise is not None
-    check_range("max_noise_overhead", noise)
-    return 1 + noise
+    return 1 + check_range("max_noise_overhead", noise)
 
 
 def _smallest_gamma(

@@ -1,6 +1,6 @@
 """Recompute shipped reference values with this machine's libraries (broken builds exist).
 
-The values were made in 50-digit arithmetic by code independent of this package.
+The values were made in high-precision arithmetic by code independent of this package.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from csgm_cli.core.account import account_delta
 from csgm_cli.core.calibrate import calibrate
 from csgm_cli.core.log_moment import log_moment
 from csgm_cli.model import Accountant, Adjacency, Geometry, Mechanism, MechanismName, SelftestCase, Target
@@ -63,6 +64,54 @@ _CALIBRATED = (
     _Calibrated(Accountant.RDP, 8, 1e-5, 1, 0.20716012134912967, 0.1, 10.3),
     _Calibrated(Accountant.RDP, 5, 1e-8, 1, 0.025175552037827567, 0.01, 1e4, Adjacency.REPLACE_ONE),
     _Calibrated(Accountant.RDP, 3, 1e-6, 20, 1.4701779099046679, 0.1, 24414, Adjacency.REPLACE_ONE),
+    # mask-revealed: the Gaussian mechanism's own noise, here at twice the sensitivity
+    _Calibrated(Accountant.AUTO, 1, 1e-5, 1, 2 * 3.7306316348159418, 0.9999, 100, Adjacency.REPLACE_ONE),
+)
+
+
+@dataclass(frozen=True)
+class _Accounted:
+    """The delta of a noise in units of Delta_inf.
+
+    With a whole k it is that of k coordinates, and exact; else it is what kappa* shows.
+    """
+
+    accountant: Accountant
+    epsilon: float
+    gamma: float
+    k: float
+    noise: float
+    rounds: int
+    delta: float
+
+    @property
+    def name(self) -> str:
+        mechanism = f"gamma={self.gamma:g} k={self.k:g} rounds={self.rounds} noise={self.noise:g}"
+        return f"account {self.accountant} epsilon={self.epsilon:g} {mechanism}"
+
+    def compute(self) -> float:
+        name = MechanismName.GAUSSIAN if self.gamma == 1.0 else MechanismName.L2_CSGM
+        ratio = math.sqrt(self.k)
+        is_whole = self.k == math.floor(self.k)
+        geometry = Geometry(ratio, ratio, int(self.k) if is_whole else None)
+        mechanism = Mechanism(name, self.gamma, geometry, self.rounds)
+        [found] = account_delta(mechanism, self.noise, self.epsilon, self.accountant).guarantees
+        return found.delta if is_whole else found.lower_bound or 0.0
+
+
+_ACCOUNTED = (
+    # Phi(mu/2 - epsilon/mu) - exp(epsilon) Phi(-mu/2 - epsilon/mu), mu = sqrt(rounds) / noise
+    _Accounted(Accountant.EXACT, 0, 1, 1, 1, 1, 0.38292492254802621),
+    _Accounted(Accountant.EXACT, 1, 1, 1, 1, 1, 0.12693673750664395),
+    _Accounted(Accountant.EXACT, 3, 1, 1, 1, 4, 0.18381307654447216),
+    _Accounted(Accountant.EXACT, 1, 1, 1, 2, 1, 0.0068295949831145754),
+    # gamma times that of the Gaussian mechanism at epsilon' = log(1 + (exp(epsilon) - 1) / gamma)
+    _Accounted(Accountant.TIGHT, 1, 0.5, 1, 1, 1, 0.02886761783763035),
+    _Accounted(Accountant.TIGHT, 1, 0.1, 400, 8.6, 1, 9.189712768e-07),
+    _Accounted(Accountant.TIGHT, 5, 0.01, 10000, 1.37, 1, 4.474454121e-09),
+    _Accounted(Accountant.TIGHT, 3, 0.01, 24414, 23.3, 100, 2.279309213e-06),
+    _Accounted(Accountant.TIGHT, 2, 0.01, 1000000, 70, 32, 0.0044481995),
+    _Accounted(Accountant.TIGHT, 0.5, 0.02, 2500.75, 30, 10, 2.837195003e-08),
 )
 
 
@@ -73,7 +122,8 @@ def selftest() -> tuple[SelftestCase, ...]:
         for a, g, t, want in _LOG_MOMENTS
     ]
     answers = [_case(case.name, case.noise_multiplier, case.compute()) for case in _CALIBRATED]
-    return (*moments, *answers)
+    deltas = [_case(case.name, case.delta, case.compute()) for case in _ACCOUNTED]
+    return (*moments, *answers, *deltas)
 
 
 def _case(name: str, expected: float, computed: float) -> SelftestCase:

@@ -34,18 +34,27 @@ class Table:
 
 @dataclass(frozen=True)
 class Report:
-    """The parts in reading order: ``table``, ``facts``, ``paragraph``; empty ones are left out."""
+    """The parts in reading order: ``table`` and ``further`` ones, ``facts``, ``paragraph``; none if empty."""
 
     table: Table | None = None
+    further: tuple[Table, ...] = ()
     facts: tuple[Fact, ...] = ()
     paragraph: str = ""
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """All tables, in reading order."""
+        return self.further if self.table is None else (self.table, *self.further)
 
 
 #: A column of a table: its title and how to read its cell off a row (None where there is nothing).
 Column = tuple[str, Callable[[Document], str | None]]
 
 #: Columns of words; all others hold numbers.
-_WORDS = {"mechanism", "accountant", "bound", "error", "case", "result"}
+_WORDS = {
+    "mechanism", "accountant", "bound", "error", "case", "result",
+    "population", "release", "adjacency", "owner", "reason", "change", "what", "limit was",
+}  # fmt: skip
 
 _ADJACENCY = {
     "add-remove": "one client's vector is there or not",
@@ -58,8 +67,10 @@ _BOUND = {
     "mask-revealed": "the Gaussian mechanism, as if the masks were public",
     "tight-add": "a test function whose worst vector is known, adding the client",
     "tight-remove": "a test function whose worst vector is known, removing the client",
-    "profile": "the exact privacy curve",
+    "profile": "the privacy curve with every coordinate at its clip",
 }
+_ROUNDS = "releases that one client can influence"
+_ONE_ROUND = "one release per client in all; give --rounds where training repeats"
 _CONVERSION = {"canonne-kamath-steinke-2020": "Canonne-Kamath-Steinke 2020"}
 _ASSUMPTION = {
     "one-participation-per-round": "one participation per counted round",
@@ -70,7 +81,6 @@ _SIZES: dict[str, Callable[[float], str]] = {
     "gamma": exact,
     "norm_ratio": round_down,  # a smaller ratio takes more noise
     "l2_norm": exact,
-    "rounds": exact,
     "dim": exact,
     "cohort_size": exact,
 }
@@ -91,7 +101,7 @@ def _calibrate(inputs: Document, result: Document) -> Report:
         *_noise(result),
         *_privacy(result, ("epsilon", "delta")),
         *_setting(inputs, [result]),
-        *_utility(result),
+        *_utility(inputs, result),
         *_assurance(result, "noise multiplier"),
     )
     return Report(facts=facts, paragraph=result["statement"])
@@ -104,7 +114,7 @@ def _account(inputs: Document, result: Document) -> Report:
     facts = (
         *_privacy(result, (asked, given)),
         *_limit(inputs, [result]),
-        Fact("noise multiplier", exact(inputs["noise_multiplier"]), "sigma / l2_norm"),
+        *_noise(inputs, exact),
         *_setting(inputs, [result]),
         *_assurance(result, asked),
     )
@@ -121,7 +131,7 @@ def _curve(inputs: Document, rows: list[Document]) -> Report:
     ]
     facts = (
         *_limit(inputs, rows),
-        Fact("noise multiplier", exact(inputs["noise_multiplier"]), "sigma / l2_norm"),
+        *_noise(inputs, exact),
         *_setting(inputs, rows),
     )
     return Report(table=_table(columns, rows), facts=facts)
@@ -218,6 +228,12 @@ def _plan(inputs: Document, result: Document) -> Report:
     return Report(facts=choice + allowed + rest.facts, paragraph=rest.paragraph)
 
 
+def _check(inputs: Document, result: Document) -> Report:
+    from csgm_cli.render.check_report import check_report
+
+    return check_report(inputs, result)
+
+
 def _selftest(inputs: Document, result: Document) -> Report:  # noqa: ARG001 - the common signature
     columns: list[Column] = [
         ("case", lambda row: row["name"]),
@@ -240,20 +256,22 @@ _REPORTS: dict[str, Callable[[Document, Document], Report]] = {
     "compare": _compare,
     "plan": _plan,
     "sweep": _sweep,
+    "check": _check,
     "selftest": _selftest,
     "version": _version,
 }
 
 
-def _noise(result: Document) -> tuple[Fact, ...]:
+def _noise(noise: Document, shown: Callable[[float], str] = round_up) -> tuple[Fact, ...]:
+    """The three ways to say the noise: an answer rounded up, or one that was given in full."""
     return (
-        Fact("noise multiplier", round_up(result["noise_multiplier"]), "sigma / l2_norm"),
+        Fact("noise multiplier", shown(noise["noise_multiplier"]), "sigma / l2_norm"),
         Fact(
             "effective noise multiplier",
-            round_up(result["effective_noise_multiplier"]),
+            shown(noise["effective_noise_multiplier"]),
             "sigma / (gamma l2_norm), comparable with the Gaussian mechanism",
         ),
-        Fact("sigma", round_up(result["sigma"]), "noise std on each coordinate of the sum"),
+        Fact("sigma", shown(noise["sigma"]), "noise std on each coordinate of the sum"),
     )
 
 
@@ -281,15 +299,17 @@ def _limit(inputs: Document, rows: list[Document]) -> tuple[Fact, ...]:
 def _setting(inputs: Document, rows: list[Document]) -> tuple[Fact, ...]:
     adjacency = inputs["adjacency"]
     slugs = dict.fromkeys(slug for row in rows for slug in row["assumptions"] or ())
-    assumptions = ", ".join(map(_assumption, slugs)) or "-"  # no row may have an answer
+    assumptions = ", ".join(map(setting_word, slugs)) or "-"  # no row may have an answer
     return (
         Fact("mechanism" if inputs.get("mechanism") else "setting", _mechanism(inputs)),
         Fact("adjacency", adjacency, _ADJACENCY.get(adjacency, "")),
+        Fact("rounds", exact(inputs["rounds"]), _ROUNDS if inputs["rounds"] > 1 else _ONE_ROUND),
         Fact("assumptions", assumptions),
     )
 
 
-def _assumption(slug: str) -> str:
+def setting_word(slug: str) -> str:
+    """Return an assumption as text shows it."""
     return _ASSUMPTION.get(slug) or slug.replace("-", " ")
 
 
@@ -304,13 +324,15 @@ def _mechanism(inputs: Document) -> str:
     return ", ".join(([name] if name else []) + sizes)
 
 
-def _utility(result: Document) -> tuple[Fact, ...]:
+def _utility(inputs: Document, result: Document) -> tuple[Fact, ...]:
     facts = []
     if result["mean_noise_std"] is not None:
         facts.append(Fact("mean noise std", round_up(result["mean_noise_std"]), "left on the mean estimate"))
     if (mse := result["mse"]) is not None:
         parts = f"privacy {round_up(mse['privacy'])} + sparsification {round_up(mse['sparsification'])}"
-        gaussian = f"to {round_up(mse['gaussian_total'])}, the Gaussian mechanism's by the same accountant"
+        gaussian = (
+            f"to {round_up(mse['gaussian_total'])}, the Gaussian mechanism's {_baseline(inputs, result)}"
+        )
         facts += [
             Fact("MSE", round_up(mse["total"]), parts),
             Fact("MSE ratio", round_up(mse["ratio"]), gaussian),
@@ -318,6 +340,14 @@ def _utility(result: Document) -> tuple[Fact, ...]:
     if (bits := result["bits_per_client"]) is not None:
         facts.append(Fact("bits per client", round_up(bits), "expected, for the values alone"))
     return tuple(facts)
+
+
+def _baseline(inputs: Document, result: Document) -> str:
+    """How the Gaussian mechanism is accounted that the MSE is held against."""
+    bounds_profile = inputs["accountant"] == "tight" and inputs["adjacency"] == "add-remove"
+    if result["bound"] not in ("rdp", "paper") or bounds_profile:
+        return "by exact"
+    return f"by {result['bound']} as well; by exact it is less"
 
 
 def _assurance(result: Document, quantity: str) -> tuple[Fact, ...]:

@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from csgm_cli.errors import StorageError, UsageError
+from csgm_cli.errors import StorageError, UsageError, shown
+from csgm_cli.model import underflows
 from csgm_cli.storage.files import read_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 #: File names looked for in each folder; the first one that holds settings wins.
 FILE_NAMES = ("csgm.toml", "pyproject.toml")
+
+#: Python's TOML parser takes time with the square of the parts of a key: a file has to be sane first.
+_MOST_BYTES = 1 << 20
+_MOST_PARTS = 32
+#: Strings, closed or not, and comments: their dots are no dots of a key. Linear, whatever the text.
+_QUOTED = re.compile(
+    r""" "{3} (?: [^"\\] | \\.? | "{1,2}(?!") )*+ (?: "{3,5} )?  |  " (?: [^"\\\n] | \\[^\n]? )*+ "?
+      |  '{3} (?: [^'] | '{1,2}(?!') )*+ (?: '{3,5} )?  |  ' [^'\n]*+ '?  |  \#[^\n]*+ """,
+    re.DOTALL | re.VERBOSE,
+)
+_PART = r"(?<![\w-])[\w-]++[ \t]*+\.[ \t]*+"
+_DEEP_KEY = re.compile(rf"(?:{_PART}){{{_MOST_PARTS}}}")
+
+
+class TooSmall(str):
+    """A number of a config file, as it is written there, that is not 0 but that float64 reads as 0."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True)
@@ -39,21 +59,29 @@ class Setting:
 def find_config(start: Path | None = None) -> Path | None:
     """Return the nearest config file at or above ``start`` (the working folder), up to a repository root.
 
-    A folder with ``.git`` is a repository root; without one the search ends at the file system's.
+    A folder with ``.git`` is a repository root; without one the search ends at the file system's. A folder
+    that may not be looked into holds none.
     Errors are those of ``read_settings``, for a pyproject.toml that mentions csgm.
     """
     try:
         start = start or Path.cwd()
-    except FileNotFoundError:  # the working folder was removed
+    except OSError:  # the working folder was removed
         return None
     for folder in (start, *start.parents):
         for name in FILE_NAMES:
             path = folder / name
-            if path.is_file() and (name == "csgm.toml" or _mentions_csgm(path)):
+            if _is(Path.is_file, path) and (name == "csgm.toml" or _mentions_csgm(path)):
                 return path
-        if (folder / ".git").exists():
+        if _is(Path.exists, folder / ".git"):
             return None
     return None
+
+
+def _is(test: Callable[[Path], bool], path: Path) -> bool:
+    try:
+        return test(path)
+    except OSError:
+        return False
 
 
 def read_settings(path: Path, command: str, commands: Collection[str]) -> dict[str, Setting]:
@@ -89,9 +117,14 @@ def check_keys(settings: Iterable[Setting], own: Collection[str], known: Collect
 
 def did_you_mean(word: str, possible: Iterable[str]) -> str:
     """Return the end of a message about an unknown ``word``: the close ones, or nothing."""
+    return meant(close_words(word, possible))
+
+
+def close_words(word: str, possible: Iterable[str]) -> list[str]:
+    """Return those of the ``possible`` words that a misspelt ``word`` may stand for, the closest first."""
     from difflib import get_close_matches
 
-    return meant(get_close_matches(word, sorted(possible)))
+    return get_close_matches(word, sorted(possible))
 
 
 def meant(words: Sequence[str]) -> str:
@@ -104,15 +137,6 @@ def _mentions_csgm(pyproject: Path) -> bool:
     return b"csgm" in _read(pyproject) and "csgm" in _table(_parse(pyproject), "tool", pyproject)
 
 
-def shown(value: object, limit: int = 60) -> str:
-    """Return ``value`` as a message quotes it: cut where it is long."""
-    try:
-        text = repr(value)
-    except ValueError:  # Python refuses to write out a whole number of thousands of digits
-        return "a number of thousands of digits"
-    return text if len(text) <= limit else f"{text[:limit]}..."
-
-
 def _read(path: Path) -> bytes:
     try:
         return read_bytes(path)
@@ -122,18 +146,44 @@ def _read(path: Path) -> bytes:
 
 
 def _parse(path: Path) -> dict[str, Any]:
-    import tomllib
-
     data = _read(path)
     try:
-        return tomllib.loads(data.decode())
+        text = data.decode()
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise UsageError("invalid-toml", f"{path} is not valid TOML: not UTF-8 (at line {line})") from None
+    return parse_toml(path, text)
+
+
+def parse_toml(path: str | Path, text: str) -> dict[str, Any]:
+    """Return the tables of a TOML text; `TooSmall` stands for numbers that float64 reads as 0.
+
+    ``UsageError`` (slug ``invalid-toml`` or ``too-large``) names ``path``.
+    """
+    import tomllib
+
+    _refuse_absurd(path, text)
+    try:
+        return tomllib.loads(text, parse_float=_float)
     except ValueError as error:  # a TOMLDecodeError, or a whole number of absurd length
         raise UsageError("invalid-toml", f"{path} is not valid TOML: {error}") from None
     except RecursionError:
         raise UsageError("invalid-toml", f"{path} is nested too deeply") from None
+
+
+def _refuse_absurd(path: str | Path, text: str) -> None:
+    """Raise ``UsageError`` for text that would keep the parser busy, and that nobody wrote by hand."""
+    if len(text) > _MOST_BYTES:
+        raise UsageError("too-large", f"{path} is larger than any config file that csgm reads")
+    if found := _DEEP_KEY.search(_QUOTED.sub("_", text)):
+        raise UsageError(
+            "invalid-toml", f"{path} has a key of more than {_MOST_PARTS} parts: {shown(found[0])}"
+        )
+
+
+def _float(text: str) -> float | TooSmall:
+    number = float(text)
+    return TooSmall(text) if underflows(text, number) else number
 
 
 def _csgm_table(path: Path, document: Mapping[str, Any]) -> dict[str, Any]:

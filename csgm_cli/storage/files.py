@@ -1,21 +1,22 @@
-"""Text files in, and reports out without ever leaving half of one."""
+"""Files in, and files out without ever leaving half of one."""
 
 from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import stat
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
 
 from csgm_cli.errors import StorageError, UsageError
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-#: No file that csgm reads comes near this; a device may never end.
+#: No text file that csgm reads comes near this; a device may never end.
 _MOST_BYTES = 1 << 24
+#: Less the umask, what any newly created file gets.
+_NEW_MODE = 0o666
+_PROTECTED = "the file is write-protected"
 
 
 def read_bytes(path: str | Path) -> bytes:
@@ -50,13 +51,13 @@ def write_atomically(path: str | Path, data: str | bytes) -> None:
     nothing is left beside it. ``StorageError`` (slug ``cannot-write``) names the path and the reason.
     """
     content = data.encode() if isinstance(data, str) else data
-    target = Path(path)
     with blaming(path):
-        if is_plain(target):
-            with replacing(target) as file:
+        if not is_plain(path):
+            with os.fdopen(open_to_append(Path(path)), "wb") as file:
                 file.write(content)
-        else:
-            _append(target, content)
+            return
+        with staged(path) as temporary, os.fdopen(open_new(temporary), "wb") as file:
+            file.write(content)
 
 
 def check_writable(path: str | Path) -> None:
@@ -66,64 +67,138 @@ def check_writable(path: str | Path) -> None:
     """
     target = Path(path)
     with blaming(path):
-        mode = _mode(target)
-        if mode is not None and stat.S_ISDIR(mode):
-            raise IsADirectoryError(None, "it is a folder")
-        if not target.parent.is_dir():
-            raise FileNotFoundError(None, "there is no such folder")
-        if not os.access(target.parent if mode is None else target, os.W_OK):
-            raise PermissionError(None, "it is write-protected")
+        if is_plain(path):
+            check_folder(target)
+        elif target.is_dir():
+            raise IsADirectoryError(None, "Is a directory")
+        if target.exists() and not os.access(target, os.W_OK):
+            raise PermissionError(None, _PROTECTED)
 
 
 @contextmanager
 def blaming(path: str | Path) -> Iterator[None]:
-    """Turn what fails inside into a ``StorageError`` (slug ``cannot-write``) that names ``path``."""
+    """Turn an OSError inside into a ``StorageError`` (slug ``cannot-write``) that names ``path``."""
     try:
         yield
     except BrokenPipeError:
         raise  # the reader of a pipe went away: that has an exit status of its own
-    except (OSError, ValueError) as error:  # ValueError: a path with a null character
+    except OSError as error:
         raise StorageError("cannot-write", f"cannot write {str(path)!r}: {reason_of(error)}") from error
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Give a file that takes the place of ``path`` when all went well, and is removed when not."""
-    target, mode = path.resolve(), _mode(path)
+def replacing(path: str | Path) -> Iterator[Path]:
+    """Yield a fresh path at which to build a file or a folder; it takes the place of ``path`` at the end.
+
+    What stands at ``path`` stays as it was when the block fails, Ctrl-C included, and nothing is left
+    beside it. A file keeps its permissions and a symbolic link is written through. An existing folder
+    is replaced with all it holds: between its two renames there is none, should the machine stop there.
+    ``StorageError`` (slug ``cannot-write``) names the path and the reason.
+    """
+    with blaming(path), staged(path) as temporary:
+        yield temporary
+
+
+@contextmanager
+def staged(path: str | Path) -> Iterator[Path]:
+    """Do as `replacing` does, but let each OSError come as it is, those of the block included."""
+    mode = existing_mode(Path(path))
+    target = Path(path).resolve()
     if mode is not None and not os.access(target, os.W_OK):
-        raise PermissionError(None, "the file is write-protected")
-    temporary = target.with_name(f".csgm-{secrets.token_hex(8)}.tmp")
+        raise PermissionError(None, _PROTECTED)
+    temporary = _sibling(target)
     try:
-        # 0o666 less the umask is what any newly created file gets.
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-        with os.fdopen(descriptor, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
+        yield temporary
+        for file in temporary.iterdir() if temporary.is_dir() else [temporary]:
+            _sync(file)
         if mode is not None:
             temporary.chmod(stat.S_IMODE(mode))
-        temporary.replace(target)
+        _move(temporary, target)
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        _remove(temporary)
         raise
 
 
-def is_plain(target: Path) -> bool:
-    """Say whether a file may be put in the place of ``target``: a regular one, or none yet."""
-    mode = _mode(target)
-    return (mode is None or stat.S_ISREG(mode)) and not _is_open_elsewhere(target)
+def open_new(path: Path) -> int:
+    """Return a descriptor of a file that must not be there yet."""
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _NEW_MODE)
 
 
-def _append(target: Path, content: bytes) -> None:
-    with os.fdopen(os.open(target, os.O_WRONLY | os.O_APPEND), "wb") as file:
-        file.write(content)
+def open_to_append(path: Path, *, create: bool = False) -> int:
+    """Return a descriptor of a file, a device or a pipe that is there, or with ``create`` of a new file."""
+    return os.open(path, os.O_WRONLY | os.O_APPEND | (os.O_CREAT if create else 0), _NEW_MODE)
 
 
-def _mode(target: Path) -> int | None:
+def check_regular(path: Path) -> None:
+    """Raise OSError unless ``path`` is a regular file: opening a pipe may wait for ever."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError(None, f"{path.name!r} is no regular file")
+
+
+def check_folder(path: Path) -> None:
+    """Raise OSError where nothing can be put into the folder of ``path`` (of its target, if it is a link)."""
+    folder = path.resolve().parent
+    if not folder.is_dir():
+        raise NotADirectoryError(None, f"there is no folder {str(folder)!r}")
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(None, f"the folder {str(folder)!r} is write-protected")
+
+
+def is_plain(path: str | Path) -> bool:
+    """Say whether a file may be put in the place of ``path``: a regular one, or none yet.
+
+    ``IsADirectoryError`` for a directory's name: ``Path`` drops what says so, and "new/" must not
+    become a file "new". Another OSError as it comes.
+    """
+    name = os.fspath(path)
+    if os.path.basename(name) in ("", os.curdir, os.pardir):  # noqa: PTH119 - Path().name is another thing
+        raise IsADirectoryError(None, "Is a directory's name, not a file's" if name else "no file is named")
+    mode = existing_mode(Path(path))
+    return (mode is None or stat.S_ISREG(mode)) and not _is_open_elsewhere(Path(path))
+
+
+def _move(temporary: Path, target: Path) -> None:
+    if not (temporary.is_dir() and target.is_dir()):
+        temporary.replace(target)
+        return
+    old = _sibling(target)  # a folder that holds something cannot be replaced in one step
+    try:
+        target.rename(old)
+        temporary.rename(target)
+    except BaseException:
+        if not target.exists():
+            old.rename(target)
+        raise
+    _remove(old)
+
+
+def _sibling(target: Path) -> Path:
+    return target.with_name(f".csgm-{secrets.token_hex(8)}.tmp")
+
+
+def _sync(file: Path) -> None:
+    descriptor = os.open(file, os.O_WRONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def existing_mode(target: Path) -> int | None:
+    """``st_mode`` of what stands at ``target``, links followed; None for nothing, OSError as it comes."""
     try:
         return target.stat().st_mode
     except FileNotFoundError:
         return None
+    except ValueError as error:  # a path with a null character
+        raise OSError(None, str(error)) from None
 
 
 def _is_open_elsewhere(target: Path) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from csgm_cli.errors import StorageError, UsageError
-from csgm_cli.storage.files import blaming, is_plain, reason_of, replacing
+from csgm_cli.storage.files import blaming, is_plain, open_new, open_to_append, reason_of, staged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ def lines_of(path: str | Path) -> Iterator[str]:
     ``StorageError`` (slug ``cannot-read``) where reading fails.
     """
     try:
-        if not is_plain(Path(path)):
+        if not is_plain(path):
             raise UsageError("cannot-resume", f"{str(path)!r} is no file whose rows could be read back")
         with Path(path).open("rb") as file:
             for line in file:
@@ -43,7 +43,7 @@ def growing(path: str | Path, keep: int | None = None) -> Iterator[Callable[[str
     """
     with ExitStack() as stack:
         with blaming(path):
-            descriptor = stack.enter_context(_opened(Path(path), keep))
+            descriptor = stack.enter_context(_opened(path, keep))
 
         def write(text: str) -> None:
             with blaming(path):
@@ -55,16 +55,21 @@ def growing(path: str | Path, keep: int | None = None) -> Iterator[Callable[[str
 
 
 @contextmanager
-def _opened(target: Path, keep: int | None) -> Iterator[int]:
-    plain = is_plain(target)
+def _opened(path: str | Path, keep: int | None) -> Iterator[int]:
+    plain, target = is_plain(path), Path(path)
     if keep is None and plain and target.exists() and target.stat().st_size > 0:
-        with replacing(target) as file:
-            yield file.fileno()
+        with staged(path) as temporary, _closing(open_new(temporary)) as descriptor:
+            yield descriptor
         return
-    descriptor = os.open(target, os.O_WRONLY | os.O_APPEND | (os.O_CREAT if plain else 0), 0o666)
-    try:
+    with _closing(open_to_append(target, create=plain)) as descriptor:
         if keep is not None:
             os.ftruncate(descriptor, keep)
+        yield descriptor
+
+
+@contextmanager
+def _closing(descriptor: int) -> Iterator[int]:
+    try:
         yield descriptor
     finally:
         os.close(descriptor)

@@ -4,75 +4,114 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeGuard
 
-from csgm_cli.errors import UsageError
-from csgm_cli.model import RANGES, Range
+from csgm_cli.errors import UsageError, shown
+from csgm_cli.model import RANGES, Range, underflows
 
 #: The schema numbers that can be read back, by command.
-_READABLE = {"csgm/calibrate/1": "calibrate", "csgm/account/1": "account"}
+_READABLE = {f"csgm/{command}/1": command for command in ("calibrate", "plan", "account")}
 
 #: Wider than what may be asked for: a result may say that hardly anything is guaranteed.
 _EPSILON, _DELTA = Range(0.0, 1e300), Range(1e-300, 1.0)
 
+#: What a version may look like; it is shown, and so must be fit for that.
+_VERSION = re.compile(r"\d[0-9A-Za-z.+-]{0,63}", re.ASCII)
+
 
 @dataclass(frozen=True)
 class SavedResult:
-    """What a saved calibrate or account result says.
+    """What a saved calibrate, plan or account result says.
 
-    ``inputs``: the resolved inputs by name, with the types JSON has; their values are not checked.
-    ``noise_multiplier`` in [1e-15, 1e18], ``epsilon`` in [0, 1e300], ``delta`` in [1e-300, 1]: the noise, and
-    the guarantee that it was said to give. ``csgm_version``: of the program that said so.
+    ``inputs``: the resolved inputs by name, a planned gamma among them, with the types JSON has; their
+    values are not checked. ``noise_multiplier`` in [1e-15, 1e18] and ``guarantees``, each an epsilon in
+    [0, 1e300] and a delta in [1e-300, 1]: the noise, and what it was said to give; several for several
+    deltas. ``csgm_version``: of the program that said so.
     """
 
     command: str
     inputs: dict[str, Any]
     noise_multiplier: float
-    epsilon: float
-    delta: float
+    guarantees: tuple[tuple[float, float], ...]
     csgm_version: str
+
+    @property
+    def asked_delta(self) -> bool:
+        """True where epsilon was given and delta was the answer."""
+        return self.command == "account" and self.inputs.get("epsilon") is not None
 
 
 def load_saved(text: str) -> SavedResult:
-    """Parse the JSON that calibrate or account wrote; keys that are not needed are ignored.
+    """Parse the JSON that calibrate, plan or account wrote; keys that are not needed are ignored.
 
     ``UsageError`` (slug ``bad-result-file``) says what is missing or wrong.
     """
     document = _object(_parsed(text), "the file")
-    schema = _text(document, "schema")
-    if schema not in _READABLE:
-        raise _bad(f"schema is {schema!r}, expected {' or '.join(map(repr, _READABLE))}")
+    command = _command(_text(document, "schema"))
     inputs = _object(document.get("inputs"), "inputs")
-    result = _object(document.get("result"), "result")
-    if "rows" in result:
-        raise _bad("it holds several results", "save the result of a single delta")
-    noise = result if _READABLE[schema] == "calibrate" else inputs
-    _check_agreement(inputs, result)
+    rows = _rows(command, _object(document.get("result"), "result"))
+    if command == "plan":  # there gamma is an answer
+        inputs = {**inputs, "gamma": rows[0].get("gamma")}
+    noise = inputs if command == "account" else rows[0]
+    _check_noise(inputs, noise)
+    _check_guarantees(command, inputs, rows)
     return SavedResult(
-        command=_READABLE[schema],
+        command=command,
         inputs=inputs,
         noise_multiplier=_number(noise, "noise_multiplier", RANGES["noise_multiplier"]),
-        epsilon=_number(result, "epsilon", _EPSILON),
-        delta=_number(result, "delta", _DELTA),
-        csgm_version=_text(document, "csgm_version"),
+        guarantees=tuple((_number(row, "epsilon", _EPSILON), _number(row, "delta", _DELTA)) for row in rows),
+        csgm_version=_version(document),
     )
 
 
-def _check_agreement(inputs: dict[str, Any], result: dict[str, Any]) -> None:
-    """Refuse a file in which one of two numbers that say the same was changed."""
-    l2_norm, gamma, delta = (inputs.get(name) for name in ("l2_norm", "gamma", "delta"))
-    noise, compression = result.get("noise_multiplier"), inputs.get("compression")
-    same = (
-        ("sigma", result.get("sigma"), "noise_multiplier l2_norm", _product(noise, l2_norm)),
-        ("compression", compression, "1 / gamma", 1 / gamma if _positive(gamma) else None),
-        ("inputs.delta", delta, "result.delta", result.get("delta")),
-    )
-    for name, value, other, expected in same:
-        if not (_positive(value) and _positive(expected)):
-            continue
-        if not math.isclose(value, expected, rel_tol=1e-9):
-            raise _bad(f"{name} {value!r} disagrees with {other} = {expected!r}")
+def _command(schema: str) -> str:
+    if schema == "csgm/compare/1":
+        raise _bad("a comparison holds several mechanisms", "calibrate the one you use, and save that")
+    if schema not in _READABLE:
+        raise _bad(f"schema is {shown(schema)}, expected {' or '.join(map(repr, _READABLE))}")
+    return _READABLE[schema]
+
+
+def _rows(command: str, result: dict[str, Any]) -> list[dict[str, Any]]:
+    """The results in the file: those of several deltas, or the only one."""
+    if command == "calibrate" or (command == "account" and "rows" not in result):
+        return [result]
+    rows = result.get("rows")
+    if not isinstance(rows, list) or not rows or (command == "plan" and len(rows) > 1):
+        raise _bad("result.rows does not hold what it should")
+    return [_object(row, "a row of the result") for row in rows]
+
+
+def _check_noise(inputs: dict[str, Any], noise: dict[str, Any]) -> None:
+    """Refuse a file in which one of two numbers that say the same of the mechanism was changed."""
+    l2_norm, gamma, ratio = (inputs.get(name) for name in ("l2_norm", "gamma", "norm_ratio"))
+    multiplier, effective = noise.get("noise_multiplier"), noise.get("effective_noise_multiplier")
+    _check_same("sigma", noise.get("sigma"), "noise_multiplier l2_norm", _product(multiplier, l2_norm))
+    _check_same("l2_norm", l2_norm, "norm_ratio linf_norm", _product(ratio, inputs.get("linf_norm")))
+    compression = inputs.get("compression")
+    if _positive(compression):
+        _check_same("gamma", gamma, "1 / compression", 1 / compression)
+    product = _product(effective, gamma)
+    _check_same("noise_multiplier", multiplier, "effective_noise_multiplier gamma", product)
+
+
+def _check_guarantees(command: str, inputs: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+    """Refuse a file whose results are not those of the question."""
+    deltas = inputs.get("delta")
+    asked = deltas if isinstance(deltas, list) else [deltas] * len(rows)
+    if len(asked) != len(rows):
+        raise _bad(f"it holds {len(rows)} results for {len(asked)} deltas")
+    for row, delta in zip(rows, asked, strict=True):
+        _check_same("inputs.delta", delta, "result.delta", row.get("delta"))
+        if command == "account":  # elsewhere the target may be above what is achieved
+            _check_same("inputs.epsilon", inputs.get("epsilon"), "result.epsilon", row.get("epsilon"))
+
+
+def _check_same(name: str, value: object, other: str, expected: object) -> None:
+    if _positive(value) and _positive(expected) and not math.isclose(value, expected, rel_tol=1e-9):
+        raise _bad(f"{name} {shown(value)} disagrees with {other} = {shown(expected)}")
 
 
 def _positive(value: object) -> TypeGuard[float]:
@@ -85,7 +124,7 @@ def _product(left: object, right: object) -> float | None:
 
 def _parsed(text: str) -> object:
     try:
-        parsed: object = json.loads(text, parse_constant=_refuse_constant)
+        parsed: object = json.loads(text, parse_constant=_refuse_constant, parse_float=_float)
     except RecursionError:
         raise _bad("it is nested too deeply") from None
     except ValueError as error:  # also a whole number of absurd length
@@ -95,6 +134,13 @@ def _parsed(text: str) -> object:
 
 def _refuse_constant(literal: str) -> NoReturn:
     raise _bad(f"it holds {literal}, which is no JSON number")
+
+
+def _float(literal: str) -> float:
+    number = float(literal)
+    if underflows(literal, number):
+        raise _bad(f"it holds {shown(literal)}, which float64 cannot tell from 0")
+    return number
 
 
 def _object(value: object, name: str) -> dict[str, Any]:
@@ -110,6 +156,13 @@ def _text(holder: dict[str, Any], key: str) -> str:
     return value
 
 
+def _version(document: dict[str, Any]) -> str:
+    version = _text(document, "csgm_version")
+    if not _VERSION.fullmatch(version):
+        raise _bad(f"csgm_version is {shown(version)}, which is no version")
+    return version
+
+
 def _number(holder: dict[str, Any], key: str, allowed: Range) -> float:
     value = holder.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -119,7 +172,7 @@ def _number(holder: dict[str, Any], key: str, allowed: Range) -> float:
     except OverflowError:
         number = math.inf
     if number not in allowed:
-        raise _bad(f"{key} must be in {allowed}, got {number!r}")
+        raise _bad(f"{key} must be {allowed}, got {number!r}")
     return number
 
 

@@ -16,6 +16,15 @@ from csgm_cli.cli.version import command as version
 from csgm_cli.errors import CsgmError, NoAnswerError, StorageError, UsageError
 
 CALIBRATE = "calibrate --epsilon 5 --delta 1e-8 --gamma 0.01 --norm-ratio 1000"
+EVERY_KIND_OF_OUTPUT = [
+    CALIBRATE,
+    "--help",
+    "--version",
+    "calibrate -h",
+    "completion bash",
+    "version",
+    "selftest",
+]
 PROGRAM = [sys.executable, "-m", "csgm_cli"]
 
 
@@ -143,12 +152,14 @@ def test_help_and_version(csgm, line):
     assert "csgm" in outcome.stdout
 
 
-def test_entry_point(monkeypatch, place, capsys):
+def test_entry_point(place):
     """The console script leaves the interpreter with main's exit code."""
-    monkeypatch.setattr(sys, "argv", ["csgm", "nonsense"])
-    with pytest.raises(SystemExit) as left:
-        cli.entry_point()
-    assert left.value.code == 2
+    done = subprocess.run(
+        [sys.executable, "-c", "from csgm_cli.cli import entry_point; entry_point()", "nonsense"],
+        env=os.environ | {"PYTHONPATH": str(Path(cli.__file__).parents[2])},
+        check=False,
+    )
+    assert done.returncode == 2
 
 
 def shell(script: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -175,15 +186,63 @@ def test_closed_pipe(place, line):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs the device that is always full")
-@pytest.mark.parametrize(
-    "line", [CALIBRATE, "--help", "--version", "completion bash", f"{CALIBRATE} --output /dev/full"]
-)
+@pytest.mark.parametrize("line", [*EVERY_KIND_OF_OUTPUT, f"{CALIBRATE} --output /dev/full"])
 def test_full_disk(place, line):
     """What cannot be written is an IO error, with one message and no complaint of the interpreter."""
     done = shell(f"csgm {line} > /dev/full", place)
     assert done.returncode == 4
     assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("error[cannot-write]: ")
     assert "No space left on device" in done.stderr
+
+
+@pytest.mark.parametrize("line", EVERY_KIND_OF_OUTPUT)
+def test_no_stdout(place, line):
+    """Where stdout is closed, whatever was asked for is lost, and that is an error."""
+    done = shell(f"csgm {line} >&-", place)
+    assert (done.returncode, done.stderr.split(":")[0]) == (4, "error[cannot-write]")
+
+
+def test_completion_to_a_full_disk(place):
+    """A shell's question is answered the way results are written."""
+    asked = "export _CSGM_COMPLETE=bash_complete COMP_WORDS='csgm cal' COMP_CWORD=1\n"
+    assert shell(f"{asked} csgm", place).stdout == "plain,calibrate\n"
+    assert shell(f"{asked} csgm > /dev/full", place).returncode == 4
+
+
+@pytest.mark.parametrize(
+    ("instruction", "words", "word"),
+    [
+        ("tcsh_complete", "csgm cal", "1"),
+        ("bash", "csgm cal", "1"),
+        ("bash_nonsense", "csgm cal", "1"),
+        ("bash_complete", "csgm cal", None),
+        ("bash_complete", "csgm cal", "one"),
+        ("zsh_complete", None, "1"),
+    ],
+)
+def test_wrong_request_for_completion(csgm, monkeypatch, instruction, words, word):
+    """Variables that no shell would set are a usage error: not a bug, and not exit code 1."""
+    given = {"_CSGM_COMPLETE": instruction, "COMP_WORDS": words, "COMP_CWORD": word}
+    for name, value in given.items():
+        if value is not None:
+            monkeypatch.setenv(name, value)
+    outcome = csgm("")
+    assert (outcome.status, outcome.stdout) == (2, "")
+    assert outcome.stderr.startswith("error[completion-request]: ")
+
+
+def test_incomplete_installation(place):
+    """Without its libraries csgm says so in one line, and not by the exit code of a failed claim."""
+    package = str(Path(cli.__file__).parents[2])
+    source = (
+        f"import sys; sys.path.insert(0, {package!r}); from csgm_cli.cli import entry_point; entry_point()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", source], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout) == (70, "")
+    assert done.stderr == "error[bug]: csgm is not installed completely: No module named 'click'\n"
 
 
 @pytest.mark.parametrize(
@@ -204,7 +263,7 @@ def test_lost_streams(place, script, status):
 
 
 def test_ctrl_c(place):
-    """An interrupt ends a waiting csgm with 130 and without a word."""
+    """An interrupt ends a waiting csgm with 130 and one line."""
     os.mkfifo(place / "pipe")
     process = subprocess.Popen(
         [*PROGRAM, "account", "--from", "pipe"],
@@ -216,5 +275,5 @@ def test_ctrl_c(place):
     )
     with (place / "pipe").open("w"):  # opens once csgm has opened its end, and now waits for content
         process.send_signal(signal.SIGINT)
-        assert process.communicate(timeout=30) == ("", "")
+        assert process.communicate(timeout=30) == ("", "interrupted\n")
     assert process.returncode == 130

@@ -12,6 +12,6 @@ from tests.fuzzing.promises import check, quiet_place
 @settings(max_examples=100, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(st.randoms(use_true_random=False))
 def test_promises_hold_for_random_command_lines(random: Random):
-    """Exit code, streams and time are as promised; answers meet their target, tightly, and are monotone."""
+    """Exit code and streams are as promised; answers meet their target, tightly, and are monotone."""
     with quiet_place():
         check(example(random))

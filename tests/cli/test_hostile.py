@@ -28,6 +28,8 @@ BAD_VALUES = [
     *[("--l2-norm", value, "[1e-30, 1e+30]") for value in ("0", "-1", "inf", "1e31")],
     *[("--linf-norm", value, "[1e-36, 1e+30]") for value in ("0", "nan")],
     *[("--value-bits", value, "an integer in [1, 64]") for value in ("0", "65", "1.1")],
+    *[("--rounds", value, "must be an integer in [1, 1e+09]") for value in ("1e-400", "4M")],
+    *[("--delta", value, "must be a number in [1e-300, 1)") for value in ("1e-400", "0." + "0" * 400 + "1")],
     ("--adjacency", "replace", "did you mean replace-one?"),
     ("--accountant", "rpd", "did you mean rdp?"),
     ("--mechanism", "l2csgm", "did you mean l2-csgm"),
@@ -47,7 +49,7 @@ def test_bad_value(csgm, option, value, said):
     assert (outcome.status, outcome.stdout) == (2, "")
     first, *rest = outcome.stderr.splitlines()
     assert first.startswith("error[")
-    assert all(part in first for part in (option, repr(value), said))
+    assert all(part in first for part in (option, repr(value)[:60], said))
     assert all(line.startswith("  try: ") for line in rest)
     assert len(rest) <= 1
 
@@ -154,6 +156,15 @@ def test_refused_line(csgm, line, slug):
         ("calibrate --gamma 100", "--compression 100"),
         ("calibrate --compression 0.01", "--gamma 0.01"),
         ("calibrate --epsilom 3", "did you mean --epsilon?"),
+        ("calibrate --dim 4M", "write it as 4e6"),
+        ("calibrate --rounds 1.5k", "write it as 1.5e3"),
+        ("calibrate --gamma 1%", "write it as 1e-2"),
+        ("calibrate --dim 4,000,000", "write it as 4000000"),
+        ("calibrate --epsilon 3 --delta 1e-6 --gamma 0.1 --dim 4e6", "needs --cohort-size beside --dim"),
+        (
+            "calibrate --epsilon 3 --delta 1e-6 --gamma 0.1 --cohort-size 9",
+            "needs --dim beside --cohort-size",
+        ),
         ("calibrte", "did you mean calibrate?"),
         ("--format json version", "options follow the command"),
         ("completion bahs", "did you mean bash?"),
@@ -169,6 +180,125 @@ def test_long_value_is_cut_in_the_message(csgm):
     outcome = csgm("calibrate", "--epsilon", "9" * 10**6)
     assert outcome.status == 2
     assert len(outcome.stderr) < 300
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["calibrate", "--" + "x" * 10**5],
+        ["y" * 10**5],
+        ["calibrate", "z" * 10**5],
+        ["version", "--output", "o" * 10**5],
+        ["version", "--config", "c" * 10**5],
+        ["account", "--from", "f" * 10**5],
+        ["calibrate", "--accountant", "a" * 10**5],
+        ["version", "--show-inputs", "--output", "s/" * 10**4 + "s"],
+    ],
+    ids=lambda words: words[-1][:3],
+)
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_every_message_is_of_a_length_to_read(csgm, monkeypatch, words, form):
+    """Whatever is long in a line, a message keeps its beginning and the reason at its end."""
+    monkeypatch.setenv("CSGM_FORMAT", form)
+    outcome = csgm(*words)
+    assert outcome.status in (2, 4)
+    assert max(map(len, outcome.stderr.splitlines())) < 1100
+    assert len(outcome.stdout) < 1500
+    if outcome.status == 4:
+        assert "too long" in outcome.stderr
+
+
+CONTROL = "a\x1b]0;title\x07\nb\u202ec\x9b31m"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["version", f"--{CONTROL}"],
+        [CONTROL],
+        ["version", "--output", f"{CONTROL}/x"],
+        ["version", "--config", CONTROL],
+        ["version", "--show-inputs", "--output", CONTROL],
+        ["account", "--from", CONTROL],
+        ["account", "--from", f"kept{CONTROL}"],
+        ["calibrate", "--epsilon", CONTROL],
+        ["calibrate", "--mechanism", CONTROL],
+    ],
+)
+def test_nothing_quoted_steers_the_terminal(csgm, place, monkeypatch, words):
+    """What a message quotes, be it an error, a note or a warning, is shown with its controls escaped."""
+    saved = csgm("calibrate --epsilon 3 --delta 1e-6 --mechanism gaussian --format json").stdout
+    (place / f"kept{CONTROL}").write_text(saved)
+    monkeypatch.setenv(f"CSGM_{CONTROL}", "1")
+    shown = csgm(*words).stderr.replace("\n", "")
+    assert "\\x1b" in shown
+    assert shown.isprintable()
+
+
+@pytest.mark.parametrize("source", ["flag", "variable", "key"])
+def test_a_number_that_reads_as_zero_is_refused(csgm, place, monkeypatch, source):
+    """A limit of 1e-400 must not become a limit of 0, which is allowed, wherever it is written."""
+    line = "account --sigma 9 --mechanism gaussian --delta 1e-6"
+    assert csgm(f"{line} --max-epsilon 0e5").status == 1
+    if source == "key":
+        (place / "csgm.toml").write_text("[tool.csgm]\nmax-epsilon = 1e-400\n")
+    if source == "variable":
+        monkeypatch.setenv("CSGM_MAX_EPSILON", "1e-400")
+    outcome = csgm(f"{line} --max-epsilon -1e-400" if source == "flag" else line)
+    assert (outcome.status, outcome.stdout) == (2, "")
+    assert "1e-400', which float64 cannot tell from 0" in outcome.stderr
+
+
+@pytest.mark.parametrize(
+    ("variable", "said"),
+    [
+        ("CSGM_DETLA", "; did you mean CSGM_DELTA?"),
+        ("CSGM_ADJACENCYY", "; did you mean CSGM_ADJACENCY?"),
+        ("CSGM_COHORTSIZE", "; did you mean CSGM_COHORT_SIZE?"),
+        ("CSGM_QQQ", " is the variable of no option"),
+    ],
+)
+@pytest.mark.parametrize("line", ["calibrate", "version --format json"])
+def test_misspelt_variable(csgm, monkeypatch, line, variable, said):
+    """A variable that sets nothing is named before an error that it may explain; stdout is the same."""
+    plain = csgm(line)
+    monkeypatch.setenv(variable, "replace-one")
+    outcome = csgm(line)
+    assert (outcome.status, outcome.stdout) == (plain.status, plain.stdout)
+    first, rest = outcome.stderr.split("\n", 1)
+    assert first.startswith(f"warning[unknown-variable]: {variable} is")
+    assert first.endswith(said)
+    assert rest == plain.stderr
+
+
+def test_known_variables_are_not_warned_of(csgm, monkeypatch):
+    """Every option's variable is known, whichever command is run, and so is CSGM_DEBUG."""
+    for name in ("CSGM_DEBUG", "CSGM_CONFIG", "CSGM_MAX_MSE_OVERHEAD", "CSGM_FROM", "CSGMX", "XCSGM_Y"):
+        monkeypatch.setenv(name, "")
+    assert csgm("version").stderr == ""
+
+
+@pytest.mark.parametrize("output", ["new/", "new/.", "new/..", "deep/new/", "", ".", "..", "/", "a\0b"])
+def test_output_that_names_no_file(csgm, place, output):
+    """A name that means a folder is refused, whether the folder is there or not, and nothing is written."""
+    outcome = csgm("version", "--output", output)
+    assert (outcome.status, outcome.stdout) == (4, "")
+    assert outcome.stderr.startswith(f"error[cannot-write]: cannot write {output!r}: ")
+    assert [path.name for path in place.iterdir()] == [".git"]
+
+
+@pytest.mark.parametrize("mechanism", ["linf-csgm", "l2-csgm"])
+def test_the_accountant_is_refused_before_the_target(csgm, mechanism):
+    """A question that cannot be asked is exit code 2, also where its target would have no answer."""
+    line = f"calibrate --epsilon 3 --delta 0.9 --gamma 0.5 --dim 1 --norm-ratio 1 --mechanism {mechanism}"
+    assert csgm(line).status == 3
+    assert csgm(f"{line} --accountant exact").status == 2
+
+
+def test_delta_next_to_one_is_not_shown_as_one(csgm):
+    """The message says which delta it speaks of."""
+    line = "calibrate --epsilon 3 --delta 0.9999999999999999 --gamma 0.5 --dim 1 --norm-ratio 1"
+    assert "delta 0.9999999999999999 alone" in csgm(line).stderr
 
 
 def test_target_that_delta_covers(csgm):

@@ -55,7 +55,7 @@ def test_whole_question_from_the_environment(csgm, monkeypatch):
 
 
 def test_empty_and_unknown_variables(csgm, monkeypatch):
-    """An empty variable counts as unset, and a variable of no option is ignored."""
+    """An empty variable counts as unset, and a variable of no option sets nothing."""
     monkeypatch.setenv("CSGM_GAMMA", "")
     monkeypatch.setenv("CSGM_NOSUCH", "1")
     assert csgm(f"{LINE} --gamma 0.1 --norm-ratio 9").status == 0
@@ -147,7 +147,7 @@ def test_stronger_alternative_wins(csgm, monkeypatch):
     inputs = csgm(
         f"{LINE} --gamma 0.2 --linf-norm 0.5 --population 100 --cohort-size 10 --training-rounds 20"
     ).document["inputs"]
-    assert (inputs["gamma"], inputs["compression"]) == (0.2, None)
+    assert (inputs["gamma"], inputs["compression"]) == (0.2, 5.0)
     assert inputs["norm_ratio"] == 2.0
     assert inputs["rounds"] == 2
     monkeypatch.setenv("CSGM_GAMMA", "0.3")
@@ -192,6 +192,55 @@ def test_account_question_by_flag_beats_the_configured_one(csgm):
     assert (by_delta["inputs"]["epsilon"], by_delta["result"]["delta"]) == (None, 1e-6)
     by_epsilon = csgm("account --sigma 1 --epsilon 3 --format json").document
     assert (by_epsilon["inputs"]["delta"], by_epsilon["result"]["epsilon"]) == (None, 3.0)
+
+
+@pytest.mark.parametrize("source", ["shared", "own", "environment"])
+def test_account_with_a_configured_target_asks_for_epsilon(csgm, monkeypatch, source):
+    """Epsilon and delta of one weak source are the target of calibrate: account asks what epsilon is."""
+    if source == "environment":
+        monkeypatch.setenv("CSGM_EPSILON", "5")
+        monkeypatch.setenv("CSGM_DELTA", "1e-8")
+    else:
+        table = "[tool.csgm]" if source == "shared" else "[tool.csgm.account]"
+        configure(f"{table}\nepsilon = 5\ndelta = 1e-8\n")
+    line = "account --sigma 1.13901278161 --mechanism gaussian --format json"  # what (5, 1e-8) takes
+    asked = csgm(line).document
+    assert (asked["inputs"]["epsilon"], asked["inputs"]["delta"]) == (None, 1e-8)
+    assert asked["result"]["epsilon"] == pytest.approx(5.0, rel=1e-10)
+    assert csgm(f"{line} --max-epsilon 5").status == 0
+    assert csgm(f"{line} --max-epsilon 4.99").status == 1
+    assert "epsilon = 5.0" in csgm(f"{line} --show-inputs").stderr
+
+
+def test_max_epsilon_settles_what_is_asked(csgm):
+    """A limit on epsilon asks for epsilon, even where a stronger table than delta's names one."""
+    configure("[tool.csgm]\ndelta = 1e-8\n[tool.csgm.account]\nepsilon = 5\n")
+    line = "account --sigma 1 --mechanism gaussian --format json"
+    assert csgm(line).document["inputs"]["delta"] is None
+    assert csgm(f"{line} --max-epsilon 6").status == 0
+    assert csgm(f"{line} --max-epsilon 5").status == 1  # sigma 1.139 is what (5, 1e-8) takes
+    assert csgm(f"{line} --max-epsilon 5").document["inputs"]["epsilon"] is None
+
+
+def test_a_limit_set_aside_is_not_silent(csgm, place):
+    """--epsilon asks for delta, so that a configured limit cannot be checked; a warning says so."""
+    configure("[tool.csgm]\ndelta = 1e-8\nmax-epsilon = 1\n")
+    outcome = csgm("account --sigma 1 --mechanism gaussian --epsilon 3 --format json")
+    assert outcome.status == 0
+    [warning] = outcome.document["warnings"]
+    assert warning["slug"] == "limit-set-aside"
+    assert f"max-epsilon in {place / 'csgm.toml'} [tool.csgm] is not checked" in warning["message"]
+    checked = csgm("account --sigma 1 --mechanism gaussian --format json")
+    assert (checked.status, checked.document["warnings"]) == (1, [])
+
+
+def test_flags_of_both_questions_conflict(csgm):
+    """What somebody typed is never set aside."""
+    line = "account --sigma 1 --mechanism gaussian --epsilon 3"
+    for other in ("--delta 1e-8", "--max-epsilon 4", "--delta 1e-8 --max-epsilon 4"):
+        outcome = csgm(f"{line} {other}")
+        assert outcome.status == 2
+        assert f"{other.split()[0]} and --epsilon exclude each other" in outcome.stderr
 
 
 @pytest.mark.parametrize("separator", [" ", ",", ", "])

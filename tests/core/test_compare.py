@@ -55,7 +55,9 @@ def test_exact_where_every_row_can_have_it():
     assert compare(FULL, TARGET, gammas=[1.0]).accountant is Accountant.EXACT
     gaussian, sparse = Mechanism("gaussian"), Mechanism("l2-csgm", 0.5)
     assert common_accountant([gaussian], Accountant.AUTO) is Accountant.EXACT
-    assert common_accountant([gaussian, sparse], Accountant.AUTO) is Accountant.RDP
+    assert common_accountant([gaussian, sparse], Accountant.AUTO) is Accountant.TIGHT
+    replaced = Mechanism("l2-csgm", 0.5, adjacency="replace-one")
+    assert common_accountant([gaussian, replaced], Accountant.AUTO) is Accountant.RDP
     assert common_accountant([gaussian, sparse], Accountant.PAPER) is Accountant.PAPER
 
 
@@ -126,10 +128,10 @@ def test_equal_mse_by_hand():
     target, gamma = Target(0.5, 1e-8), 0.05
     found = compare_at_equal_mse(FULL, target, gammas=[gamma])
     gaussian, l2, _ = (row.calibration for row in found.rows)
-    assert gaussian.sigma == calibrate(Mechanism("gaussian", 1.0, FULL), target, Accountant.RDP).sigma
+    assert gaussian.sigma == calibrate(Mechanism("gaussian", 1.0, FULL), target, Accountant.EXACT).sigma
     sigma = gamma * (gaussian.sigma**2 - 1000 * (1 - gamma) * 2.0**2 / (gamma * 1e6)) ** 0.5
     assert l2.sigma == pytest.approx(sigma, rel=1e-14)
-    (expected,) = account_epsilon(l2.mechanism, l2.sigma, [1e-8], Accountant.RDP).guarantees
+    (expected,) = account_epsilon(l2.mechanism, l2.sigma, [1e-8], Accountant.TIGHT).guarantees
     assert l2.guarantee == expected
     assert l2.guarantee.epsilon > target.epsilon  # sparsification is not free
 
@@ -141,6 +143,24 @@ def test_equal_mse_where_sparsification_alone_costs_more():
     assert [row.calibration is None for row in found.rows] == [False, True, True]
     assert [notice.slug for notice in found.notices] == ["row-without-answer"] * 2
     assert "sparsification" in found.notices[0].message
+
+
+def test_equal_mse_with_a_row_out_of_reach(monkeypatch):
+    """A row whose epsilon cannot be computed has no calibration and a notice; the others stand."""
+    right = module.epsilon_guarantee
+
+    def out_of_reach(mechanism, *arguments, **options):
+        if mechanism.name == "linf-csgm":
+            raise NoAnswerError("out-of-reach", "the loss is too large")
+        return right(mechanism, *arguments, **options)
+
+    before = compare_at_equal_mse(FULL, TARGET, gammas=[0.1])
+    monkeypatch.setattr(module, "epsilon_guarantee", out_of_reach)
+    found = compare_at_equal_mse(FULL, TARGET, gammas=[0.1])
+    assert found.rows[:2] == before.rows[:2]
+    assert found.rows[2].calibration is None
+    assert [notice.slug for notice in found.notices] == ["row-without-answer"]
+    assert "linf-csgm at gamma 0.1: the loss is too large" in found.notices[0].message
 
 
 @pytest.mark.parametrize("geometry", [Geometry(2.0), Geometry(2.0, dim=9), Geometry(2.0, cohort_size=9)])

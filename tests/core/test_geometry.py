@@ -93,6 +93,12 @@ def test_no_source_is_refused_with_a_way_out(arguments):
         assert option in error.hint
 
 
+@pytest.mark.parametrize(("given", "missing"), [("dim", "--cohort-size"), ("cohort_size", "--dim")])
+def test_half_of_the_rotation_rule_says_which_half_is_missing(given, missing):
+    """One of dim and cohort_size alone gives no ratio: the message names the other."""
+    assert f"needs {missing} beside" in refused(**{given: 10}).message
+
+
 def test_the_inverse_ratio_is_recognised():
     """0.0064 is refused and 156.25 suggested."""
     error = refused(norm_ratio=0.0064)

@@ -19,10 +19,10 @@ _HOSTILE = (
     "1e30", "0x10", "1_0", "1__000", "1_000", "3,5", "1e", ".", "-", "--", "true", "None", "\u0661", "\u00bd",
     "5 ", "\t5", "a\nb", "\x1b[31m5", "\x00", "\u202e5", "\udcff", "9" * 400, "0." + "0" * 400 + "1", "-x",
     "--format", "json", "l2", "exact", "paper", "tight", "replace", "0.0064", "1e-301", "0.9999999999999999",
-    "%s", "{}", "$(x)",
+    "%s", "{}", "$(x)", "-1e-400", "4M", "1%",
 )  # fmt: skip
 #: Nothing that is written to lies outside the empty folder that the examples run in.
-_PATHS = ("", ".", "missing/result.json", "missing.json", "\x00", "written.json")
+_PATHS = ("", ".", "missing/result.json", "missing.json", "\x00", "written.json", "new/", "x" * 5000)
 
 # --------------------------------------------------------------------------- command lines
 

@@ -26,8 +26,10 @@ from csgm_cli.model import RANGES
 from csgm_cli.storage.schema import load_schema
 from tests.fuzzing.lines import Example, Line
 
-#: CPU seconds that one command line may take.
-TIME_LIMIT = 5.0
+#: CPU seconds after which a command line hangs; how long one should take is for the benchmarks to say.
+_HANGS = 120.0
+#: The status of one that was stopped.
+HUNG = -1
 #: Reasons for which a well-formed question may end without an answer.
 NO_ANSWER = {"delta-covers-target", "no-noise-in-range", "no-gamma-fits", "out-of-reach"}
 #: What no answer shows as a number.
@@ -68,7 +70,7 @@ class PromiseBrokenError(AssertionError):
         self.detail = detail
 
 
-class _TooSlowError(BaseException):
+class _HangError(BaseException):
     """Not an ``Exception``, so that nothing but `run` catches it."""
 
 
@@ -93,17 +95,17 @@ def run(line: Line) -> Outcome:
     """Run ``line`` through ``main``; one that does not end is stopped."""
     out, err, start = io.StringIO(), io.StringIO(), time.process_time()
     try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), _alarm(2 * TIME_LIMIT):
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), _alarm(_HANGS):
             status = main(line.words)
-    except _TooSlowError:
-        status = -1
+    except _HangError:
+        status = HUNG
     return Outcome(status, out.getvalue(), err.getvalue(), time.process_time() - start)
 
 
 @contextlib.contextmanager
 def _alarm(seconds: float) -> Iterator[None]:
     def ring(number: int, frame: FrameType | None) -> NoReturn:
-        raise _TooSlowError
+        raise _HangError
 
     before = signal.signal(signal.SIGPROF, ring)
     signal.setitimer(signal.ITIMER_PROF, seconds)
@@ -148,12 +150,12 @@ def _demand(holds: bool, promise: str, line: Line, detail: object) -> None:
 
 
 def _check_contract(line: Line, outcome: Outcome) -> None:
-    """Exit code, streams and time."""
+    """Exit code and streams."""
     allowed = {0, 2, 3}
     allowed |= {1} if line.has("--max-epsilon") else set()
     allowed |= {4} if line.has("--output", "--from", "--config") else set()
     said = f"exit {outcome.status}, {outcome.seconds:.3g} s, stderr: {outcome.stderr!r}"
-    _demand(outcome.seconds < TIME_LIMIT, "an answer in time", line, said)
+    _demand(outcome.status != HUNG, "an end", line, said)
     _demand(outcome.status in allowed, "a promised exit code", line, said)
     _demand("Traceback" not in outcome.stderr, "no traceback", line, said)
     if outcome.status in (0, 1):

@@ -61,7 +61,7 @@ def test_every_document_meets_its_schema(documents):
         command = document["schema"].split("/")[1]
         jsonschema.Draft202012Validator(load_schema(command)).validate(document)
         commands.add(command)
-    assert commands == set(NAMES)
+    assert commands == set(NAMES) - {"budget", "lock"}  # of files that are read
 
 
 @pytest.mark.parametrize("name", ["calibrate", "account", "compare", "plan", "selftest", "version"])
@@ -102,9 +102,8 @@ def test_row_without_an_answer(documents):
 
 
 def test_resolved_inputs_replace_what_was_given(documents):
-    """The accountant, the noise and the kind of comparison are those of the result, in place."""
+    """The accountant and the kind of comparison are those of the result, in place."""
     assert documents["calibrate"]["inputs"]["accountant"] == "rdp"
-    assert list(documents["account"]["inputs"])[:3] == ["mechanism", "noise_multiplier", "gamma"]
     assert documents["compare-equal-mse"]["inputs"]["at_equal_mse"] is True
 
 

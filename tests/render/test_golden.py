@@ -17,6 +17,7 @@ NAMES = (
     "account-limit",
     "calibrate",
     "calibrate-bare",
+    "check",
     "compare",
     "compare-equal-mse",
     "plan",

@@ -124,6 +124,84 @@ def test_wrong_file(tmp_path, text, slug, said):
     assert str(path) in error.value.message
 
 
+HOLDS = "[tool.csgm]\nepsilon = 3\n"
+DOTS = "a." * 20_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{DOTS}a = 1",
+        f"[{DOTS}a]",
+        f"[[{DOTS}a]]",
+        f"x = {{{DOTS}a = 1}}",
+        f"{'a . ' * 40}a = 1",
+        '"a".' * 40 + "a = 1",
+        "'a'." * 40 + "a = 1",
+        # What looks like a string and is none: quotes that end a string of several lines, escapes, comments.
+        f'x = {{y = """a"""", {DOTS}a = "b"}}',
+        f"x = {{y = '''a''''', {DOTS}a = 'b'}}",
+        f'x = {{y = "\\\\", {DOTS}a = "b"}}',
+        f'x = 1 # """\n{DOTS}a = 1',
+        f"# '\n{DOTS}a = 1 # '",
+    ],
+)
+def test_a_key_of_absurdly_many_parts_is_refused(tmp_path, text):
+    """Such keys would keep Python's parser busy for hours; no one writes them by hand."""
+    path = written(tmp_path / "pyproject.toml", f"{text}\n")
+    with pytest.raises(UsageError, match="more than 32 parts") as error:
+        values(path)
+    assert error.value.slug == "invalid-toml"
+    assert len(error.value.message) < 500
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{'a.' * 31}a = 1",
+        f"x = '{DOTS}'",
+        f'x = "{DOTS}\\"{DOTS}"',
+        f'x = """\n{DOTS}\n"""',
+        f"x = '''\n{DOTS}\n'''",
+        f"# {DOTS}",
+        f"x = [{'1.5,' * 20_000}]",
+        f"x = {'[' * 50}{']' * 50}",
+    ],
+)
+def test_dots_that_belong_to_no_key_are_fine(tmp_path, text):
+    """Text, numbers and comments of another program's table do not make a file absurd."""
+    path = written(tmp_path / "pyproject.toml", f"[other]\n{text}\n{HOLDS}")
+    assert values(path) == {"epsilon": 3}
+
+
+@pytest.mark.parametrize("text", ['\\"""\n', '\\"', '"', "'", "'''\\\n", "a", "a ", '"""\\'])
+def test_text_made_to_keep_a_parser_busy(tmp_path, text):
+    """Half a megabyte of unfinished strings and keys is read once, not once per beginning."""
+    path = written(tmp_path / "csgm.toml", text * (2**19 // len(text)))
+    with pytest.raises(UsageError) as error:
+        values(path)
+    assert error.value.slug == "invalid-toml"
+
+
+def test_a_file_too_large_to_be_written_by_hand(tmp_path):
+    """A config file has at most 1 MiB."""
+    path = written(tmp_path / "csgm.toml", f"{'#' * 2**20}\n")
+    with pytest.raises(UsageError) as error:
+        values(path)
+    assert error.value.slug == "too-large"
+
+
+def test_a_folder_that_may_not_be_looked_into_holds_no_settings(tmp_path, monkeypatch):
+    """The working folder may lie below one that is closed to the user."""
+
+    def closed(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "is_file", closed)
+    monkeypatch.setattr(Path, "exists", closed)
+    assert find_config(tmp_path) is None
+
+
 def test_unreadable_file(tmp_path):
     """A file that cannot be read is an IO error that names it."""
     for path in (tmp_path / "missing.toml", tmp_path, Path("a\0b")):

@@ -103,6 +103,16 @@ def test_unwritable_paths(report, name, reason):
     assert_untouched(report)
 
 
+@pytest.mark.parametrize("name", ["new/", "report.txt/", "new/.", ""])
+def test_names_of_directories(report, monkeypatch, name):
+    """A name that says that a directory is meant does not become that of a file."""
+    monkeypatch.chdir(report.parent)
+    with pytest.raises(StorageError) as caught:
+        write_atomically(name, "new")
+    assert caught.value.message.startswith(f"cannot write {name!r}: ")
+    assert_untouched(report)
+
+
 @pytest.mark.skipif(AS_ROOT, reason="root may write anywhere")
 @pytest.mark.parametrize("protected", ["file", "directory"])
 def test_no_permission(report, protected):

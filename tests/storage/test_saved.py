@@ -48,16 +48,82 @@ def refused(text):
     return caught.value.message
 
 
+PLANNED = {
+    "schema": "csgm/plan/1",
+    "csgm_version": "0.1.0",
+    "inputs": {"mechanism": "l2-csgm", "delta": 1e-8, "l2_norm": 1.0},
+    "result": {"rows": [{"mechanism": "l2-csgm", "gamma": 0.02, **CALIBRATED["result"]}], "gamma": 0.02},
+    "warnings": [],
+}
+CURVE = {
+    **ACCOUNTED,
+    "inputs": {**INPUTS, "delta": [1e-6, 1e-8]},
+    "result": {"rows": [{"epsilon": 4.0, "delta": 1e-6}, {"epsilon": 5.0, "delta": 1e-8}]},
+}
+ASKED_DELTA = {
+    **ACCOUNTED,
+    "inputs": {**INPUTS, "epsilon": 5.0},
+    "result": {"epsilon": 5.0, "delta": 1e-8},
+}
+
+
+@pytest.mark.parametrize("version", ["0.1.0", "1.2.3rc1", "0.1.0.dev5+g0123abc"])
+def test_versions(version):
+    """Releases and development versions are versions."""
+    assert load_saved(changed(CALIBRATED, "csgm_version", version)).csgm_version == version
+
+
 def test_calibrate_result():
     """A calibration gives its own noise multiplier and the guarantee it achieved."""
     assert load_saved(json.dumps(CALIBRATED)) == SavedResult(
-        "calibrate", {"mechanism": "l2-csgm", "gamma": 0.01}, 0.0125, 4.999, 1e-8, "0.1.0"
+        "calibrate", {"mechanism": "l2-csgm", "gamma": 0.01}, 0.0125, ((4.999, 1e-8),), "0.1.0"
     )
+    assert not load_saved(json.dumps(CALIBRATED)).asked_delta
 
 
 def test_account_result():
     """An account has its noise multiplier among the inputs; whole numbers are numbers too."""
-    assert load_saved(json.dumps(ACCOUNTED)) == SavedResult("account", INPUTS, 0.0122, 0.0, 1.0, "0.1.0")
+    assert load_saved(json.dumps(ACCOUNTED)) == SavedResult("account", INPUTS, 0.0122, ((0, 1),), "0.1.0")
+    assert load_saved(changed(ACCOUNTED, "inputs.epsilon", 0)).asked_delta
+
+
+def test_plan_result():
+    """A plan gives the noise of its one row, at the gamma that it chose."""
+    saved = load_saved(json.dumps(PLANNED))
+    assert (saved.noise_multiplier, saved.guarantees) == (0.0125, ((4.999, 1e-8),))
+    assert saved.inputs["gamma"] == 0.02
+
+
+def test_several_deltas():
+    """A curve gives a guarantee for each delta."""
+    assert load_saved(json.dumps(CURVE)).guarantees == ((4.0, 1e-6), (5.0, 1e-8))
+
+
+@pytest.mark.parametrize(
+    ("document", "path", "value", "reason"),
+    [
+        (PLANNED, "result", {}, "rows does not hold"),
+        (PLANNED, "result.rows", [], "rows does not hold"),
+        (PLANNED, "result.rows", PLANNED["result"]["rows"] * 2, "rows does not hold"),
+        (PLANNED, "result.rows", [7], "a row of the result is not a JSON object"),
+        (PLANNED, "inputs.delta", 1e-9, "inputs.delta 1e-09 disagrees"),
+        (CURVE, "result.rows", CURVE["result"]["rows"][:1], "1 results for 2 deltas"),
+        (CURVE, "inputs.delta", [1e-8, 1e-6], "inputs.delta 1e-08 disagrees"),
+        (CALIBRATED, "result.sigma", 0.012, "sigma 0.012 disagrees"),
+        (CALIBRATED, "result.effective_noise_multiplier", 1.2, "noise_multiplier 0.0125 disagrees"),
+        (CALIBRATED, "inputs.linf_norm", 0.002, "l2_norm 1.0 disagrees"),
+        (CALIBRATED, "inputs.compression", 10.0, "gamma 0.01 disagrees"),
+        (ACCOUNTED, "inputs.sigma", 0.0123, "sigma 0.0123 disagrees"),
+        (ACCOUNTED, "inputs.effective_noise_multiplier", 1.23, "noise_multiplier 0.0122 disagrees"),
+        (ASKED_DELTA, "inputs.epsilon", 4.0, "inputs.epsilon 4.0 disagrees"),
+    ],
+)
+def test_numbers_that_disagree(document, path, value, reason):
+    """Of two numbers that say the same, one was changed: the file is refused."""
+    sizes = {"l2_norm": 1.0, "norm_ratio": 1000.0}
+    full = {**document, "inputs": {**document["inputs"], **sizes}}
+    load_saved(json.dumps(full))
+    assert reason in refused(changed(full, path, value))
 
 
 @pytest.mark.parametrize(
@@ -66,21 +132,27 @@ def test_account_result():
         ("schema", ..., "schema is missing"),
         ("schema", 1, "schema is missing or not a string"),
         ("schema", "csgm/calibrate/2", "'csgm/calibrate/2', expected 'csgm/calibrate/1'"),
-        ("schema", "csgm/compare/1", "schema is 'csgm/compare/1'"),
+        ("schema", "csgm/compare/1", "a comparison holds several mechanisms"),
+        ("schema", "csgm/version/1", "schema is 'csgm/version/1'"),
         ("csgm_version", ..., "csgm_version is missing"),
+        ("csgm_version", "", "csgm_version is '', which is no version"),
+        ("csgm_version", "1\x1b[31m", r"csgm_version is '1\x1b[31m', which"),
+        ("csgm_version", "1\n", "which is no version"),
+        ("csgm_version", "9" * 65, "which is no version"),
+        ("schema", "x" * 10**5, "xxx..., expected"),
         ("inputs", ..., "inputs is not a JSON object"),
         ("inputs", [], "inputs is not a JSON object"),
         ("result", None, "result is not a JSON object"),
-        ("result", {"rows": []}, "several results"),
+        ("result", {"rows": []}, "noise_multiplier is missing"),
         ("result.noise_multiplier", ..., "noise_multiplier is missing"),
-        ("result.noise_multiplier", 0, "noise_multiplier must be in"),
+        ("result.noise_multiplier", 0, "noise_multiplier must be a number in"),
         ("result.noise_multiplier", True, "noise_multiplier is missing or not a number"),
         ("result.noise_multiplier", "1", "noise_multiplier is missing or not a number"),
-        ("result.epsilon", -0.1, "epsilon must be in"),
+        ("result.epsilon", -0.1, "epsilon must be a number in"),
         ("result.epsilon", None, "epsilon is missing or not a number"),
-        ("result.epsilon", 10**400, "epsilon must be in"),
-        ("result.delta", 1.5, "delta must be in"),
-        ("result.delta", 0, "delta must be in"),
+        ("result.epsilon", 10**400, "epsilon must be a number in"),
+        ("result.delta", 1.5, "delta must be a number in"),
+        ("result.delta", 0, "delta must be a number in"),
     ],
 )
 def test_wrong_content(path, value, reason):
@@ -97,7 +169,8 @@ def test_wrong_content(path, value, reason):
         ("null", "the file is not a JSON object"),
         (json.dumps({**CALIBRATED, "x": float("nan")}), "NaN"),
         (json.dumps({**CALIBRATED, "x": float("-inf")}), "-Infinity"),
-        (json.dumps(CALIBRATED).replace("4.999", "1e999"), "epsilon must be in"),
+        (json.dumps(CALIBRATED).replace("4.999", "1e-400"), "'1e-400', which float64 cannot tell from 0"),
+        (json.dumps(CALIBRATED).replace("4.999", "1e999"), "epsilon must be a number in"),
         ("[" * 100_000, "nested too deeply"),
         ('{"a":' * 100_000, "nested too deeply"),
         ("1" * 5000, "not JSON"),
@@ -128,5 +201,6 @@ def test_any_text(text):
     except UsageError:
         return
     assert saved.noise_multiplier > 0
-    assert saved.epsilon >= 0
-    assert 0 < saved.delta <= 1
+    [(epsilon, delta)] = saved.guarantees
+    assert epsilon >= 0
+    assert 0 < delta <= 1

@@ -1,0 +1,135 @@
+"""B, C and C^-1 as arrays, and the memory that takes."""
+
+# ruff: noqa: N806 - T is the number of rows in every formula
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from csgm_cli.core.factorization import tree
+from csgm_cli.core.factorization.oracle import chain_poles
+from csgm_cli.core.factorization.semiseparable import dense_from, generators
+from csgm_cli.core.factorization.workload import apply, dense, structure
+from csgm_cli.model import Dual, Factorization, Factors, StrategyName, Workload
+
+Array = NDArray[np.float64]
+Precision: TypeAlias = Literal["float32", "float64"]
+
+_LEAF = 64
+#: Of the quadrature that the dense optimum is built with.
+_ERROR = 1e-14
+#: Norms are summed in float64: this relative margin exceeds their rounding for every T that fits in memory.
+_MARGIN = 2.0**-44
+#: Arrays of T x T float64 that are alive at the peak of ``dense_factors``; two more for a matrix or momentum.
+_ALIVE = 5
+
+
+def dense_bytes(workload: Workload, precision: Precision = "float64") -> int:
+    """Peak memory of ``dense_factors``, to within a few per cent for large T; nothing is allocated."""
+    structured = workload.matrix is None and workload.momentum == 0.0
+    arrays = 8 * (_ALIVE + (0 if structured else 2))
+    return workload.T**2 * (arrays + (12 if precision == "float32" else 0))
+
+
+def dense_factors(factorization: Factorization, precision: Precision = "float64") -> Factors:
+    """B, C and C^-1 in ``precision``, with column norms of C that are not above the sensitivity.
+
+    C is scaled down after rounding by what rounding added, then B and C^-1 follow from the rounded C. Takes
+    ``dense_bytes``. For ``optimal`` and ``streaming`` every column of C has norm 1, to rounding.
+    """
+    name = factorization.strategy.name
+    if name in (StrategyName.TREE, StrategyName.HONAKER_ONLINE):
+        c, b = tree.nodes(factorization.T), tree.prefixes(factorization.T, name)
+        return _measured(b.astype(precision), c.astype(precision), None)
+    c = _within(_factor(factorization), factorization.sensitivity, precision)
+    inverse = triangular_inverse(c.astype(np.float64))
+    b = apply(factorization.workload, inverse)
+    return _measured(b.astype(precision, copy=False), c, inverse.astype(precision, copy=False))
+
+
+def _measured(b: Array, c: Array, inverse: Array | None) -> Factors:
+    """With the sensitivity and the errors of exactly these numbers."""
+    squared = float(_squares(c, axis=0).max())
+    rows = _squares(b, axis=1)
+    return Factors(b, c, inverse, squared**0.5, squared * float(rows.mean()), squared * float(rows.max()))
+
+
+def _squares(x: Array, axis: int) -> Array:
+    """Squared norms along ``axis``, summed in float64."""
+    subscripts = "ij,ij->j" if axis == 0 else "ij,ij->i"
+    return np.asarray(np.einsum(subscripts, x, x, dtype=np.float64))
+
+
+def _within(c: Array, sensitivity: float, precision: Precision) -> Array:
+    """Round C to ``precision``, scaled so that no column norm exceeds ``sensitivity`` even then."""
+    limit = sensitivity * (1.0 - _MARGIN)
+    scale, extra = 1.0, float(np.finfo(precision).eps) / 16.0
+    while True:
+        rounded = (c if scale == 1.0 else c * scale).astype(precision, copy=False)
+        norm = float(_squares(rounded, axis=0).max()) ** 0.5
+        if norm <= limit:
+            return rounded
+        # A step below the spacing of the numbers may change nothing: each is longer than the last.
+        scale *= limit / norm * (1.0 - extra)
+        extra *= 2.0
+
+
+def _factor(factorization: Factorization) -> Array:
+    """The lower-triangular C."""
+    workload, name = factorization.workload, factorization.strategy.name
+    if factorization.generators is not None:
+        return dense_from(factorization.generators)
+    if factorization.dual is not None:
+        return optimal_factor(workload, factorization.dual)
+    if factorization.series is not None:
+        c = toeplitz_matrix(np.asarray(factorization.series)[1])
+        if name is StrategyName.TOEPLITZ_SQRT_NORMALIZED:
+            c /= np.sqrt(_squares(c, axis=0))
+        return c
+    if name is StrategyName.HONAKER_FULL:
+        nodes = tree.nodes(workload.T)
+        return _reversed_cholesky(nodes.T @ nodes)
+    return dense(workload) if name is StrategyName.OUTPUT else np.eye(workload.T)
+
+
+def optimal_factor(workload: Workload, dual: Dual) -> Array:
+    """The lower-triangular C, columns of norm 1, of the factorization that belongs to ``dual``."""
+    if workload.matrix is None and workload.momentum == 0.0:
+        poles = chain_poles(structure(workload), dual, _ERROR)
+        return dense_from(generators(workload, dual, poles))
+    root = np.sqrt(dual.columns)
+    w = np.sqrt(dual.rows)[:, None] * dense(workload) * root
+    _, values, right = np.linalg.svd(w)
+    x = (right.T * values) @ right / (root * root[:, None])
+    norms = np.sqrt(np.diag(x))
+    return _reversed_cholesky(x / (norms * norms[:, None]))
+
+
+def _reversed_cholesky(x: Array) -> Array:
+    """The lower-triangular C with C^T C = x: Cholesky from the last index to the first."""
+    return np.ascontiguousarray(np.linalg.cholesky(x[::-1, ::-1])[::-1, ::-1].T)
+
+
+def toeplitz_matrix(series: Array) -> Array:
+    """The lower-triangular Toeplitz matrix with this first column."""
+    T = len(series)
+    c = np.zeros((T, T))
+    for j in range(T):
+        c[j:, j] = series[: T - j]
+    return c
+
+
+def triangular_inverse(c: Array) -> Array:
+    """The inverse of a lower-triangular matrix, by halves, so that most of the work is matrix products."""
+    n = len(c)
+    if n <= _LEAF:
+        return np.tril(np.linalg.inv(c))
+    half = n // 2
+    inverse = np.zeros_like(c)
+    inverse[:half, :half] = triangular_inverse(c[:half, :half])
+    inverse[half:, half:] = triangular_inverse(c[half:, half:])
+    inverse[half:, :half] = -inverse[half:, half:] @ (c[half:, :half] @ inverse[:half, :half])
+    return inverse

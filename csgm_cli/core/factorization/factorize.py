@@ -1,0 +1,154 @@
+"""One call for every strategy: its exact errors, and how far above the proven optimum they are."""
+
+# ruff: noqa: N803 - T is the number of rows in every formula
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from csgm_cli.core.factorization import toeplitz, tree
+from csgm_cli.core.factorization.oracle import oracle_for
+from csgm_cli.core.factorization.semiseparable import row_errors
+from csgm_cli.core.factorization.solver import Progress, Solution, lower_bound, solve
+from csgm_cli.core.factorization.streaming import check_streams, streaming_generators
+from csgm_cli.core.factorization.workload import column_norms_squared, row_norms_squared
+from csgm_cli.model import (
+    Dual,
+    Factorization,
+    Generators,
+    Notice,
+    Objective,
+    Strategy,
+    StrategyName,
+    Workload,
+)
+
+Array = NDArray[np.float64]
+
+_TREES = (StrategyName.TREE, StrategyName.HONAKER_ONLINE, StrategyName.HONAKER_FULL)
+_TOEPLITZ = (StrategyName.TOEPLITZ_SQRT, StrategyName.TOEPLITZ_SQRT_NORMALIZED, StrategyName.TOEPLITZ_OPTIMAL)
+
+
+def factorize(
+    workload: Workload,
+    strategy: Strategy = Strategy(StrategyName.OPTIMAL),  # noqa: B008 - frozen
+    objective: Objective = Objective.MEAN,
+    tolerance: float = 1e-9,
+    *,
+    start: Dual | None = None,
+    optimum: Factorization | None = None,
+    progress: Progress | None = None,
+) -> Factorization:
+    """The factorization of ``workload`` by ``strategy``, without forming B or C (``dense_factors`` does).
+
+    ``tolerance``: relative gap, in [1e-13, 1], to which ``optimal`` (and, for ``streaming``, its optimum) is
+    solved from ``start``; ``progress(iteration, gap, dual)`` follows the solver. ``optimum``: the optimal
+    factorization for the same workload and objective, if it is known: its bound is used and nothing solved.
+    The bound of other strategies is otherwise that of equal weights, a few per cent lower.
+
+    Raises ``UsageError`` where the strategy does not apply to the workload or the objective is unknown, and
+    ``NoAnswerError`` (slug ``not-certified``) where the tolerance is out of reach.
+    """
+    name = strategy.name
+    if name is StrategyName.OPTIMAL:
+        return _optimal(
+            workload, objective, solve(workload, objective, tolerance, start=start, progress=progress)
+        )
+    if name is StrategyName.STREAMING:
+        check_streams(workload)
+        if optimum is None:
+            solution = solve(workload, objective, tolerance, start=start, progress=progress)
+            optimum = _optimal(workload, objective, solution)
+        return _streaming(workload, strategy, objective, optimum)
+    sensitivity_squared, rows, series = _baseline(workload, name, objective)
+    bound = lower_bound(workload, objective) if optimum is None else optimum.lower_bound
+    return Factorization(
+        workload,
+        strategy,
+        objective,
+        sensitivity_squared,
+        sensitivity_squared * float(rows.mean()),
+        sensitivity_squared * float(rows.max()),
+        bound,
+        series=series,
+        notices=_padding(workload.T) if name in _TREES else (),
+    )
+
+
+def _optimal(workload: Workload, objective: Objective, solution: Solution) -> Factorization:
+    """Both errors of the solution: the one that was solved for is its certified upper bound."""
+    dual = solution.dual
+    found = oracle_for(workload).diagonals(dual, 1e-12, rows=True)
+    assert found.rows is not None  # asked for
+    rows = found.rows / dual.rows * solution.column_scale * (1.0 + 3.0 * found.error)
+    mean, worst = float(rows.mean()), float(rows.max())
+    if objective is Objective.MEAN:
+        mean = solution.upper
+    else:
+        worst = solution.upper
+    return Factorization(
+        workload,
+        Strategy(StrategyName.OPTIMAL),
+        objective,
+        1.0,
+        mean,
+        worst,
+        solution.lower,
+        iterations=solution.iterations,
+        dual=dual,
+    )
+
+
+def _streaming(
+    workload: Workload, strategy: Strategy, objective: Objective, optimum: Factorization
+) -> Factorization:
+    assert strategy.buffers is not None  # its constructor saw to it
+    assert optimum.dual is not None  # optimal factorizations have one
+    generators: Generators = streaming_generators(workload, optimum.dual, objective, strategy.buffers)
+    rows = row_errors(workload, generators)
+    return Factorization(
+        workload,
+        strategy,
+        objective,
+        1.0,
+        float(rows.mean()),
+        float(rows.max()),
+        optimum.lower_bound,
+        iterations=optimum.iterations,
+        dual=optimum.dual,
+        generators=generators,
+    )
+
+
+def _baseline(
+    workload: Workload, name: StrategyName, objective: Objective
+) -> tuple[float, Array, Array | None]:
+    """Squared sensitivity, squared row norms of B, and the series of B and C where they have any."""
+    if name in _TREES:
+        tree.require_prefix_sum(workload, name)
+        return float(tree.levels(workload.T)), tree.row_errors(workload.T, name), None
+    if name in _TOEPLITZ:
+        return _toeplitz(workload, name, objective)
+    if name is StrategyName.IDENTITY:
+        return 1.0, row_norms_squared(workload), None
+    return float(column_norms_squared(workload).max()), np.ones(workload.T), None
+
+
+def _toeplitz(workload: Workload, name: StrategyName, objective: Objective) -> tuple[float, Array, Array]:
+    if name is StrategyName.TOEPLITZ_OPTIMAL:
+        b, c = toeplitz.optimal_series(workload, objective)
+    else:
+        b = c = toeplitz.sqrt_series(workload)
+    series = np.stack([b, c])
+    if name is StrategyName.TOEPLITZ_SQRT_NORMALIZED:
+        return 1.0, toeplitz.normalized_row_errors(workload, c), series
+    return float(c @ c), toeplitz.row_errors(b), series
+
+
+def _padding(T: int) -> tuple[Notice, ...]:
+    leaves = 1 << (T - 1).bit_length()
+    if leaves == T:
+        return ()
+    said = f"the tree has {leaves} leaves: {T} steps and {leaves - T} that never happen"
+    return (Notice("tree-padded", said),)

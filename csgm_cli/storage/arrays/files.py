@@ -1,0 +1,173 @@
+"""Arrays to a file and back, in the format that its suffix names."""
+
+from __future__ import annotations
+
+import math
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from csgm_cli.errors import StorageError, UsageError
+from csgm_cli.storage.arrays import metadata, npy, npz, tensors, text
+from csgm_cli.storage.arrays.content import (
+    Array,
+    ArrayFile,
+    SavedArrays,
+    check_arrays,
+    check_file_size,
+    check_finite,
+    check_total,
+    digest,
+)
+from csgm_cli.storage.arrays.metadata import JSON
+from csgm_cli.storage.files import blaming, check_folder, check_regular, existing_mode, reason_of, replacing
+
+Shapes = Mapping[str, tuple[int, ...]]
+Content = tuple[dict[str, Array], dict[str, JSON] | None]
+
+
+class _Format(NamedTuple):
+    """``check`` raises ``UsageError`` where arrays of these shapes cannot be written."""
+
+    check: Callable[[Shapes], object]
+    write: Callable[[Path, ArrayFile, dict[str, JSON]], None]
+    read: Callable[[Path], Content]
+
+
+_FORMATS = {
+    ".npz": _Format(lambda _: None, npz.write, npz.read),
+    ".safetensors": _Format(lambda _: tensors.library(), tensors.write, tensors.read),
+    ".json": _Format(text.check_json_size, text.write_json, text.read_json),
+    ".csv": _Format(text.check_csv_size, text.write_folder, text.read_folder),
+}
+
+
+def check_destination(path: str | Path, shapes: Shapes, *, itemsize: int = 8, force: bool = False) -> None:
+    """Refuse before any work what `write_arrays` would refuse after it.
+
+    ``shapes``: of the arrays to be written, by name; ``itemsize``: bytes of one number. ``UsageError``: a
+    suffix that names no format (slug ``unknown-format``), ``missing-extra``, ``too-large``.
+    ``StorageError``: ``file-exists`` unless ``force``, and ``cannot-write`` where there is no such folder,
+    or what is there was not written by csgm.
+    """
+    check_total(itemsize * sum(map(math.prod, shapes.values())))
+    _check_place(path, shapes, force=force)
+
+
+def write_arrays(path: str | Path, file: ArrayFile, *, force: bool = False) -> None:
+    """Write ``file`` as the suffix of ``path`` says: .npz, .safetensors, .json, or .csv for a folder.
+
+    The same arrays and metadata make the same bytes. At every moment ``path`` has the old content or the
+    new; no second copy of the arrays is made. Errors: those of `check_destination`, those of
+    `content.check_arrays`, and ``StorageError`` (slug ``cannot-write``).
+    """
+    check_arrays(file.arrays)
+    _check_place(path, {name: array.shape for name, array in file.arrays.items()}, force=force)
+    sealed = metadata.sealed(file.metadata, digest(file))
+    if len(metadata.canonical(sealed)) > metadata.MOST_BYTES // 2:
+        raise UsageError("too-large", "the metadata take more than half a mebibyte")
+    with replacing(path) as temporary:
+        _format(path).write(temporary, file, sealed)
+
+
+def read_arrays(path: str | Path) -> SavedArrays:
+    """Read a file of arrays and trust nothing in it; nothing is unpickled.
+
+    Reads all that `write_arrays` writes, and what others make: .npz and .safetensors with arrays named B
+    and C (in any case), B.npy, C.npy, or a folder with these. The hash is recomputed, not judged:
+    `content.check_hash` does that. ``StorageError`` (slug ``cannot-read``) for a file that cannot be opened;
+    ``UsageError`` otherwise: ``unknown-format``, ``broken-file``, ``pickled``, ``wrong-dtype``,
+    ``shape-mismatch``, ``not-finite``, ``duplicate-array``, ``unknown-array``, ``no-arrays``, ``bad-name``,
+    ``encrypted``, ``zip-bomb``, ``too-large``, ``missing-extra``.
+    """
+    target = Path(path)
+    with _reading(path):
+        arrays, held = _reader(target)(target)
+        check_arrays(arrays)
+        described, recorded = ({}, None) if held is None else metadata.opened(held)
+        actual = digest(ArrayFile(arrays, described))
+    return SavedArrays(arrays, described, recorded, actual)
+
+
+def read_matrix(path: str | Path) -> Array:
+    """Read a (rows, columns) matrix of finite float32 or float64 numbers from a .npy file.
+
+    Errors as for `read_arrays`; whether the matrix makes sense as a workload is for others to say.
+    """
+    target = Path(path)
+    with _reading(path):
+        if _check_readable(target) or target.suffix.lower() != ".npy":
+            raise UsageError("unknown-format", "a matrix is read from a .npy file")
+        matrix = npy.read_file(target, "A")
+        check_finite("A", matrix)
+    return matrix
+
+
+def _format(path: str | Path) -> _Format:
+    suffix = Path(path).suffix.lower()
+    if suffix not in _FORMATS:
+        message = f"{str(path)!r} must end in {', '.join(_FORMATS)} to say what to write"
+        raise UsageError("unknown-format", message)
+    return _FORMATS[suffix]
+
+
+def _reader(path: Path) -> Callable[[Path], Content]:
+    if _check_readable(path):
+        return (
+            text.read_folder if text.is_folder(path) else lambda folder: npy.read_files(folder.glob("*.npy"))
+        )
+    suffix = path.suffix.lower()
+    if suffix == ".npy":
+        return lambda file: npy.read_files([file])
+    if suffix not in _FORMATS.keys() - {".csv"}:
+        message = "arrays are read from .npz, .safetensors, .json, .npy and folders of .csv or .npy"
+        raise UsageError("unknown-format", message)
+    check_file_size(path.stat().st_size)
+    return _FORMATS[suffix].read
+
+
+def _check_readable(path: Path) -> bool:
+    """True for a folder, False for a regular file, and an OSError for anything else."""
+    try:
+        mode = path.stat().st_mode
+    except ValueError as error:  # a path with a null character
+        raise OSError(None, str(error)) from None
+    if not stat.S_ISDIR(mode):
+        check_regular(path)
+    return stat.S_ISDIR(mode)
+
+
+def _check_place(path: str | Path, shapes: Shapes, *, force: bool) -> None:
+    form = _format(path)
+    form.check(shapes)
+    target = Path(path)
+    with blaming(path):
+        if (mode := existing_mode(target)) is not None:
+            _check_existing(target, mode, folder=form.write is text.write_folder, force=force)
+        check_folder(target)
+
+
+def _check_existing(target: Path, mode: int, *, folder: bool, force: bool) -> None:
+    if not force:
+        raise StorageError("file-exists", f"{str(target)!r} exists already", "--force replaces it")
+    if folder:
+        if not stat.S_ISDIR(mode):
+            raise NotADirectoryError(None, "it exists and is no folder")
+        text.check_replaceable(target)
+    elif not stat.S_ISREG(mode):
+        raise IsADirectoryError(None, "it exists and is no regular file")
+
+
+@contextmanager
+def _reading(path: str | Path) -> Iterator[None]:
+    """Name the file in every error."""
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(error.slug, f"{str(path)!r}: {error.message}", error.hint) from None
+    except MemoryError:
+        raise UsageError("too-large", f"{str(path)!r} does not fit into memory") from None
+    except OSError as error:
+        raise StorageError("cannot-read", f"cannot read {str(path)!r}: {reason_of(error)}") from error

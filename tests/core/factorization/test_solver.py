@@ -1,0 +1,189 @@
+"""The optimum: reference values, closed forms, certificates, and a dense second method."""
+
+import math
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from csgm_cli.core.factorization import matrix_workload, parse_workload, schedule_workload
+from csgm_cli.core.factorization.solver import lower_bound, solve
+from csgm_cli.core.factorization.workload import dense
+from csgm_cli.errors import NoAnswerError, UsageError
+from csgm_cli.model import Dual, Objective, Workload
+
+MEAN, MAX = Objective.MEAN, Objective.MAX
+#: The table of optimal values beyond the sizes in reference/factorization.json, to its digits.
+LARGE = {
+    (256, MEAN): 6.37266814259,
+    (2048, MEAN): 10.0635819805,
+    (4096, MEAN): 11.4905534302,
+    (8192, MEAN): 13.0153897239,
+    (256, MAX): 6.4146510305,
+    (2048, MAX): 10.096360242,
+    (4096, MAX): 11.520835732,
+    (8192, MAX): 13.043463833,
+}
+
+
+@pytest.mark.parametrize("objective", list(Objective))
+def test_reference(reference, objective):
+    """Every T of the reference file, to 1e-9; and no bound above what the reference attains."""
+    for T, values in reference["factorization"]["values"].items():
+        entry = values[f"optimal_dense_{objective.value}"]
+        key = "mse" if objective is MEAN else "max_sq"
+        found = solve(Workload(int(T)), objective)
+        assert found.gap <= 1e-9
+        assert math.isclose(found.upper, entry[key], rel_tol=1e-9)
+        assert found.lower <= entry[f"{key}_upper"] * (1 + 1e-11)  # its own eleven digits
+
+
+@pytest.mark.parametrize(("T", "objective"), LARGE)
+def test_reference_at_large_sizes(T, objective):
+    """Sizes of which only the optimal value is recorded."""
+    assert math.isclose(solve(Workload(T), objective).upper, LARGE[T, objective], rel_tol=1.1e-9)
+
+
+@pytest.mark.parametrize(
+    ("T", "objective", "value"),
+    [(1, MEAN, 1.0), (1, MAX, 1.0), (2, MEAN, (3 + math.sqrt(5)) / 4), (2, MAX, 4 / 3)],
+)
+def test_closed_forms(T, objective, value):
+    """T = 1 and T = 2 need one evaluation, for the certificate."""
+    found = solve(Workload(T), objective, 1e-12)
+    assert found.iterations == 1
+    assert found.lower <= value <= found.upper
+    assert math.isclose(found.upper, value, rel_tol=1e-12)
+
+
+@pytest.mark.parametrize("T", [4, 8, 32])
+def test_dual_vectors(reference, T):
+    """The weights themselves, which are unique up to scale."""
+    dual = solve(Workload(T), MEAN, 1e-12).dual
+    expected = np.array(reference["factorization"]["vectors"][f"dual_v_mean_T{T}"])
+    np.testing.assert_allclose(dual.columns / dual.columns.sum(), expected, rtol=1e-9)
+
+
+def eigenvalue_certificate(matrix, dual):
+    """h^2 / (sum v sum u), by the eigenvalues of D^(1/2) A^T D_u A D^(1/2)."""
+    root = np.sqrt(dual.columns)
+    gram = root[:, None] * (matrix.T @ (dual.rows[:, None] * matrix)) * root
+    h = np.sqrt(np.linalg.eigvalsh(gram)).sum()
+    return h**2 / (dual.columns.sum() * dual.rows.sum())
+
+
+@pytest.mark.parametrize("objective", list(Objective))
+@pytest.mark.parametrize("T", [3, 20, 200])
+def test_bound_by_eigenvalues(T, objective):
+    """A dense eigendecomposition gives the same lower bound."""
+    found = solve(Workload(T), objective)
+    by_eigenvalues = eigenvalue_certificate(dense(Workload(T)), found.dual)
+    assert math.isclose(found.lower, by_eigenvalues, rel_tol=1e-10)
+    assert found.lower <= by_eigenvalues * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("spec", ["prefix-sum", "momentum=0.5"])
+def test_dense_path_agrees(spec):
+    """The structured and the dense solver bracket the same optimum."""
+    workload = parse_workload(spec, 40)
+    for objective in Objective:
+        a, b = solve(workload, objective, 1e-8), solve(matrix_workload(dense(workload)), objective, 1e-8)
+        assert a.lower <= b.upper
+        assert b.lower <= a.upper
+        assert math.isclose(a.upper, b.upper, rel_tol=2e-8)
+
+
+@given(T=st.integers(1, 25), seed=st.integers(0, 2**32 - 1), tolerance=st.floats(1e-6, 0.5))
+@settings(max_examples=30)
+def test_bracket_holds_the_optimum(T, seed, tolerance):
+    """Loose brackets contain tight ones, for random schedules with momentum."""
+    generator = np.random.default_rng(seed)
+    workload = schedule_workload(generator.uniform(0.1, 1.0, T), generator.choice([0.0, 0.5]))
+    loose, tight = solve(workload, MEAN, tolerance), solve(workload, MEAN, 1e-8)
+    assert loose.lower <= tight.upper
+    assert tight.lower <= loose.upper
+    assert lower_bound(workload, MEAN) <= tight.upper
+
+
+@given(scale=st.floats(1e-6, 1e6), T=st.integers(2, 20))
+@settings(max_examples=20)
+def test_scaling(scale, T):
+    """s A has s^2 times the error of A, whatever way it is given."""
+    one = solve(Workload(T), MEAN).upper
+    rates = solve(schedule_workload(np.full(T, scale)), MEAN).upper
+    matrix = solve(matrix_workload(scale * dense(Workload(T))), MEAN).upper
+    assert math.isclose(rates, scale**2 * one, rel_tol=1e-8)
+    assert math.isclose(matrix, scale**2 * one, rel_tol=1e-8)
+
+
+@given(T=st.integers(1, 400))
+@settings(max_examples=30)
+def test_larger_size_larger_error(T):
+    """One more row costs more, and the bound of equal weights is the closed nuclear norm."""
+    for objective in Objective:
+        assert solve(Workload(T), objective, 1e-8).upper < solve(Workload(T + 1), objective, 1e-8).lower
+    j = np.arange(1, T + 1)
+    nuclear = (0.5 / np.sin((2 * j - 1) * np.pi / (4 * T + 2))).sum()
+    assert math.isclose(lower_bound(Workload(T), MEAN), (nuclear / T) ** 2, rel_tol=1e-10)
+    assert math.isclose(lower_bound(Workload(T), MAX), (nuclear / T) ** 2, rel_tol=1e-10)
+
+
+def test_iterations_of_the_theory():
+    """18 steps at T = 32 and 41 at 8192 in a prototype, where the plain step takes 96 and 316."""
+    assert solve(Workload(32), MEAN).iterations <= 20
+    assert solve(Workload(8192), MEAN).iterations <= 45
+
+
+def test_progress_and_resuming():
+    """The last weights reported are where a new solve ends at once; halfway ones save half the steps."""
+    steps = []
+    whole = solve(Workload(100), MEAN, progress=lambda *step: steps.append(step))
+    assert [i for i, _, _ in steps] == list(range(1, whole.iterations + 1))
+    assert steps[-1][1] == whole.gap <= 1e-9 < steps[-2][1]
+    assert solve(Workload(100), MEAN, start=whole.dual).iterations == 1
+    half = solve(Workload(100), MEAN, start=steps[len(steps) // 2][2])
+    assert half.iterations < whole.iterations
+    assert math.isclose(half.upper, whole.upper, rel_tol=2e-9)
+
+
+@pytest.mark.parametrize("bad", [[1.0, 2.0], [1.0, 0.0, 1.0], [1.0, -1.0, 1.0], [1.0, np.nan, 1.0]])
+def test_bad_start_is_refused(bad):
+    """Weights to resume from must be positive and as many as T."""
+    with pytest.raises(UsageError, match="weights to start from"):
+        solve(Workload(3), MEAN, start=Dual(np.array(bad), np.ones(3)))
+
+
+def test_unreachable_tolerance():
+    """Where rounding alone is more than the tolerance there is no answer, and it says what was reached."""
+    with pytest.raises(NoAnswerError, match="was certified") as refused:
+        solve(Workload(4096), MEAN, 1e-13)
+    assert refused.value.slug == "not-certified"
+    with pytest.raises(UsageError, match="tolerance"):
+        solve(Workload(3), MEAN, 0.0)
+
+
+def test_momentum_needs_no_square_array():
+    """T = 8192 with momentum to 1e-6: a T x T array would be 512 MiB, the peak is below a quarter."""
+    tracemalloc.start()
+    try:
+        found = solve(parse_workload("momentum=0.9", 8192), MEAN, 1e-6)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert found.gap <= 1e-6
+    assert peak < 8192**2 * 8 / 4
+
+
+@pytest.mark.parametrize("objective", list(Objective))
+def test_semidefinite_programming(objective):
+    """min t: A^T A (or each row of A) against X, by cvxpy."""
+    cvxpy = pytest.importorskip("cvxpy")
+    for T in (2, 5, 16):
+        a = dense(Workload(T))
+        x = cvxpy.Variable((T, T), symmetric=True)
+        rows = [cvxpy.matrix_frac(a[i], x) for i in range(T)]
+        error = sum(rows) / T if objective is MEAN else cvxpy.maximum(*rows)
+        problem = cvxpy.Problem(cvxpy.Minimize(error), [cvxpy.diag(x) <= 1])
+        assert math.isclose(problem.solve(), solve(Workload(T), objective).upper, rel_tol=1e-4)
