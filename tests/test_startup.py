@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-HEAVY = {"numpy", "scipy", "mpmath", "rich"}
+HEAVY = {"numpy", "scipy", "mpmath", "rich", "matplotlib"}
 PROBE = """
 import json, sys
 from csgm_cli.cli import main
@@ -59,7 +59,8 @@ def test_root_help_imports_no_command(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "command", ["calibrate", "account", "compare", "plan", "check", "selftest", "completion", "version"]
+    "command",
+    ["calibrate", "account", "compare", "plan", "sweep", "check", "selftest", "completion", "version"],
 )
 def test_help_of_a_command(tmp_path, command):
     """A command's help does not load what the command computes with."""
@@ -78,7 +79,9 @@ def test_completion(tmp_path, line, others):
         COMP_CWORD=str(len(line.split(" ")) - 1),
     )
     assert modules.isdisjoint(HEAVY | {"importlib.metadata", "tomllib"})
-    commands = {"calibrate", "account", "compare", "plan", "check", "selftest", "completion", "version"}
+    commands = {
+        "calibrate", "account", "compare", "plan", "sweep", "check", "selftest", "completion", "version",
+    }  # fmt: skip
     assert len(modules & {f"csgm_cli.cli.{name}" for name in commands}) == others
 
 
@@ -103,6 +106,14 @@ def test_l2_csgm_path(tmp_path, kind):
     line = f"calibrate --epsilon 5 --delta 1e-8 --gamma 0.01 --norm-ratio 1000 --format {kind}"
     modules = loaded(tmp_path, *line.split(), FORCE_COLOR="1")
     assert modules & HEAVY == {"numpy"}
+
+
+@pytest.mark.parametrize("kind", ["text", "json", "csv", "jsonl"])
+def test_sweep_path(tmp_path, kind):
+    """A sweep needs what its rows need, and starts no machinery for processes that it does not use."""
+    line = f"sweep --vary gamma=0.1,0.2 --epsilon 5 --delta 1e-8 --norm-ratio 10 --plot - --format {kind}"
+    modules = loaded(tmp_path, *line.split(), *(["--output", "rows"] if kind != "text" else []))
+    assert modules & (HEAVY | {"concurrent.futures", "multiprocessing"}) == {"numpy"}
 
 
 def test_config_parser_only_with_a_config_file(tmp_path):

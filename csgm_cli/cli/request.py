@@ -82,7 +82,7 @@ def request_of(ctx: click.Context, exclusives: Iterable[Exclusive]) -> Request:
 
 
 def settled(request: Request, exclusives: Iterable[Exclusive]) -> Request:
-    """Return ``request`` with weaker alternatives dropped; errors are those of `request_of`."""
+    """Return ``request`` with the weaker of each two alternatives dropped; errors as in `request_of`."""
     for exclusive in exclusives:
         request = _settle(request, exclusive)
     return request

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, cast
 
 from csgm_cli.errors import UsageError
 
@@ -17,12 +17,17 @@ _MODULES = {
     "json": "as_json",
     "csv": "as_csv",
     "markdown": "as_markdown",
+    "jsonl": "as_jsonl",
     "github": "as_github",
     "junit": "as_junit",
 }
 
 #: The names that ``render`` accepts for every document.
 FORMATS = ("text", "json", "csv", "markdown")
+#: Those of a sweep that need no more than one row at a time.
+ROW_FORMATS = ("csv", "jsonl")
+#: Those that it accepts for a sweep: the only document that consists of rows alone.
+SWEEP_FORMATS = (*FORMATS, "jsonl")
 #: Those that it accepts for the check of a budget.
 CHECK_FORMATS = (*FORMATS, "github", "junit")
 
@@ -36,7 +41,7 @@ class Terminal:
 
 
 def render(document: Document, format: str, *, terminal: Terminal | None = None) -> str:  # noqa: A002 - its name everywhere
-    """Return ``document`` in one of ``FORMATS`` (a check also in ``CHECK_FORMATS``), ending in one newline.
+    """Return ``document`` in one of ``FORMATS``, a sweep or a check in one of its own, ending in one newline.
 
     ``terminal``: where stdout is one, so that text may be laid out for it; other formats, and text
     for a pipe or a file (None), have the same bytes everywhere. ``UsageError`` for another format.
@@ -51,6 +56,27 @@ def render(document: Document, format: str, *, terminal: Terminal | None = None)
     else:
         text = import_module(f"csgm_cli.render.{_MODULES[format]}").render(document)
     return text
+
+
+class RowFormat(Protocol):
+    """A format that is written row by row."""
+
+    def header(self, row: Document) -> str:
+        """Return what stands above the rows that are like ``row``."""
+
+    def line(self, row: Document) -> str:
+        """Return one row as a line."""
+
+    def start(self, row: Document) -> str:
+        """Return how the line of a row starts whose first keys are those of ``row``."""
+
+    def end(self, row: Document) -> str:
+        """Return how the line of a row ends whose last keys are those of ``row``."""
+
+
+def row_format(name: str) -> RowFormat:
+    """Return one of ``ROW_FORMATS``."""
+    return cast("RowFormat", import_module(f"csgm_cli.render.{_MODULES[name]}"))
 
 
 def render_error(error: CsgmError, format: str) -> str:  # noqa: A002 - its name everywhere

@@ -10,7 +10,7 @@ from csgm_cli.render.check_document import RELEASE_KEYS
 from csgm_cli.render.document import NESTED_KEYS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from csgm_cli.render.document import Document
 
@@ -23,11 +23,33 @@ def render(document: Document) -> str:
     """
     result = document["result"]
     found = _of_budget(result) if "populations" in result else result.get("rows") or result.get("cases")
-    rows = [dict(_flat(row)) for row in found or [result]]
+    rows = found or [result]
+    return header(rows[0]) + "".join(map(line, rows))
+
+
+def header(row: Document) -> str:
+    """Return the line above ``row`` and the rows like it."""
+    return _written(name for name, _ in _flat(row))
+
+
+def line(row: Document) -> str:
+    """Return one row as a line."""
+    return _written(value for _, value in _flat(row))
+
+
+def start(row: Document) -> str:
+    """Return how the line of a row starts whose first keys are those of ``row``."""
+    return line(row)[:-1] + ","
+
+
+def end(row: Document) -> str:
+    """Return how the line of a row ends whose last keys are those of ``row``."""
+    return "," + line(row)
+
+
+def _written(fields: Iterable[str]) -> str:
     text = StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(rows[0])
-    writer.writerows(row.values() for row in rows)
+    csv.writer(text, lineterminator="\n").writerow(fields)
     return text.getvalue()
 
 

@@ -53,10 +53,14 @@ CALIBRATION_KEYS = (
     "verified",
 )
 
+#: Keys of a row of a sweep that follow its inputs; a row without an answer has null for each calibration key.
+_ROW_KEYS = (*CALIBRATION_KEYS, "warnings", "error")
+
 #: Keys whose value is an object (or null), with the keys of that object.
 NESTED_KEYS: dict[str, tuple[str, ...]] = {
     "mse": tuple(field.name for field in fields(MeanSquaredError)),
     "verified": tuple(field.name for field in fields(Verification)),
+    "error": tuple(field.name for field in fields(Notice)),
 }
 
 
@@ -90,6 +94,33 @@ def plan_document(inputs: Mapping[str, Any], plan: Plan) -> Document:
     result = {"rows": [{"mechanism": name, **choice, **_calibration(plan.calibration)}], **choice}
     notices = chain(plan.notices, _notices(plan.calibration))
     return document_of("plan", inputs, plan.calibration.accountant, result, notices)
+
+
+def sweep_document(
+    inputs: Mapping[str, Any], rows: Sequence[Document], notices: Iterable[Notice]
+) -> Document:
+    """Return the ``csgm/sweep/1`` document of rows made by `sweep_row`."""
+    return document_of("sweep", inputs, None, {"rows": list(rows)}, notices)
+
+
+def sweep_row(
+    identity: Mapping[str, Any],
+    calibration: Calibration | None,
+    notices: Iterable[Notice],
+    error: Notice | None = None,
+) -> Document:
+    """Return one row of a sweep: ``identity`` first, then the answer, or the ``error`` instead of one.
+
+    ``ValueError`` if a number of the answer is not finite.
+    """
+    answer = {} if calibration is None else _calibration(calibration)
+    rest = {
+        **dict.fromkeys(key for key in _ROW_KEYS if key not in identity),
+        **answer,
+        "warnings": list(dict.fromkeys(notice.slug for notice in notices)),
+        "error": error and asdict(error),
+    }
+    return _finite({**identity, **rest})
 
 
 def selftest_document(cases: Sequence[SelftestCase]) -> Document:
@@ -131,6 +162,10 @@ def document_of(
         "result": result,
         "warnings": [asdict(notice) for notice in dict.fromkeys(notices)],
     }
+    return _finite(document)
+
+
+def _finite(document: Document) -> Document:
     for path, value in _leaves(document):
         if isinstance(value, float) and not math.isfinite(value):
             raise ValueError(f"{path} is {value!r}: no result may be printed")

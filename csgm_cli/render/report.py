@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import itemgetter
 
 from csgm_cli.core.rounding import exact, round_down, round_up
 from csgm_cli.render.document import Document
@@ -51,7 +52,7 @@ Column = tuple[str, Callable[[Document], str | None]]
 
 #: Columns of words; all others hold numbers.
 _WORDS = {
-    "mechanism", "bound", "case", "result",
+    "mechanism", "accountant", "bound", "error", "case", "result",
     "population", "release", "adjacency", "owner", "reason", "change", "what", "limit was",
 }  # fmt: skip
 
@@ -159,6 +160,57 @@ def _compare(inputs: Document, result: Document) -> Report:
     return Report(table=_table(columns, result["rows"]), facts=facts)
 
 
+def _sweep(inputs: Document, result: Document) -> Report:
+    rows = result["rows"]
+    given_noise = any(inputs.get(name) is not None for name in ("noise_multiplier", "sigma"))
+    several = [key for key in ("mechanism", "accountant") if len({row[key] for row in rows}) > 1]
+    columns: list[Column] = [
+        *((key, itemgetter(key)) for key in several),
+        *((name.replace("_", " "), _input_cell(name)) for name in inputs["vary"]),
+    ]
+    answers: list[Column] = [
+        ("noise mult.", lambda row: _up(row["noise_multiplier"])),
+        ("effective", lambda row: _up(row["effective_noise_multiplier"])),
+        ("MSE ratio", lambda row: _up((row["mse"] or {}).get("ratio"))),
+    ]
+    privacy: list[Column] = [
+        (name, _privacy_cell(name)) for name in ("epsilon", "delta") if name not in inputs["vary"]
+    ]
+    tail: list[Column] = [
+        ("bits/client", lambda row: _up(row["bits_per_client"])),
+        ("lower bound", lambda row: _down(row["lower_bound"])),
+        ("bound", itemgetter("bound")),
+        ("error", lambda row: row["error"] and row["error"]["slug"]),
+    ]
+    columns += (privacy if given_noise else answers) + tail
+    fixed = {name: None if isinstance(value, list) else value for name, value in inputs.items()}
+    shown = {**fixed, "mechanism": None if "mechanism" in several else inputs["mechanism"]}
+    asked = (*_target(fixed), *_noise_asked(fixed), Fact("accountant", inputs["accountant"]))
+    return Report(table=_table(columns, rows), facts=(*asked, *_setting(shown, rows)))
+
+
+def _input_cell(name: str) -> Callable[[Document], str | None]:
+    def cell(row: Document) -> str | None:
+        value = row.get("target_epsilon", row.get(name)) if name == "epsilon" else row[name]
+        return None if value is None else exact(value)
+
+    return cell
+
+
+def _privacy_cell(name: str) -> Callable[[Document], str | None]:
+    return lambda row: _up(row[name])
+
+
+def _target(fixed: Document) -> tuple[Fact, ...]:
+    target = [f"{name} {exact(fixed[name])}" for name in ("epsilon", "delta") if fixed[name] is not None]
+    return (Fact("target", ", ".join(target)),) if target else ()
+
+
+def _noise_asked(fixed: Document) -> tuple[Fact, ...]:
+    names = [name for name in ("noise_multiplier", "sigma") if fixed[name] is not None]
+    return tuple(Fact(name.replace("_", " "), exact(fixed[name])) for name in names)
+
+
 def _plan(inputs: Document, result: Document) -> Report:
     (row,) = result["rows"]
     choice = (
@@ -203,6 +255,7 @@ _REPORTS: dict[str, Callable[[Document, Document], Report]] = {
     "account": _account,
     "compare": _compare,
     "plan": _plan,
+    "sweep": _sweep,
     "check": _check,
     "selftest": _selftest,
     "version": _version,

@@ -19,6 +19,7 @@ NAMES = (
     "lock",
     "plan",
     "selftest",
+    "sweep",
     "version",
 )
 

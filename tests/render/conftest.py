@@ -150,6 +150,34 @@ def _plans():
     yield "plan", document.plan_document(inputs, plan)
 
 
+def _sweeps():
+    asked = {"mechanism": "l2-csgm", "gamma": 0.01, "norm_ratio": 1000.0, "target_epsilon": 5.0}
+    rotated = Notice("rotation-rule", "norm_ratio from the rotation rule")
+    covered = Notice("delta-covers-target", "delta 0.5 alone covers the target")
+    rows = (
+        document.sweep_row({**asked, "accountant": "auto"}, CALIBRATION, (rotated, *CALIBRATION.notices)),
+        document.sweep_row({**asked, "target_epsilon": 6.0, "accountant": "auto"}, None, (), covered),
+    )
+    common = {**SIZES, "compression": None, "linf_norm": None, "population": None, "training_rounds": None}
+    common |= {
+        "mechanism": "l2-csgm",
+        "gamma": 0.01,
+        "verify": False,
+        "noise_multiplier": None,
+        "sigma": None,
+    }
+    vary = {"vary": ["norm_ratio", "epsilon"], "norm_ratio": [1000.0], "epsilon": [5.0, 6.0], "preset": None}
+    yield "sweep", document.sweep_document({**common, "delta": 1e-8, **vary}, rows, [rotated])
+    row = document.sweep_row(
+        {"mechanism": "gaussian", "gamma": 1.0, "sigma": 1.2181234, "delta": 1e-8, "accountant": "exact"},
+        BARE,
+        (),
+    )
+    vary = {"vary": ["sigma", "delta"], "sigma": [1.2181234], "delta": [1e-8], "preset": None}
+    inputs = {**common, "mechanism": "gaussian", "gamma": 1.0, "norm_ratio": None, "epsilon": None, **vary}
+    yield "sweep-account", document.sweep_document(inputs, [row], ())
+
+
 MODEL = Release("model", L2_CSGM, 0.0123456001, owner="team | a", place=Place("b.toml", 5))
 COUNTS = Release("counts", GAUSSIAN, 12.5, reason="why\nnot", place=Place("b.toml", 9))
 PLANNED = replace(MODEL, name="planned", enabled=False)
@@ -212,6 +240,6 @@ def documents(monkeypatch):
         monkeypatch.setattr(module, "__version__", "0.0.0")
     return {
         name: made
-        for group in (_calibrations, _accounts, _comparisons, _plans, _checks, _others)
+        for group in (_calibrations, _accounts, _comparisons, _plans, _sweeps, _checks, _others)
         for name, made in group()
     }
