@@ -11,6 +11,8 @@ The noise of a training job, in three steps (docs/guide.md has a whole script)::
 they raise `CsgmError` alone: `UsageError` names a wrong argument, `NoAnswerError` says why there is no
 answer. Numbers may be NumPy's; what is kept is a plain int or float. ``notices`` are warnings to be shown.
 
+`NoiseStream` draws the correlated noise of a factorization, round by round (docs/noise.md).
+
 The public names below are loaded on first use, so that importing the package costs nothing.
 """
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from csgm_cli.core.calibrate import calibrate
     from csgm_cli.core.compare import compare, compare_at_equal_mse
     from csgm_cli.core.geometry import resolve_geometry, rounds_from_participation
+    from csgm_cli.core.noise.stream import NoiseStream
     from csgm_cli.core.plan import plan
     from csgm_cli.errors import CsgmError, NoAnswerError, StorageError, UsageError
     from csgm_cli.model import (
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
         Guarantee,
         Mechanism,
         MechanismName,
+        NoiseState,
         Plan,
         Target,
     )
@@ -51,6 +55,7 @@ _HOMES = {
     "calibrate": "core.calibrate",
     "compare": "core.compare",
     "compare_at_equal_mse": "core.compare",
+    "NoiseStream": "core.noise.stream",
     "plan": "core.plan",
     "resolve_geometry": "core.geometry",
     "rounds_from_participation": "core.geometry",
@@ -68,6 +73,7 @@ _HOMES = {
     "Guarantee": "model",
     "Mechanism": "model",
     "MechanismName": "model",
+    "NoiseState": "model",
     "Plan": "model",
     "Target": "model",
 }
@@ -85,6 +91,8 @@ __all__ = [  # spelled out for type checkers; a test keeps it equal to _HOMES
     "Mechanism",
     "MechanismName",
     "NoAnswerError",
+    "NoiseState",
+    "NoiseStream",
     "Plan",
     "StorageError",
     "Target",
