@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 #: A product of fixed size, so that its rounding depends neither on the block nor on where a stream resumed.
-_ROWS, _COLUMNS = 32, 256
+_ROWS, _COLUMNS = 64, 512
 #: Bytes of rows that a stream computes ahead, where that is more than ``_ROWS`` of them.
 _AHEAD = 2**28
 
@@ -36,27 +36,28 @@ class DenseNoise:
         """All that the noise depends on, besides the normals."""
         return [self.matrix]
 
-    def worker(self, fill: Fill, piece: Piece, width: int) -> Product:
-        """Noise on one piece of a row of that ``width``."""
+    def workers(self, fill: Fill, cut: list[Piece]) -> list[Product]:
+        """Noise on each of the pieces."""
+        width = sum(piece.width for piece in cut)
         panels = max(1, _AHEAD // (_ROWS * width * self.dtype.itemsize))
-        return Product(self, fill, piece, panels)
+        return [Product(self, fill, piece, panels) for piece in cut]
 
     def product(self, fill: Fill, piece: Piece, panels: range, out: Floats) -> None:
         """The rows of ``panels`` of one whole chunk; each row of Z that they need is drawn once."""
-        out[:] = 0.0
-        first = panels.start * _ROWS
-        z = np.empty((min(_COLUMNS, self.matrix.shape[1]), piece.length), self.dtype)
+        reach = max(1, *(self.reach[panel] for panel in panels))  # rows of zeros are filled too
+        z = np.empty((min(_COLUMNS, reach), piece.length), self.dtype)
         part = np.empty((_ROWS, piece.length), self.dtype)
-        for start in range(0, max(self.reach[panel] for panel in panels), _COLUMNS):
-            stop = min(start + _COLUMNS, max(self.reach[panel] for panel in panels))
+        for start in range(0, reach, _COLUMNS):
+            stop = min(start + _COLUMNS, reach)
             for row in range(start, stop):
                 fill(row, piece.chunk, z[row - start])
-            for panel in panels:
-                end = min(stop, self.reach[panel])
-                if end > start:
-                    rows = self.matrix[panel * _ROWS : (panel + 1) * _ROWS, start:end]
-                    np.matmul(rows, z[: end - start], out=part[: len(rows)])
-                    out[panel * _ROWS - first :][: len(rows)] += part[: len(rows)]
+            for i, panel in enumerate(panels):
+                rows = self.matrix[panel * _ROWS : (panel + 1) * _ROWS, start : min(stop, self.reach[panel])]
+                target = out[i * _ROWS : i * _ROWS + len(rows)]
+                if start == 0:
+                    np.matmul(rows, z[: rows.shape[1]], out=target)
+                elif rows.shape[1]:
+                    target += np.matmul(rows, z[: rows.shape[1]], out=part[: len(rows)])
 
 
 class Product:

@@ -21,8 +21,8 @@ NormalSource: TypeAlias = Callable[[int, int, int], ArrayLike]
 #: Fills an array with the normals of (row, chunk).
 Fill: TypeAlias = Callable[[int, int, Floats], None]
 
-#: Coordinates per chunk: its state fits in a core's cache, and starting a generator costs 1 % of filling it.
-CHUNK = 8192
+#: Coordinates per chunk: a few of them fit in a core's cache, and starting a generator costs little more.
+CHUNK = 16384
 
 
 @dataclass(frozen=True)

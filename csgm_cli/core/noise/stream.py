@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
@@ -68,7 +68,7 @@ class NoiseStream:
     instead. ``blocks(width)`` has streams over ``width`` coordinates at a time. Number i of round t depends
     on the arguments, the seed, t and i alone: with the same NumPy and BLAS it is the same to the bit in
     whatever blocks and after whatever interruption. Memory: per coordinate N numbers for generators (on sums
-    N + 1), 32 for a matrix, or as many as fit in 256 MiB; fewer than T of them make a matrix draw Z again
+    N + 1), 64 for a matrix, or as many as fit in 256 MiB; fewer than T of them make a matrix draw Z again
     and again, so that blocks are the fast way there.
 
     **Security.** Philox is not a cryptographic generator, though nothing is known that tells it from
@@ -102,9 +102,7 @@ class NoiseStream:
         self._noise, self._T = _noise(factors, sigma, noise_on_named(on), self._dtype)
         self._identity = f"{sigma!r} {self._dim} {self._dtype} {noise_on_named(on)}"
         self._seed = checked_seed(seed, normals, resume)
-        self._fill: Fill = (
-            philox(self._seed) if self._seed is not None else checked(cast("NormalSource", normals))
-        )
+        self._normals = normals
         self._workers: list[tuple[slice, _Worker]] | None = None
         self._t = 0
         if resume is not None:
@@ -160,7 +158,8 @@ class NoiseStream:
     def blocks(self, width: int) -> Iterator[NoiseStream]:
         """Streams from round t on over ``width`` of the coordinates at a time (the last may have fewer).
 
-        Their ``coordinates`` say which. Multiples of 8192 waste no work.
+        Their ``coordinates`` say which. Multiples of 16384 waste no work. Blocks share nothing that changes:
+        they may run in threads, unless ``normals`` may not.
         """
         width = int(check_range("width", width, Range(1, 1e12, integer=True)))
         for first in range(self._range.start, self._range.stop, width):
@@ -173,11 +172,18 @@ class NoiseStream:
         """The workers of all pieces, at round t."""
         if self._workers is None:
             cut = pieces(self._range.start, self._range.stop, self._dim)
-            workers = [(p.outside, self._noise.worker(self._fill, p, len(self._range))) for p in cut]
-            for _, worker in workers:
+            workers: Sequence[_Worker] = self._noise.workers(self._fill(), cut)
+            for worker in workers:
                 worker.skip(self._t)
-            self._workers = workers
+            self._workers = [(piece.outside, worker) for piece, worker in zip(cut, workers, strict=True)]
         return self._workers
+
+    def _fill(self) -> Fill:
+        """A generator of its own for each user, so that blocks may run in threads."""
+        if self._seed is not None:
+            return philox(self._seed)
+        assert self._normals is not None  # checked_seed saw to it
+        return checked(self._normals)
 
     def _resume(self, state: NoiseState) -> None:
         t = check_range("t", state.t, Range(0, self._T, integer=True))
@@ -196,9 +202,10 @@ class NoiseStream:
             digest.update(f"{array.shape}".encode())
             digest.update(np.ascontiguousarray(array).data)
         last = pieces(self._dim - 1, self._dim, self._dim)[0]
+        fill = self._fill()
         for row, piece in ((0, pieces(0, 1, self._dim)[0]), (self._T - 1, last)):
             z = np.empty(piece.length, self._dtype)
-            self._fill(row, piece.chunk, z)
+            fill(row, piece.chunk, z)
             digest.update(z.data)
         return digest.hexdigest()
 

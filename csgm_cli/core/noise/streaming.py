@@ -42,21 +42,23 @@ class StreamingNoise:
         rates = [] if self.rates is None else [self.rates]
         return [self.decays, self.inputs, self.outputs, self.diagonal, *rates]
 
-    def worker(self, fill: Fill, piece: Piece, width: int) -> Recursion:  # noqa: ARG002 - dense noise needs it
-        """Noise on one piece of a row of that ``width``, from row 0 on."""
-        return Recursion(self, fill, piece)
+    def workers(self, fill: Fill, cut: list[Piece]) -> list[Recursion]:
+        """Noise on each of the pieces, from row 0 on."""
+        widest = max(piece.length for piece in cut)
+        scratch = np.empty((self.decays.shape[1] + 1, widest), self.dtype)
+        return [Recursion(self, fill, piece, scratch) for piece in cut]
 
 
 class Recursion:
     """The state of one piece; ``row`` must be called for 0, 1, 2, ... in turn."""
 
-    def __init__(self, noise: StreamingNoise, fill: Fill, piece: Piece) -> None:
+    def __init__(self, noise: StreamingNoise, fill: Fill, piece: Piece, scratch: Floats) -> None:
         self.noise, self.fill, self.piece = noise, fill, piece
         states = noise.decays.shape[1]
         self.states = np.zeros((states, piece.width), noise.dtype)
         self.total = None if noise.rates is None else np.zeros(piece.width, noise.dtype)
-        self.scratch = np.empty((states, piece.width), noise.dtype)
-        self.drawn = None if piece.whole else np.empty(piece.length, noise.dtype)
+        self.scratch = scratch[:states, : piece.width]
+        self.drawn = None if piece.whole else scratch[states, : piece.length]
 
     def skip(self, rows: int) -> None:
         """Go through the first ``rows`` rows."""
