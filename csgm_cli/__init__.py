@@ -24,8 +24,10 @@ TYPE_CHECKING = False  # importing it from typing would be most of what this imp
 if TYPE_CHECKING:
     from typing import Any
 
+    from csgm_cli.budget import Population, Release, Standing
     from csgm_cli.core.account import account_delta, account_epsilon
     from csgm_cli.core.calibrate import calibrate
+    from csgm_cli.core.check import check_population
     from csgm_cli.core.compare import compare, compare_at_equal_mse
     from csgm_cli.core.geometry import resolve_geometry, rounds_from_participation
     from csgm_cli.core.noise.stream import NoiseStream
@@ -53,6 +55,7 @@ _HOMES = {
     "account_delta": "core.account",
     "account_epsilon": "core.account",
     "calibrate": "core.calibrate",
+    "check_population": "core.check",
     "compare": "core.compare",
     "compare_at_equal_mse": "core.compare",
     "NoiseStream": "core.noise.stream",
@@ -63,6 +66,9 @@ _HOMES = {
     "NoAnswerError": "errors",
     "StorageError": "errors",
     "UsageError": "errors",
+    "Population": "budget",
+    "Release": "budget",
+    "Standing": "budget",
     "Account": "model",
     "Accountant": "model",
     "Adjacency": "model",
@@ -94,6 +100,9 @@ __all__ = [  # spelled out for type checkers; a test keeps it equal to _HOMES
     "NoiseState",
     "NoiseStream",
     "Plan",
+    "Population",
+    "Release",
+    "Standing",
     "StorageError",
     "Target",
     "UsageError",
@@ -101,6 +110,7 @@ __all__ = [  # spelled out for type checkers; a test keeps it equal to _HOMES
     "account_delta",
     "account_epsilon",
     "calibrate",
+    "check_population",
     "compare",
     "compare_at_equal_mse",
     "plan",

@@ -59,7 +59,7 @@ def test_root_help_imports_no_command(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "command", ["calibrate", "account", "compare", "plan", "selftest", "completion", "version"]
+    "command", ["calibrate", "account", "compare", "plan", "check", "selftest", "completion", "version"]
 )
 def test_help_of_a_command(tmp_path, command):
     """A command's help does not load what the command computes with."""
@@ -78,7 +78,7 @@ def test_completion(tmp_path, line, others):
         COMP_CWORD=str(len(line.split(" ")) - 1),
     )
     assert modules.isdisjoint(HEAVY | {"importlib.metadata", "tomllib"})
-    commands = {"calibrate", "account", "compare", "plan", "selftest", "completion", "version"}
+    commands = {"calibrate", "account", "compare", "plan", "check", "selftest", "completion", "version"}
     assert len(modules & {f"csgm_cli.cli.{name}" for name in commands}) == others
 
 
@@ -86,6 +86,15 @@ def test_gaussian_path(tmp_path):
     """The plain Gaussian mechanism is closed-form: the standard library is enough."""
     line = "calibrate --mechanism gaussian --epsilon 5 --delta 1e-8"
     assert loaded(tmp_path, *line.split()).isdisjoint(HEAVY | {"tomllib"})
+
+
+def test_gaussian_budget(tmp_path):
+    """A budget of Gaussian mechanisms, too, is checked by the standard library alone."""
+    (tmp_path / "b.toml").write_text(
+        "[population.p]\nepsilon = 9\ndelta = 1e-6\n"
+        '[population.p.release.r]\nmechanism = "gaussian"\nsigma = 9\n'
+    )
+    assert loaded(tmp_path, "check", "b.toml").isdisjoint(HEAVY)
 
 
 @pytest.mark.parametrize("kind", ["text", "json", "csv", "markdown"])

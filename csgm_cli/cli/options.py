@@ -88,6 +88,12 @@ _SPECS: dict[str, _Spec] = {
     ),
     "value_bits": _Spec(_ACCOUNTING, "Bits of one sent value, for the bits per client.", default=32),
     "verify": _Spec(_ACCOUNTING, "Recompute in high precision by independent code first.", _SWITCH),
+    "diff": _Spec(_TARGET, "Show what the budget spends beyond this earlier one.", _FILE, metavar="OLD.toml"),
+    "against_lock": _Spec(
+        _TARGET, "Show what has moved since this lock, and what moved it.", _FILE, metavar="FILE"
+    ),
+    "write_lock": _Spec(_OUTPUT, "Record releases and numbers in this lock file.", _FILE, metavar="FILE"),
+    "exit_zero": _Spec(_TARGET, "Exit with 0 even if a limit is exceeded.", _SWITCH),
     "format": _Spec(_OUTPUT, "Format of the report.", Choice(FORMATS), "text"),
     "value": _Spec(_OUTPUT, "Print one bare number.", _SWITCH),
     "output": _Spec(_OUTPUT, "Write the report to this file.", _FILE, metavar="FILE"),

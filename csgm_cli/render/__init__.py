@@ -9,12 +9,22 @@ from typing import TYPE_CHECKING
 from csgm_cli.errors import UsageError
 
 if TYPE_CHECKING:
+    from csgm_cli.errors import CsgmError
     from csgm_cli.render.document import Document
 
-_MODULES = {"text": "as_text", "json": "as_json", "csv": "as_csv", "markdown": "as_markdown"}
+_MODULES = {
+    "text": "as_text",
+    "json": "as_json",
+    "csv": "as_csv",
+    "markdown": "as_markdown",
+    "github": "as_github",
+    "junit": "as_junit",
+}
 
-#: The names that ``render`` accepts.
-FORMATS = tuple(_MODULES)
+#: The names that ``render`` accepts for every document.
+FORMATS = ("text", "json", "csv", "markdown")
+#: Those that it accepts for the check of a budget.
+CHECK_FORMATS = (*FORMATS, "github", "junit")
 
 
 @dataclass(frozen=True)
@@ -26,7 +36,7 @@ class Terminal:
 
 
 def render(document: Document, format: str, *, terminal: Terminal | None = None) -> str:  # noqa: A002 - its name everywhere
-    """Return ``document`` in one of ``FORMATS``, ending in one newline.
+    """Return ``document`` in one of ``FORMATS`` (a check also in ``CHECK_FORMATS``), ending in one newline.
 
     ``terminal``: where stdout is one, so that text may be laid out for it; other formats, and text
     for a pipe or a file (None), have the same bytes everywhere. ``UsageError`` for another format.
@@ -41,6 +51,18 @@ def render(document: Document, format: str, *, terminal: Terminal | None = None)
     else:
         text = import_module(f"csgm_cli.render.{_MODULES[format]}").render(document)
     return text
+
+
+def render_error(error: CsgmError, format: str) -> str:  # noqa: A002 - its name everywhere
+    """Return ``error`` for the reader of stdout, in json or github."""
+    from csgm_cli.render.document import error_document
+
+    document = error_document(error)
+    if format == "json":
+        return render(document, format)
+    from csgm_cli.render.as_github import render_error as annotation
+
+    return annotation(document)
 
 
 def value(document: Document) -> str:

@@ -6,6 +6,7 @@ import csv
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
+from csgm_cli.render.check_document import RELEASE_KEYS
 from csgm_cli.render.document import NESTED_KEYS
 
 if TYPE_CHECKING:
@@ -21,12 +22,38 @@ def render(document: Document) -> str:
     columns depend on the command alone, not on which optional values are there.
     """
     result = document["result"]
-    rows = [dict(_flat(row)) for row in result.get("rows") or result.get("cases") or [result]]
+    found = _of_budget(result) if "populations" in result else result.get("rows") or result.get("cases")
+    rows = [dict(_flat(row)) for row in found or [result]]
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(rows[0])
     writer.writerows(row.values() for row in rows)
     return text.getvalue()
+
+
+_POPULATION_CHANGE = ("recorded", "recomputed", "by_tool", "by_budget")
+_RELEASE_CHANGE = ("change", "was", "spends")
+
+
+def _of_budget(result: Document) -> list[Document]:
+    """One row for each release, with what holds for its population.
+
+    Where both have a key, the release's becomes ``release.file``. A population without releases is a
+    row, and so is a release that was removed.
+    """
+    changes = {change["population"]: change for change in (result["changes"] or {}).get("populations", ())}
+    rows = []
+    for population in result["populations"]:
+        change = changes.get(population["population"], {})
+        shared = {key: value for key, value in population.items() if key != "releases"}
+        shared |= {key: change.get(key) for key in _POPULATION_CHANGE}
+        moved = {release["release"]: release for release in change.get("releases", ())}
+        present = {release["release"]: release for release in population["releases"]}
+        for name in dict.fromkeys((*present, *moved)) or [None]:
+            release = present.get(name) or dict.fromkeys(RELEASE_KEYS) | {"release": name}
+            inner = {f"release.{key}" if key in shared else key: value for key, value in release.items()}
+            rows.append(shared | inner | {key: moved.get(name, {}).get(key) for key in _RELEASE_CHANGE})
+    return rows
 
 
 def _flat(row: Document) -> Iterator[tuple[str, str]]:

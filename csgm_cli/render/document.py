@@ -63,7 +63,7 @@ NESTED_KEYS: dict[str, tuple[str, ...]] = {
 def calibration_document(inputs: Mapping[str, Any], calibration: Calibration) -> Document:
     """Return the ``csgm/calibrate/1`` document."""
     result = _calibration(calibration)
-    return _document("calibrate", inputs, calibration.accountant, result, _notices(calibration))
+    return document_of("calibrate", inputs, calibration.accountant, result, _notices(calibration))
 
 
 def account_document(inputs: Mapping[str, Any], account: Account) -> Document:
@@ -71,7 +71,7 @@ def account_document(inputs: Mapping[str, Any], account: Account) -> Document:
     rows = [_guarantee(g, s) for g, s in zip(account.guarantees, account.statements, strict=True)]
     notices = chain(account.notices, *(guarantee.notices for guarantee in account.guarantees))
     result = rows[0] if len(rows) == 1 else {"rows": rows}
-    return _document("account", inputs, account.accountant, result, notices)
+    return document_of("account", inputs, account.accountant, result, notices)
 
 
 def comparison_document(inputs: Mapping[str, Any], comparison: Comparison) -> Document:
@@ -80,7 +80,7 @@ def comparison_document(inputs: Mapping[str, Any], comparison: Comparison) -> Do
     notices = chain(comparison.notices, *map(_notices, answers))
     result = {"rows": [_comparison_row(row) for row in comparison.rows]}
     resolved = {**inputs, "at_equal_mse": comparison.at_equal_mse}
-    return _document("compare", resolved, comparison.accountant, result, notices)
+    return document_of("compare", resolved, comparison.accountant, result, notices)
 
 
 def plan_document(inputs: Mapping[str, Any], plan: Plan) -> Document:
@@ -89,7 +89,7 @@ def plan_document(inputs: Mapping[str, Any], plan: Plan) -> Document:
     name = str(plan.calibration.mechanism.name)
     result = {"rows": [{"mechanism": name, **choice, **_calibration(plan.calibration)}], **choice}
     notices = chain(plan.notices, _notices(plan.calibration))
-    return _document("plan", inputs, plan.calibration.accountant, result, notices)
+    return document_of("plan", inputs, plan.calibration.accountant, result, notices)
 
 
 def selftest_document(cases: Sequence[SelftestCase]) -> Document:
@@ -99,12 +99,12 @@ def selftest_document(cases: Sequence[SelftestCase]) -> Document:
         for case in cases
     ]
     result = {"held": sum(case.holds for case in cases), "total": len(cases), "cases": rows}
-    return _document("selftest", {}, None, result, ())
+    return document_of("selftest", {}, None, result, ())
 
 
 def version_document(versions: Mapping[str, str | None]) -> Document:
     """Return the ``csgm/version/1`` document; a library that is missing has null for its version."""
-    return _document("version", {}, None, {"csgm": __version__, **versions}, ())
+    return document_of("version", {}, None, {"csgm": __version__, **versions}, ())
 
 
 def error_document(error: CsgmError) -> Document:
@@ -115,13 +115,14 @@ def error_document(error: CsgmError) -> Document:
     }
 
 
-def _document(
+def document_of(
     command: str,
     inputs: Mapping[str, Any],
     accountant: Accountant | None,
     result: Document,
     notices: Iterable[Notice],
 ) -> Document:
+    """Return the document of a command; ``ValueError`` for a number that is not finite."""
     resolved = {} if accountant is None else {"accountant": accountant}
     document = {
         "schema": f"csgm/{command}/1",

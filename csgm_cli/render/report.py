@@ -33,18 +33,27 @@ class Table:
 
 @dataclass(frozen=True)
 class Report:
-    """The parts in reading order: ``table``, ``facts``, ``paragraph``; empty ones are left out."""
+    """The parts in reading order: ``table`` and ``further`` ones, ``facts``, ``paragraph``; none if empty."""
 
     table: Table | None = None
+    further: tuple[Table, ...] = ()
     facts: tuple[Fact, ...] = ()
     paragraph: str = ""
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """All tables, in reading order."""
+        return self.further if self.table is None else (self.table, *self.further)
 
 
 #: A column of a table: its title and how to read its cell off a row (None where there is nothing).
 Column = tuple[str, Callable[[Document], str | None]]
 
 #: Columns of words; all others hold numbers.
-_WORDS = {"mechanism", "bound", "case", "result"}
+_WORDS = {
+    "mechanism", "bound", "case", "result",
+    "population", "release", "adjacency", "owner", "reason", "change", "what", "limit was",
+}  # fmt: skip
 
 _ADJACENCY = {
     "add-remove": "one client's vector is there or not",
@@ -57,7 +66,7 @@ _BOUND = {
     "mask-revealed": "the Gaussian mechanism, as if the masks were public",
     "tight-add": "a test function whose worst vector is known, adding the client",
     "tight-remove": "a test function whose worst vector is known, removing the client",
-    "profile": "the exact privacy curve",
+    "profile": "the privacy curve with every coordinate at its clip",
 }
 _ROUNDS = "releases that one client can influence"
 _ONE_ROUND = "one release per client in all; give --rounds where training repeats"
@@ -167,6 +176,12 @@ def _plan(inputs: Document, result: Document) -> Report:
     return Report(facts=choice + allowed + rest.facts, paragraph=rest.paragraph)
 
 
+def _check(inputs: Document, result: Document) -> Report:
+    from csgm_cli.render.check_report import check_report
+
+    return check_report(inputs, result)
+
+
 def _selftest(inputs: Document, result: Document) -> Report:  # noqa: ARG001 - the common signature
     columns: list[Column] = [
         ("case", lambda row: row["name"]),
@@ -188,6 +203,7 @@ _REPORTS: dict[str, Callable[[Document, Document], Report]] = {
     "account": _account,
     "compare": _compare,
     "plan": _plan,
+    "check": _check,
     "selftest": _selftest,
     "version": _version,
 }
@@ -230,7 +246,7 @@ def _limit(inputs: Document, rows: list[Document]) -> tuple[Fact, ...]:
 def _setting(inputs: Document, rows: list[Document]) -> tuple[Fact, ...]:
     adjacency = inputs["adjacency"]
     slugs = dict.fromkeys(slug for row in rows for slug in row["assumptions"] or ())
-    assumptions = ", ".join(map(_assumption, slugs)) or "-"  # no row may have an answer
+    assumptions = ", ".join(map(setting_word, slugs)) or "-"  # no row may have an answer
     return (
         Fact("mechanism" if inputs.get("mechanism") else "setting", _mechanism(inputs)),
         Fact("adjacency", adjacency, _ADJACENCY.get(adjacency, "")),
@@ -239,7 +255,8 @@ def _setting(inputs: Document, rows: list[Document]) -> tuple[Fact, ...]:
     )
 
 
-def _assumption(slug: str) -> str:
+def setting_word(slug: str) -> str:
+    """Return an assumption as text shows it."""
     return _ASSUMPTION.get(slug) or slug.replace("-", " ")
 
 

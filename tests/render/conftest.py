@@ -5,6 +5,16 @@ from dataclasses import replace
 
 import pytest
 
+from csgm_cli.budget import (
+    Changes,
+    Place,
+    Population,
+    PopulationChange,
+    Release,
+    ReleaseChange,
+    ReleaseStanding,
+    Standing,
+)
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.model import (
     Account,
@@ -24,7 +34,7 @@ from csgm_cli.model import (
     Target,
     Verification,
 )
-from csgm_cli.render import document
+from csgm_cli.render import check_document, document
 
 ASSUMPTIONS = (
     "clipping-enforced",
@@ -140,6 +150,47 @@ def _plans():
     yield "plan", document.plan_document(inputs, plan)
 
 
+MODEL = Release("model", L2_CSGM, 0.0123456001, owner="team | a", place=Place("b.toml", 5))
+COUNTS = Release("counts", GAUSSIAN, 12.5, reason="why\nnot", place=Place("b.toml", 9))
+PLANNED = replace(MODEL, name="planned", enabled=False)
+
+
+def standing(spent, limit, *releases):
+    """A population with that much spent of its limit."""
+    population = Population(
+        "people", Target(limit, 1e-6), releases=tuple(r.release for r in releases), place=Place("b.toml", 2)
+    )
+    return Standing(population, replace(GUARANTEE, epsilon=spent, lower_bound=None, notices=()), releases)
+
+
+def _checks():
+    within = standing(
+        2.9999999,
+        3.0,
+        ReleaseStanding(MODEL, 0.99999, 12345678, None),
+        ReleaseStanding(COUNTS, 0.00001, 0, None),
+        ReleaseStanding(PLANNED, None, None, None),
+    )
+    above = standing(3.0000001, 3.0, ReleaseStanding(MODEL, 1.0, 0, 0.0123456789))
+    empty = Standing(Population("nobody", Target(1.0, 1e-9)), None, ())
+    moved = PopulationChange(
+        within.population,
+        above,
+        2.9876543001,
+        2.9999999,
+        (
+            ReleaseChange(MODEL, replace(MODEL, sigma=0.0123), 1.23456701),
+            ReleaseChange(COUNTS, None, -1.23456789),
+            ReleaseChange(PLANNED, replace(PLANNED, name="later"), 0.0),
+        ),
+    )
+    inputs = {"files": ["b.toml"], "diff": None, "against_lock": "b.lock", "accountant": Accountant.AUTO}
+    inputs |= {"verify": True, "exit_zero": False}
+    changes = Changes("b.lock", "0.0.9", (moved,))
+    said = (Notice("ratio-capped", "the ratio was capped"),)
+    yield "check", check_document.check_document(inputs, (within, above, empty), changes, said)
+
+
 def _others():
     cases = (
         SelftestCase("log_moment order 2", 0.5, 0.5, 0.0, 1e-10),
@@ -157,9 +208,10 @@ def _others():
 @pytest.fixture
 def documents(monkeypatch):
     """One document or more of every kind, by name; the version is fixed so that golden files last."""
-    monkeypatch.setattr(document, "__version__", "0.0.0")
+    for module in (document, check_document):
+        monkeypatch.setattr(module, "__version__", "0.0.0")
     return {
         name: made
-        for group in (_calibrations, _accounts, _comparisons, _plans, _others)
+        for group in (_calibrations, _accounts, _comparisons, _plans, _checks, _others)
         for name, made in group()
     }

@@ -16,6 +16,7 @@ NAMES = (
     "account-limit",
     "calibrate",
     "calibrate-bare",
+    "check",
     "compare",
     "compare-equal-mse",
     "plan",

@@ -49,5 +49,5 @@ def test_words_of_the_model_are_allowed():
 @pytest.mark.parametrize("name", ["", "nope", "../schema", "calibrate/1"])
 def test_unknown_schema(name):
     """Asking for a schema that does not exist is a usage error that lists those that do."""
-    with pytest.raises(UsageError, match="account, calibrate, compare"):
+    with pytest.raises(UsageError, match="account, budget, calibrate, check"):
         load_schema(name)
