@@ -22,7 +22,7 @@ from csgm_cli.core.noise.checks import (
 )
 from csgm_cli.core.noise.dense import DenseNoise, Product
 from csgm_cli.core.noise.normals import Fill, Floats, NormalSource, checked, philox, pieces
-from csgm_cli.core.noise.streaming import Recursion, StreamingNoise
+from csgm_cli.core.noise.streaming import Recursion, StreamingNoise, rounded_sensitivity
 from csgm_cli.errors import UsageError
 from csgm_cli.model import (
     AnyFloatArray,
@@ -215,6 +215,9 @@ def _noise(factors: object, sigma: float, on: NoiseOn, dtype: FloatType) -> tupl
     noise: _Noise
     if isinstance(factors, Factorization) and factors.generators is not None:
         rates = factors.workload.learning_rates
+        if dtype == np.float32:  # another C: the noise grows as its sensitivity does
+            sensitivity = rounded_sensitivity(factors.generators, dtype)
+            sigma *= max(1.0, sensitivity / factors.sensitivity)
         noise, T = _streaming(factors.generators, sigma, on, rates, dtype), factors.T
     elif isinstance(factors, Factorization):
         noise, T = DenseNoise(_matrix_of(factors, on, dtype), sigma, dtype), factors.T

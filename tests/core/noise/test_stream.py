@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from csgm_cli import NoiseState, NoiseStream
 from csgm_cli.core.factorization import dense_factors, factorize, schedule_workload
+from csgm_cli.core.factorization.semiseparable import dense_from
 from csgm_cli.core.noise.normals import CHUNK
 from csgm_cli.errors import UsageError
 from csgm_cli.model import Generators, strategy_named
@@ -21,7 +22,8 @@ FORMS = ["streaming:3", "optimal", "tree"]
 
 
 def rows_of(stream):
-    return np.array(list(stream))
+    shape = (stream.T - stream.t, len(stream.coordinates))
+    return np.array(list(stream), stream.dtype).reshape(shape)
 
 
 def same_bits(a, b):
@@ -55,6 +57,23 @@ def test_a_product_by_hand():
     matrix = np.array([[1.0, 2.0, 0.0], [0.0, 0.0, 0.0]])
     stream = NoiseStream(matrix, sigma=3, dim=2, on="sums", normals=lambda row, _, n: np.full(n, 10.0**row))
     assert rows_of(stream).tolist() == [[63, 63], [0, 0]]
+
+
+@pytest.mark.parametrize("strategy", ["streaming:1", "streaming:4", "streaming:9"])
+def test_rounding_the_generators_is_paid_for(factorization, strategy):
+    """In float32 C is another one: its noise is larger by as much as its sensitivity."""
+    found = factorization(strategy, 70)
+    g = found.generators
+    parts = [part.astype(np.float32) for part in (g.decays, g.inputs, g.outputs, g.diagonal)]
+    c = dense_from(Generators(*(part.astype(np.float64) for part in parts)))
+    sensitivity = float(np.sqrt((c * c).sum(axis=0).max()))
+
+    def first(factors):
+        return NoiseStream(factors, sigma=1, dim=1, on="sums", dtype="float32", normals=lambda *_: [1.0])
+
+    ratio = first(found).next_round() / first(Generators(*parts)).next_round()
+    assert float(ratio[0]) >= sensitivity * (1 - 1e-7)
+    assert 1 <= float(ratio[0]) <= max(1, sensitivity) * (1 + 3e-7)
 
 
 @pytest.mark.parametrize("on", ["sums", "increments"])
@@ -191,7 +210,7 @@ def test_any_shape(factorization, small_pieces, strategy, T, d, width, start, dt
         assert np.isfinite(whole).all()
         state = dataclasses.replace(stream.state, t=min(start, T))
         again = NoiseStream(found, sigma=1.0, dim=d, on="sums", dtype=dtype, resume=state)
-        parts = [rows_of(block).reshape(T - again.t, len(block.coordinates)) for block in again.blocks(width)]
+        parts = [rows_of(block) for block in again.blocks(width)]
     assert same_bits(np.concatenate(parts, axis=1), whole[min(start, T) :])
 
 
