@@ -5,6 +5,7 @@ import dataclasses
 import json
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -15,10 +16,11 @@ from csgm_cli import NoiseState, NoiseStream
 from csgm_cli.core.factorization import dense_factors, factorize, schedule_workload
 from csgm_cli.core.factorization.semiseparable import dense_from
 from csgm_cli.core.noise.normals import CHUNK
+from csgm_cli.core.noise.streaming import rounded_sensitivity
 from csgm_cli.errors import UsageError
 from csgm_cli.model import Generators, strategy_named
 
-FORMS = ["streaming:3", "optimal", "tree"]
+FORMS = ["streaming:3", "streaming:12", "optimal", "tree"]  # sums of 8 and more have their own order
 NO_INVERSE = ("tree", "increments")
 
 
@@ -61,6 +63,17 @@ def test_a_product_by_hand():
 
 
 @pytest.mark.parametrize("strategy", ["streaming:1", "streaming:4", "streaming:9"])
+def test_sensitivity_of_rounded_generators(factorization, strategy):
+    """The recursion has the column norms of the dense C, in either precision."""
+    g = factorization(strategy, 70).generators
+    for dtype in (np.dtype("float32"), np.dtype("float64")):
+        parts = (part.astype(dtype).astype(float) for part in (g.decays, g.inputs, g.outputs, g.diagonal))
+        c = dense_from(Generators(*parts))
+        norm = float(np.sqrt((c * c).sum(axis=0).max()))
+        assert norm <= rounded_sensitivity(g, dtype) <= norm * (1 + 1e-11)
+
+
+@pytest.mark.parametrize("strategy", ["streaming:1", "streaming:4", "streaming:9"])
 def test_rounding_the_generators_is_paid_for(factorization, strategy):
     """In float32 C is another one: its noise is larger by as much as its sensitivity."""
     found = factorization(strategy, 70)
@@ -75,6 +88,13 @@ def test_rounding_the_generators_is_paid_for(factorization, strategy):
     ratio = first(found).next_round() / first(Generators(*parts)).next_round()
     assert float(ratio[0]) >= sensitivity * (1 - 1e-7)
     assert 1 <= float(ratio[0]) <= max(1, sensitivity) * (1 + 3e-7)
+
+
+def test_rows_of_zeros():
+    """Rows without a coefficient are zero, not whatever the memory held."""
+    empty = np.empty
+    with mock.patch.object(np, "empty", lambda shape, dtype=float: np.full_like(empty(shape, dtype), 7)):
+        assert not rows_of(NoiseStream(np.zeros((70, 70)), sigma=1.0, dim=5, on="sums")).any()
 
 
 @pytest.mark.parametrize("on", ["sums", "increments"])
