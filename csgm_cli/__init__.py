@@ -11,6 +11,8 @@ The noise of a training job, in three steps (docs/guide.md has a whole script)::
 they raise `CsgmError` alone: `UsageError` names a wrong argument, `NoAnswerError` says why there is no
 answer. Numbers may be NumPy's; what is kept is a plain int or float. ``notices`` are warnings to be shown.
 
+`NoiseStream` draws the correlated noise of a factorization, round by round (docs/noise.md).
+
 The public names below are loaded on first use, so that importing the package costs nothing.
 """
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from csgm_cli.core.check import check_population
     from csgm_cli.core.compare import compare, compare_at_equal_mse
     from csgm_cli.core.geometry import resolve_geometry, rounds_from_participation
+    from csgm_cli.core.noise.stream import NoiseStream
     from csgm_cli.core.plan import plan
     from csgm_cli.errors import CsgmError, NoAnswerError, StorageError, UsageError
     from csgm_cli.model import (
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
         Guarantee,
         Mechanism,
         MechanismName,
+        NoiseState,
         Plan,
         Target,
     )
@@ -54,6 +58,7 @@ _HOMES = {
     "check_population": "core.check",
     "compare": "core.compare",
     "compare_at_equal_mse": "core.compare",
+    "NoiseStream": "core.noise.stream",
     "plan": "core.plan",
     "resolve_geometry": "core.geometry",
     "rounds_from_participation": "core.geometry",
@@ -74,6 +79,7 @@ _HOMES = {
     "Guarantee": "model",
     "Mechanism": "model",
     "MechanismName": "model",
+    "NoiseState": "model",
     "Plan": "model",
     "Target": "model",
 }
@@ -91,6 +97,8 @@ __all__ = [  # spelled out for type checkers; a test keeps it equal to _HOMES
     "Mechanism",
     "MechanismName",
     "NoAnswerError",
+    "NoiseState",
+    "NoiseStream",
     "Plan",
     "Population",
     "Release",

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from numbers import Real
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -229,8 +229,8 @@ class Mechanism:
 
     def __post_init__(self) -> None:
         # Plain strings are welcome from callers; a wrong one is a UsageError.
-        for field, kind in (("name", MechanismName), ("adjacency", Adjacency)):
-            object.__setattr__(self, field, _member(kind, field, getattr(self, field)))
+        for name, kind in (("name", MechanismName), ("adjacency", Adjacency)):
+            object.__setattr__(self, name, _member(kind, name, getattr(self, name)))
         check_type("geometry", self.geometry, Geometry)
         _settle(self, "gamma")
         _settle(self, "rounds")
@@ -611,3 +611,28 @@ class Factors:
     sensitivity: float
     mean_squared_error: float
     max_squared_error: float
+
+
+class NoiseOn(StrEnum):
+    """What correlated noise is added to: the rows of X as they come, or the rows of A X that are released."""
+
+    INCREMENTS = "increments"
+    SUMS = "sums"
+
+
+def noise_on_named(value: str) -> NoiseOn:
+    """The member of that name; ``UsageError`` (slug ``unknown-choice``) for any other word."""
+    return NoiseOn(_member(NoiseOn, "on", value))
+
+
+@dataclass(frozen=True)
+class NoiseState:
+    """All that a `NoiseStream` needs to go on from round ``t``, besides its own arguments: keep it secret.
+
+    Whoever has the ``seed`` can subtract the noise, so it is not in ``repr``; it is None where the normals
+    are the caller's own. ``fingerprint`` tells whether the noise that goes on is the noise that was begun.
+    """
+
+    t: int
+    fingerprint: str
+    seed: int | None = field(default=None, repr=False)

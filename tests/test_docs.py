@@ -32,6 +32,7 @@ from csgm_cli.storage.budget_file import DEFAULT_KEYS
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 GUIDE = ROOT / "docs" / "guide.md"
+NOISE = ROOT / "docs" / "noise.md"
 CI = ROOT / "docs" / "ci.md"
 JSON_DOC = ROOT / "docs" / "json.md"
 THEORY = ROOT / "docs" / "theory.md"
@@ -143,7 +144,7 @@ def test_console_examples(page, quiet_place):
         assert found == pytest.approx(shown, rel=1e-9), where
 
 
-@pytest.mark.parametrize("page", [README, GUIDE], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [README, GUIDE, NOISE], ids=lambda page: page.name)
 def test_python_examples(page, quiet_place):
     """Every Python block runs, and prints what its ``# ->`` comments say."""
     found = blocks(page, "python")

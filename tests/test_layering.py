@@ -36,7 +36,11 @@ HOMES = {
             "exponential_sums",
         )
     }
-    | {path.relative_to(PACKAGE).as_posix() for path in (PACKAGE / "core" / "factorization").glob("*.py")}
+    | {
+        path.relative_to(PACKAGE).as_posix()
+        for folder in ("factorization", "noise")
+        for path in (PACKAGE / "core" / folder).glob("*.py")
+    }
     | {f"storage/arrays/{name}.py" for name in ("content", "npy", "tensors", "text")},
     "safetensors": {"storage/arrays/tensors.py"},
     "mpmath": {
