@@ -21,7 +21,8 @@ _INPUTS = (
     "mechanism", "epsilon", "delta", "gamma", "compression", "norm_ratio", "linf_norm", "l2_norm", "dim",
     "cohort_size", "rounds", "population", "training_rounds", "adjacency", "accountant", "verify",
     "value_bits", "noise_multiplier", "effective_noise_multiplier", "sigma", "max_epsilon", "at_equal_mse",
-    "max_mse_overhead", "max_noise_overhead",
+    "max_mse_overhead", "max_noise_overhead", "file", "T", "workload", "objective", "strategy", "tolerance",
+    "arrays", "dtype",
 )  # fmt: skip
 
 

@@ -22,6 +22,8 @@ REGISTRY: dict[str, tuple[str, str]] = {
     "account": ("csgm_cli.cli.account:command", "Find the epsilon or delta that a given noise guarantees."),
     "compare": ("csgm_cli.cli.compare:command", "Put the mechanisms side by side at one target."),
     "plan": ("csgm_cli.cli.plan:command", "Find how far one can compress within an overhead."),
+    "factorize": ("csgm_cli.cli.factorize:command", "Find the best correlated noise, with a certificate."),
+    "inspect": ("csgm_cli.cli.inspect:command", "Recompute all that a file of arrays claims."),
     "selftest": ("csgm_cli.cli.selftest:command", "Recompute reference values on this machine."),
     "completion": ("csgm_cli.cli.completion:command", "Print the completion script of a shell."),
     "version": ("csgm_cli.cli.version:command", "Print the versions of csgm and its libraries."),

@@ -21,12 +21,17 @@ def render(document: Document) -> str:
     columns depend on the command alone, not on which optional values are there.
     """
     result = document["result"]
-    rows = [dict(_flat(row)) for row in result.get("rows") or result.get("cases") or [result]]
+    rows = [dict(_flat(row)) for row in _listed(result) or [result]]
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(rows[0])
     writer.writerows(row.values() for row in rows)
     return text.getvalue()
+
+
+def _listed(result: Document) -> list[Document]:
+    """What a result is a list of; a list may be empty or absent."""
+    return next((result[key] for key in ("rows", "cases", "claims") if result.get(key)), [])
 
 
 def _flat(row: Document) -> Iterator[tuple[str, str]]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from csgm_cli.render.report import Fact, Table, report
+from csgm_cli.render.parts import Fact, Table
+from csgm_cli.render.report import report
 
 if TYPE_CHECKING:
     from csgm_cli.render.document import Document

@@ -10,7 +10,8 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from csgm_cli.render.as_text import fact_rows, table_lines
-from csgm_cli.render.report import Fact, Table, report
+from csgm_cli.render.parts import Fact, Table
+from csgm_cli.render.report import report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

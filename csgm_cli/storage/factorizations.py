@@ -78,7 +78,8 @@ def check_groups(strategy: Strategy, names: Collection[str]) -> None:
     for name in names:
         if name not in groups_of(strategy):
             raise UsageError(
-                "unknown-choice", f"{strategy} has the arrays {','.join(groups_of(strategy))}, not {shown(name)}"
+                "unknown-choice",
+                f"{strategy} has the arrays {','.join(groups_of(strategy))}, not {shown(name)}",
             )
     enough = {*DENSE, "generators"} | ({"v"} if strategy.name is StrategyName.OPTIMAL else set())
     if strategy.name in _NODES and not {"B", "C"} <= set(names):
@@ -130,7 +131,9 @@ def description_of(saved: SavedArrays) -> Description | None:
     if not saved.metadata and saved.recorded_hash is None:
         return None
     if saved.metadata.get("kind") != "factorization":
-        raise UsageError("broken-file", f"it is no factorization: its kind is {shown(saved.metadata.get('kind'))}")
+        raise UsageError(
+            "broken-file", f"it is no factorization: its kind is {shown(saved.metadata.get('kind'))}"
+        )
     try:
         objective = Objective(_text(saved, "objective"))
     except ValueError:

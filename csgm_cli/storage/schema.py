@@ -9,7 +9,17 @@ from typing import Any
 from csgm_cli.errors import UsageError
 
 #: What a schema exists for: the commands, and the error object of json mode.
-NAMES = ("account", "calibrate", "compare", "error", "plan", "selftest", "version")
+NAMES = (
+    "account",
+    "calibrate",
+    "compare",
+    "error",
+    "factorize",
+    "inspect",
+    "plan",
+    "selftest",
+    "version",
+)
 
 
 def load_schema(name: str) -> dict[str, Any]:

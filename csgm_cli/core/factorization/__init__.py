@@ -9,7 +9,7 @@ from csgm_cli.core.factorization.baselines import compare_strategies
 from csgm_cli.core.factorization.dense import dense_bytes, dense_factors
 from csgm_cli.core.factorization.export import rounded
 from csgm_cli.core.factorization.factorize import factorize
-from csgm_cli.core.factorization.inspection import inspect_arrays, workload_of
+from csgm_cli.core.factorization.inspection import inspect_arrays, rows_of, workload_of
 from csgm_cli.core.factorization.workload import matrix_workload, parse_workload, schedule_workload
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "matrix_workload",
     "parse_workload",
     "rounded",
+    "rows_of",
     "schedule_workload",
     "workload_of",
 ]

@@ -54,7 +54,7 @@ def workload_of(name: str, arrays: Arrays) -> Workload:
     ``matrix`` and ``learning-rates`` are in the arrays ``A`` and ``learning_rates``. ``UsageError`` for other
     names, and (slug ``incomplete-arrays``) where an array is missing.
     """
-    T = _rows(arrays)
+    T = rows_of(arrays)
     momentum, comma, rest = name.partition(",")
     if name == "matrix":
         return matrix_workload(_needed(arrays, "A", name))
@@ -245,7 +245,7 @@ def _array_claims(
     return claims
 
 
-def _rows(arrays: Arrays) -> int:
+def rows_of(arrays: Arrays) -> int:
     """T, on which the arrays agree."""
     name = next(iter(sorted(arrays.keys() - {"series"})), None)
     if name is None:

@@ -97,13 +97,22 @@ def read_matrix(path: str | Path) -> Array:
 
     Errors as for `read_arrays`; whether the matrix makes sense as a workload is for others to say.
     """
+    return _read_npy(path, "A", "a matrix")
+
+
+def read_vector(path: str | Path) -> Array:
+    """Read one row of finite float32 or float64 numbers from a .npy file; errors as for `read_matrix`."""
+    return _read_npy(path, "learning_rates", "a row of numbers")
+
+
+def _read_npy(path: str | Path, name: str, what: str) -> Array:
     target = Path(path)
     with _reading(path):
         if _check_readable(target) or target.suffix.lower() != ".npy":
-            raise UsageError("unknown-format", "a matrix is read from a .npy file")
-        matrix = npy.read_file(target, "A")
-        check_finite("A", matrix)
-    return matrix
+            raise UsageError("unknown-format", f"{what} is read from a .npy file")
+        array = npy.read_file(target, name)
+        check_finite(name, array)
+    return array
 
 
 def _format(path: str | Path) -> _Format:
