@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from csgm_cli.cli import console, interrupts
 from csgm_cli.cli.build import inputs
@@ -79,7 +79,7 @@ def _groups(request: Request, workload: Workload, strategy: Strategy) -> tuple[s
     check_groups(strategy, groups)
     if not set(DENSE).isdisjoint(groups):
         _check_memory(workload, strategy, request["dtype"])
-    itemsize = 4 if request["dtype"] == "float32" else 8
+    itemsize = 4 if _precision(request["dtype"]) == "float32" else 8
     shapes = shapes_of(workload, strategy, groups)
     check_destination(request["output"], shapes, itemsize=itemsize, force=request["force"])
     return groups
@@ -89,7 +89,7 @@ def _check_memory(workload: Workload, strategy: Strategy, dtype: str) -> None:
     from csgm_cli.core.factorization import dense_bytes
     from csgm_cli.storage.memory import available_bytes
 
-    needed = dense_bytes(workload, "float32" if dtype == "float32" else "float64")
+    needed = dense_bytes(workload, _precision(dtype))
     available = available_bytes()
     if available is None or needed <= available:
         return
@@ -105,6 +105,10 @@ def _check_memory(workload: Workload, strategy: Strategy, dtype: str) -> None:
         f" {available / _GIB:.1f} GiB are available",
         small,
     )
+
+
+def _precision(dtype: str) -> Literal["float32", "float64"]:
+    return "float32" if dtype == "float32" else "float64"
 
 
 def _resumed(
@@ -133,9 +137,8 @@ def _write(request: Request, found: Factorization, groups: tuple[str, ...]) -> F
     from csgm_cli.storage.factorizations import DENSE, file_of
 
     dense = not set(DENSE).isdisjoint(groups)
-    precision = "float32" if request["dtype"] == "float32" else "float64"
     try:
-        found, factors = rounded(found, precision, dense=dense)
+        found, factors = rounded(found, _precision(request["dtype"]), dense=dense)
     except MemoryError:
         raise UsageError("too-large", f"dense factors at T = {found.T} do not fit into memory") from None
     with interrupts.unwinding():

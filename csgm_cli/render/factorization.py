@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from csgm_cli.core.rounding import exact, round_down, round_up
-from csgm_cli.render.document import Document
 from csgm_cli.render.parts import Column, Fact, Report, table
+
+if TYPE_CHECKING:
+    from csgm_cli.render.document import Document
 
 #: Characters of a hash that are shown.
 _HASH = 16
@@ -104,7 +108,7 @@ def _setting(result: Document) -> tuple[Fact, ...]:
     )
 
 
-def _shown(value: float | str | bool | None) -> str:
+def _shown(value: Any) -> str:  # noqa: ANN401 - a scalar of JSON
     if value is None:
         return "nothing"
     if isinstance(value, bool):

@@ -7,11 +7,14 @@ parameters and costs up; lower bounds and compression down.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from csgm_cli.core.rounding import exact, round_down, round_up
-from csgm_cli.render.document import Document
 from csgm_cli.render.factorization import factorize_report, inspect_report
 from csgm_cli.render.parts import Column, Fact, Report, table
+
+if TYPE_CHECKING:
+    from csgm_cli.render.document import Document
 
 
 _ADJACENCY = {

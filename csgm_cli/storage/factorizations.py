@@ -175,8 +175,8 @@ def load_checkpoint(path: str, workload: Workload, objective: Objective) -> Dual
     check_hash(saved)
     if "v" not in saved.arrays:
         raise UsageError("other-problem", f"{path!r} holds no weights v")
-    v = saved.arrays["v"]
-    return Dual(v, saved.arrays.get("u", v))  # where u is absent it follows from v
+    v = saved.arrays["v"].astype("float64")
+    return Dual(v, saved.arrays.get("u", v).astype("float64"))  # where u is absent it follows from v
 
 
 def _problem(workload: Workload, objective: Objective) -> dict[str, Any]:
