@@ -30,7 +30,7 @@ def render(document: Document) -> str:
 
 
 def _listed(result: Document) -> list[Document]:
-    """What a result is a list of; a list may be empty or absent."""
+    """What the result is a list of; empty where it is none."""
     return next((result[key] for key in ("rows", "cases", "claims") if result.get(key)), [])
 
 

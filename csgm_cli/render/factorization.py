@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from csgm_cli.core.rounding import exact, round_down, round_up
+from csgm_cli.errors import one_line
 from csgm_cli.render.parts import Column, Fact, Report, table
 
 if TYPE_CHECKING:
@@ -65,10 +66,8 @@ def inspect_report(inputs: Document, result: Document) -> Report:
     claims = result["claims"]
     failed = sum(not claim["holds"] for claim in claims)
     summary = f"{failed} of {len(claims)} claims FAIL" if failed else f"all {len(claims)} claims hold"
-    if not claims:
-        summary = "this file claims nothing"
-    facts = (*_errors(result), *_certificate(result), *_setting(result), Fact("file", inputs["file"]))
-    return Report(table=table(columns, claims) if claims else None, facts=facts, paragraph=summary)
+    facts = (*_errors(result), *_certificate(result), *_setting(result), Fact("file", one_line(inputs["file"])))
+    return Report(table=table(columns, claims), facts=facts, paragraph=summary)
 
 
 def _errors(result: Document) -> tuple[Fact, ...]:
