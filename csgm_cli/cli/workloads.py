@@ -27,9 +27,9 @@ def build_workload(request: Request, rows: int | None = None) -> Workload:
     asked = request["T"] if rows is None else rows
     if spec.lower().endswith(".npy"):
         workload = _from_file(request, spec)
-        whose = "--T" if rows is None else "the arrays'"
         if asked is not None and asked != workload.T and (rows or request.rank(["T"]) is Rank.FLAG):
-            message = f"{whose} T is {asked}, but {spec!r} has {workload.T} rows"
+            whose = "--T" if rows is None else "T of the arrays"
+            message = f"{whose} is {asked}, but {spec!r} has {workload.T} rows"
             raise UsageError("conflicting-options", message)
         return workload
     word, equals, number = spec.partition("=")

@@ -66,7 +66,12 @@ def inspect_report(inputs: Document, result: Document) -> Report:
     claims = result["claims"]
     failed = sum(not claim["holds"] for claim in claims)
     summary = f"{failed} of {len(claims)} claims FAIL" if failed else f"all {len(claims)} claims hold"
-    facts = (*_errors(result), *_certificate(result), *_setting(result), Fact("file", one_line(inputs["file"])))
+    facts = (
+        *_errors(result),
+        *_certificate(result),
+        *_setting(result),
+        Fact("file", one_line(inputs["file"])),
+    )
     return Report(table=table(columns, claims), facts=facts, paragraph=summary)
 
 

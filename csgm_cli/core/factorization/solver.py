@@ -211,7 +211,7 @@ class _Problem:
             rows = h / self.workload.T
         else:
             rows = columns if found.rows is None else float((found.rows / u).max())
-        return lower, columns * rows * (1.0 + 3.0 * error)
+        return float(lower), float(columns * rows * (1.0 + 3.0 * error))
 
 
 class _Anderson:
