@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from csgm_cli.core.factorization.dense import Precision, dense_factors
+from csgm_cli.core.factorization.factorize import factorization_of
 from csgm_cli.core.factorization.semiseparable import row_errors
 from csgm_cli.model import Factorization, Factors, Generators
 
@@ -25,10 +26,13 @@ def rounded(
 
     The sensitivity is not above what it was (1 for ``optimal`` and ``streaming``), the errors are those of
     the rounded arrays: of the dense factors, or without ``dense`` (then None) of the rounded streaming form.
-    A factorization that has neither is returned as it is. The dual is not rounded.
+    The dual is not rounded: where it is all there is, its errors are computed to all digits.
     """
     if factorization.generators is not None:
         factorization = _streaming(factorization, factorization.generators, precision)
+    elif factorization.dual is not None and not dense:
+        exact = factorization_of(factorization.workload, factorization.objective, factorization.dual)
+        factorization = replace(exact, iterations=factorization.iterations)
     if not dense:
         return factorization, None
     factors = dense_factors(factorization, precision)

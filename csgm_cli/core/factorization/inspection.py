@@ -88,19 +88,14 @@ def inspect_arrays(
     """
     dual = _dual(workload, arrays, objective)
     bound = _bound(workload, objective, dual, progress)
-    pair = _pair(workload, arrays)
     generators = _generators(workload, arrays)
-    if pair is not None:
-        found = pair.measured()
-    elif generators is not None:
-        squared = float(column_norms_squared(generators).max())
-        with np.errstate(all="ignore"):  # what comes out is looked at below
-            rows = squared * row_errors(workload, generators)
-        found = (squared, float(rows.mean()), float(rows.max()))
-    elif dual is not None and (strategy is None or strategy.name is StrategyName.OPTIMAL):
+    with np.errstate(all="ignore"):  # what comes out is looked at
+        pair = _pair(workload, arrays)
+        found = _measured(workload, pair, generators)
+    if found is None:
+        if dual is None or (strategy is not None and strategy.name is not StrategyName.OPTIMAL):
+            raise _incomplete("it holds neither B nor C, nor a streaming form: nothing to measure")
         found = (1.0, bound.mean_squared_error, bound.max_squared_error)
-    else:
-        raise _incomplete("it holds neither B nor C, nor a streaming form: nothing to measure")
     if not np.isfinite(found).all():
         raise UsageError("out-of-range", "its numbers are too large, or too small, to be squared and added")
     inspection = Inspection(workload, strategy, objective, *found, bound.lower_bound, bound.iterations)
@@ -129,9 +124,8 @@ class _Pair:
 
     def residual(self, A: Array) -> float:
         """The largest entry of B C - A, over the largest that B C and A could have."""
-        with np.errstate(all="ignore"):
-            scale = float(np.sqrt(_squares(self.B, axis=1).max() * _squares(self.C, axis=0).max()))
-            return float(np.abs(self.B @ self.C - A).max() / max(scale, float(np.abs(A).max())))
+        scale = float(np.sqrt(_squares(self.B, axis=1).max() * _squares(self.C, axis=0).max()))
+        return float(np.abs(self.B @ self.C - A).max() / max(scale, float(np.abs(A).max())))
 
     @property
     def is_causal(self) -> bool:
@@ -141,9 +135,20 @@ class _Pair:
         return not bool(((self.B != 0) & (last > np.arange(len(self.B))[:, None])).any())
 
 
+def _measured(
+    workload: Workload, pair: _Pair | None, generators: Generators | None
+) -> tuple[float, float, float] | None:
+    if pair is not None:
+        return pair.measured()
+    if generators is None:
+        return None
+    squared = float(column_norms_squared(generators).max())
+    rows = squared * row_errors(workload, generators)
+    return squared, float(rows.mean()), float(rows.max())
+
+
 def _squares(x: Array, axis: int) -> Array:
-    with np.errstate(over="ignore"):
-        return np.asarray(np.einsum("ij,ij->j" if axis == 0 else "ij,ij->i", x, x))
+    return np.asarray(np.einsum("ij,ij->j" if axis == 0 else "ij,ij->i", x, x))
 
 
 def _pair(workload: Workload, arrays: Arrays) -> _Pair | None:
@@ -167,8 +172,7 @@ def _inverse(x: Array, name: str) -> Array:
         raise _incomplete(f"it holds {name} alone, which is no lower-triangular square")
     if not np.diag(x).all():
         raise _incomplete(f"it holds {name} alone, which is singular")
-    with np.errstate(all="ignore"):
-        return triangular_inverse(x.astype(np.float64))
+    return triangular_inverse(x.astype(np.float64))
 
 
 def _generators(workload: Workload, arrays: Arrays) -> Generators | None:
