@@ -144,6 +144,10 @@ BAD_WORKLOADS = {
     "empty-row": (np.ones(0), "shape-mismatch", "(0,)"),
     "cube": (np.ones((2, 2, 2)), "shape-mismatch", "(2, 2, 2)"),
     "integers": (np.eye(3, dtype=int), "wrong-dtype", "float64"),
+    "tiny": (np.eye(3) * 1e-200, "bad-workload", "[1e-50, 1e+50]"),
+    "huge": (np.eye(3) * 1e200, "bad-workload", "[1e-50, 1e+50]"),
+    "tiny-rates": (np.array([1.0, 1e-300]), "bad-workload", "[1e-50, 1e+50]"),
+    "huge-rates": (np.array([1.0, 1e300]), "bad-workload", "[1e-50, 1e+50]"),
     "negative-rates": (np.array([1.0, -1.0]), "bad-workload", "positive"),
 }
 

@@ -242,6 +242,7 @@ RESEALED = {
         lambda a, m: (a | {"C": a["C"] * 1.001, "B": a["B"] / 1.001, "C_inv": a["C_inv"] / 1.001}, m),
         {"sensitivity", "sensitivity_squared"},
     ),
+    "C_inv beyond float64": (lambda a, m: (a | {"C_inv": a["C_inv"] * 1e200}, m), {"inverse"}),
     "not causal": (lambda a, m: (a | {"B": changed(a["B"], (2, 5), 0.1)}, m), {"causal", "product"}),
     "rounded carelessly": (
         lambda a, m: ({name: array.astype("float32").astype("float64") for name, array in a.items()}, m),

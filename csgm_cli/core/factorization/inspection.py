@@ -100,13 +100,10 @@ def inspect_arrays(
         raise UsageError("out-of-range", "its numbers are too large, or too small, to be squared and added")
     inspection = Inspection(workload, strategy, objective, *found, bound.lower_bound, bound.iterations)
     agree = max(_AGREE[array.dtype.name] for array in arrays.values())
-    claims = [
-        *_number_claims(inspection, claimed or {}, agree),
-        *_array_claims(workload, arrays, pair, generators, agree),
-    ]
-    return Inspection(
-        workload, strategy, objective, *found, bound.lower_bound, bound.iterations, tuple(claims)
-    )
+    with np.errstate(all="ignore"):
+        among_arrays = _array_claims(workload, arrays, pair, generators, agree)
+    claims = (*_number_claims(inspection, claimed or {}, agree), *among_arrays)
+    return Inspection(workload, strategy, objective, *found, bound.lower_bound, bound.iterations, claims)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,8 +120,10 @@ class _Pair:
         return squared, float(rows.mean()), float(rows.max())
 
     def residual(self, A: Array) -> float:
-        """The largest entry of B C - A, over the largest that B C and A could have."""
+        """The largest entry of B C - A, over the largest that B C and A could have; NaN beyond float64."""
         scale = float(np.sqrt(_squares(self.B, axis=1).max() * _squares(self.C, axis=0).max()))
+        if not np.isfinite(scale):
+            return float("nan")
         return float(np.abs(self.B @ self.C - A).max() / max(scale, float(np.abs(A).max())))
 
     @property
@@ -243,7 +242,10 @@ def _array_claims(
         C = dense_from(generators)
         same = C.shape == pair.C.shape
         differences["generators"] = float(np.abs(C - pair.C).max() / np.abs(C).max()) if same else 1.0
-    claims = [Claim(name, 0.0, found, found <= agree) for name, found in differences.items()]
+    claims = [
+        Claim(name, 0.0, found if np.isfinite(found) else None, found <= agree)
+        for name, found in differences.items()
+    ]
     causal = pair is None or pair.is_causal  # other forms cannot be anything else
     return [*claims, Claim("causal", claimed=True, computed=causal, holds=causal)]
 

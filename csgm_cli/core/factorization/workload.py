@@ -19,6 +19,8 @@ from csgm_cli.model import Workload, check_range
 
 Array = NDArray[np.float64]
 
+_SCALES = (1e-50, 1e50)
+
 
 def parse_workload(spec: str, T: int) -> Workload:
     """The workload that ``prefix-sum`` or ``momentum=0.9`` names, with ``T`` rows.
@@ -53,6 +55,7 @@ def schedule_workload(learning_rates: ArrayLike, momentum: float = 0.0) -> Workl
     check_range("T", len(rates))
     if not (np.isfinite(rates).all() and (rates > 0).all()):
         raise UsageError("bad-workload", "every learning rate must be positive and finite")
+    _check_scale(rates, "learning rates")
     if np.ptp(rates) == 0 and rates[0] == 1:
         return Workload(len(rates), momentum)
     return Workload(len(rates), momentum, rates)
@@ -78,7 +81,20 @@ def matrix_workload(matrix: ArrayLike) -> Workload:
         raise UsageError(
             "bad-workload", f"a workload must not be singular: its diagonal is 0 in row {zeros[0]}"
         )
+    _check_scale(np.array([np.abs(a).max()]), "the largest entries of a workload")
     return Workload(len(a), matrix=a)
+
+
+def _check_scale(magnitudes: Array, what: str) -> None:
+    """Errors are squares, of which float64 holds no more."""
+    low, high = _SCALES
+    if magnitudes.min() < low or magnitudes.max() > high:
+        found = magnitudes.max() if magnitudes.max() > high else magnitudes.min()
+        raise UsageError(
+            "bad-workload",
+            f"{what} must be in [{low:g}, {high:g}], got {found:g}",
+            "scale it: errors scale along",
+        )
 
 
 def _real(values: ArrayLike, what: str) -> Array:
