@@ -425,7 +425,7 @@ class Objective(StrEnum):
 
 
 class StrategyName(StrEnum):
-    """How a workload A is written as B C (docs/theory.md, section 5)."""
+    """How a workload A is written as B C (docs/factorize.md)."""
 
     OPTIMAL = "optimal"
     TOEPLITZ_SQRT = "toeplitz-sqrt"

@@ -66,13 +66,15 @@ def _squares(x: Array, axis: int) -> Array:
 def _within(c: Array, sensitivity: float, precision: Precision) -> Array:
     """Round C to ``precision``, scaled so that no column norm exceeds ``sensitivity`` even then."""
     limit = sensitivity * (1.0 - _MARGIN)
-    scale = 1.0
+    scale, extra = 1.0, float(np.finfo(precision).eps) / 16.0
     while True:
         rounded = (c if scale == 1.0 else c * scale).astype(precision, copy=False)
         norm = float(_squares(rounded, axis=0).max()) ** 0.5
         if norm <= limit:
             return rounded
-        scale *= limit / norm * (1.0 - 2.0**-52)
+        # A step below the spacing of the numbers may change nothing: each is longer than the last.
+        scale *= limit / norm * (1.0 - extra)
+        extra *= 2.0
 
 
 def _factor(factorization: Factorization) -> Array:

@@ -1,6 +1,6 @@
 """phi: the diagonals of the square roots of W^T W and W W^T, W = D_u^(1/2) A D_v^(1/2), with proven errors.
 
-Both diagonals sum to the nuclear norm of W, the value h of the dual problem (docs/theory.md, section 5).
+Both diagonals sum to the nuclear norm of W, the value h of the dual problem (docs/factorize.md).
 """
 
 from __future__ import annotations

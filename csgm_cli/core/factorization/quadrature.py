@@ -59,7 +59,7 @@ def inverse_sqrt_poles(low: float, high: float, count: int) -> Poles:
     shifts = low * np.concatenate([near, far]) ** 2
     weights = (2.0 * math.sqrt(low) * across / (math.pi * count)) * slopes
     nome = math.exp(-2.0 * math.pi * count * quarter / across)
-    return Poles(shifts, weights, 4.0 * nome / (1.0 - nome) + 128.0 * np.finfo(float).eps)
+    return Poles(shifts, weights, 4.0 * nome / (1.0 - nome) + 128.0 * float(np.finfo(float).eps))
 
 
 def _modulus(low: float, high: float) -> float:

@@ -1,6 +1,6 @@
 """Factors with N numbers of state: the streaming form, and the way to the dense optimum in O(T^2 N).
 
-With N poles, C^T C = X is a sum of the covariances of N Markov chains (docs/theory.md, section 5). Their sum,
+With N poles, C^T C = X is a sum of the covariances of N Markov chains (docs/factorize.md). Their sum,
 observed from the last index to the first, has the innovations form C, and run forwards in time C^-1 is a
 filter with N numbers of state. Workloads with momentum would need two numbers per pole and have no such
 form here.

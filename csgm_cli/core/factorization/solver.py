@@ -1,6 +1,6 @@
 """The optimal factorization, by its dual: v <- phi(v), accelerated, with a certificate at every step.
 
-With h the nuclear norm of D_u^(1/2) A D_v^(1/2), any positive weights prove (docs/theory.md, section 5)
+With h the nuclear norm of D_u^(1/2) A D_v^(1/2), any positive weights prove (docs/factorize.md)
 
     h^2 / (sum v sum u)  <=  best product of the largest squared row and column norms of B and C,
 

@@ -1,10 +1,10 @@
 """Workloads: how they are named, checked, multiplied with, and bounded, in O(T) where they have structure.
 
 With structure, A = E(left) diag(rates) E(right), where E(x)_ij = x^(i-j) for i >= j, so that
-A^-1 = E(right)^-1 diag(1/rates) E(left)^-1 has three diagonals (docs/theory.md, section 5).
+A^-1 = E(right)^-1 diag(1/rates) E(left)^-1 has three diagonals (docs/factorize.md).
 """
 
-# ruff: noqa: N803 - T is the number of rows in every formula
+# ruff: noqa: N803, N806 - T is the number of rows in every formula
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ def parse_workload(spec: str, T: int) -> Workload:
     ``UsageError`` for another word (slug ``unknown-workload``) and for numbers out of range.
     """
     check_range("T", T)
+    T = int(T)
     word, equals, number = spec.partition("=")
     if spec == "prefix-sum":
         return Workload(T)

@@ -131,7 +131,7 @@ def test_larger_size_larger_error(T):
 
 
 def test_iterations_of_the_theory():
-    """Acceleration: 18 steps at T = 32 and 41 at 8192, where the plain step takes 96 and 316."""
+    """18 steps at T = 32 and 41 at 8192 in a prototype, where the plain step takes 96 and 316."""
     assert solve(Workload(32), MEAN).iterations <= 20
     assert solve(Workload(8192), MEAN).iterations <= 45
 
