@@ -461,8 +461,14 @@ class Strategy:
         return self.name.value if self.buffers is None else f"{self.name.value}:{self.buffers}"
 
 
+def objective_named(value: str) -> Objective:
+    """The objective of that name; ``UsageError`` (slug ``unknown-choice``) for any other word."""
+    return Objective(_member(Objective, "objective", value))
+
+
 def strategy_named(spec: str) -> Strategy:
     """The strategy written ``optimal``, ``tree``, ``streaming:4``, ...; ``UsageError`` for anything else."""
+    check_type("strategy", spec, str)
     word, colon, number = spec.partition(":")
     name = StrategyName(_member(StrategyName, "strategy", word))
     if not colon:

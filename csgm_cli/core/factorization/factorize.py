@@ -22,6 +22,9 @@ from csgm_cli.model import (
     Strategy,
     StrategyName,
     Workload,
+    check_range,
+    check_type,
+    objective_named,
 )
 
 Array = NDArray[np.float64]
@@ -50,6 +53,10 @@ def factorize(
     Raises ``UsageError`` where the strategy does not apply to the workload or the objective is unknown, and
     ``NoAnswerError`` (slug ``not-certified``) where the tolerance is out of reach.
     """
+    check_type("workload", workload, Workload)
+    check_type("strategy", strategy, Strategy)
+    objective = objective_named(objective)
+    check_range("tolerance", tolerance)
     name = strategy.name
     if name is StrategyName.OPTIMAL:
         return _optimal(

@@ -35,6 +35,8 @@ from csgm_cli.model import (
     Strategy,
     StrategyName,
     Workload,
+    check_type,
+    objective_named,
 )
 
 Array = NDArray[np.float64]
@@ -44,8 +46,20 @@ Arrays: TypeAlias = Mapping[str, NDArray[Any]]
 _AGREE = {"float64": 1e-9, "float32": 1e-6}
 _TIGHT = 1e-9
 _GENERATORS = ("decays", "inputs", "outputs", "diagonal")
-#: Which sides of an array are T.
-_T_SIDE = {"B": 0, "C": 1, "C_inv": 0, "A": 0}
+#: The sides of each array: T steps, R rows of C, N numbers of state.
+_SIDES = {
+    "A": "TT",
+    "B": "TR",
+    "C": "RT",
+    "C_inv": "TR",
+    "v": "T",
+    "u": "T",
+    "learning_rates": "T",
+    "decays": "TN",
+    "inputs": "TN",
+    "outputs": "TN",
+    "diagonal": "T",
+}
 
 
 def workload_of(name: str, arrays: Arrays) -> Workload:
@@ -86,6 +100,9 @@ def inspect_arrays(
     ``UsageError`` where the arrays are not enough (slug ``incomplete-arrays``), the dual is not positive
     (``bad-dual``), or the numbers are too large to be squared (``out-of-range``).
     """
+    check_type("workload", workload, Workload)
+    objective = objective_named(objective)
+    _check_arrays(workload, arrays)
     dual = _dual(workload, arrays, objective)
     bound = _bound(workload, objective, dual, progress)
     generators = _generators(workload, arrays)
@@ -99,11 +116,30 @@ def inspect_arrays(
     if not np.isfinite(found).all():
         raise UsageError("out-of-range", "its numbers are too large, or too small, to be squared and added")
     inspection = Inspection(workload, strategy, objective, *found, bound.lower_bound, bound.iterations)
-    agree = max(_AGREE[array.dtype.name] for array in arrays.values())
+    agree = max(_AGREE[arrays[name].dtype.name] for name in _SIDES.keys() & arrays.keys())
     with np.errstate(all="ignore"):
         among_arrays = _array_claims(workload, arrays, pair, generators, agree)
     claims = (*_number_claims(inspection, claimed or {}, agree), *among_arrays)
     return Inspection(workload, strategy, objective, *found, bound.lower_bound, bound.iterations, claims)
+
+
+def _check_arrays(workload: Workload, arrays: Arrays) -> None:
+    """Raise ``UsageError`` unless these are arrays of numbers whose sides agree with ``workload``."""
+    check_type("arrays", arrays, Mapping)
+    known = {"T": workload.T}
+    for name in _SIDES.keys() & arrays.keys():
+        array, sides = arrays[name], _SIDES[name]
+        if not isinstance(array, np.ndarray) or array.dtype.name not in _AGREE:
+            raise UsageError("wrong-dtype", f"{name} must be an array of float32 or float64")
+        shape = array.shape
+        if len(shape) != len(sides) or any(
+            known.setdefault(side, n) != n for side, n in zip(sides, shape, strict=True)
+        ):
+            raise UsageError(
+                "shape-mismatch", f"{name} has shape {shape}, not ({', '.join(sides)}) with T = {workload.T}"
+            )
+        if not np.isfinite(array).all():
+            raise UsageError("not-finite", f"{name} holds NaN or infinity")
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,10 +288,10 @@ def _array_claims(
 
 def rows_of(arrays: Arrays) -> int:
     """T, on which the arrays agree."""
-    name = next(iter(sorted(arrays.keys() - {"series"})), None)
+    name = next(iter(sorted(_SIDES.keys() & arrays.keys())), None)
     if name is None:
-        raise _incomplete("it holds nothing but series")
-    return int(arrays[name].shape[_T_SIDE.get(name, 0)])
+        raise _incomplete("it holds nothing to measure")
+    return int(arrays[name].shape[_SIDES[name].index("T")])
 
 
 def _wide(arrays: Arrays, name: str) -> Array | None:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from csgm_cli.errors import UsageError
-from csgm_cli.model import Workload, check_range
+from csgm_cli.model import Workload, check_range, check_type
 
 Array = NDArray[np.float64]
 
@@ -27,8 +27,8 @@ def parse_workload(spec: str, T: int) -> Workload:
 
     ``UsageError`` for another word (slug ``unknown-workload``) and for numbers out of range.
     """
-    check_range("T", T)
-    T = int(T)
+    check_type("workload", spec, str)
+    T = int(check_range("T", T))
     word, equals, number = spec.partition("=")
     if spec == "prefix-sum":
         return Workload(T)
@@ -99,7 +99,10 @@ def _check_scale(magnitudes: Array, what: str) -> None:
 
 
 def _real(values: ArrayLike, what: str) -> Array:
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError:  # rows of several lengths
+        raise UsageError("bad-workload", f"{what} must be a regular array") from None
     if array.dtype.kind not in "iuf":
         raise UsageError("bad-workload", f"{what} must be real numbers, got an array of {array.dtype}")
     return np.array(array, dtype=np.float64)
