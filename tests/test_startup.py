@@ -59,7 +59,8 @@ def test_root_help_imports_no_command(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "command", ["calibrate", "account", "compare", "plan", "selftest", "completion", "version"]
+    "command",
+    ["calibrate", "account", "compare", "plan", "factorize", "inspect", "selftest", "completion", "version"],
 )
 def test_help_of_a_command(tmp_path, command):
     """A command's help does not load what the command computes with."""
@@ -86,6 +87,14 @@ def test_gaussian_path(tmp_path):
     """The plain Gaussian mechanism is closed-form: the standard library is enough."""
     line = "calibrate --mechanism gaussian --epsilon 5 --delta 1e-8"
     assert loaded(tmp_path, *line.split()).isdisjoint(HEAVY | {"tomllib"})
+
+
+def test_factorize_path(tmp_path):
+    """Solving and writing needs numpy, but no scipy, and no format of files but the one asked for."""
+    modules = loaded(tmp_path, *"factorize --T 8 --output f.npz".split())
+    assert modules & HEAVY == {"numpy"}
+    assert "safetensors" not in modules
+    assert loaded(tmp_path, *"inspect f.npz".split()) & HEAVY == {"numpy"}
 
 
 @pytest.mark.parametrize("kind", ["text", "json", "csv", "markdown"])
