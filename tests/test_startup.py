@@ -91,10 +91,10 @@ def test_gaussian_path(tmp_path):
 
 def test_factorize_path(tmp_path):
     """Solving and writing needs numpy, but no scipy, and no format of files but the one asked for."""
-    modules = loaded(tmp_path, *"factorize --T 8 --output f.npz".split())
+    modules = loaded(tmp_path, *["factorize", "--T", "8", "--output", "f.npz"])
     assert modules & HEAVY == {"numpy"}
     assert "safetensors" not in modules
-    assert loaded(tmp_path, *"inspect f.npz".split()) & HEAVY == {"numpy"}
+    assert loaded(tmp_path, *["inspect", "f.npz"]) & HEAVY == {"numpy"}
 
 
 @pytest.mark.parametrize("kind", ["text", "json", "csv", "markdown"])
