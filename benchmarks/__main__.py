@@ -8,10 +8,10 @@ import platform
 from collections.abc import Iterator
 from importlib.metadata import version
 
-from benchmarks import solve, startup
+from benchmarks import check, solve, startup, sweep
 from benchmarks.measure import ROOT, Table
 
-_NAMES = ("startup", "solve", "scaling", "fuzz")
+_NAMES = ("startup", "solve", "sweep", "check", "scaling", "fuzz")
 _RECORD = ROOT / "docs" / "benchmarks.md"
 _PACKAGES = ("csgm-cli", "click", "numpy", "scipy", "mpmath", "dp-accounting")
 
@@ -43,6 +43,10 @@ def _tables(options: argparse.Namespace) -> Iterator[Table]:
         yield from startup.tables(quick=options.quick)
     if "solve" in chosen:
         yield from solve.tables(quick=options.quick)
+    if "sweep" in chosen:
+        yield from sweep.tables(quick=options.quick)
+    if "check" in chosen:
+        yield from check.tables(quick=options.quick)
     # These run in this process and make it large: not before the children's memory was measured.
     if "scaling" in chosen:
         from benchmarks import scaling

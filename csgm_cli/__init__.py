@@ -29,8 +29,10 @@ TYPE_CHECKING = False  # importing it from typing would be most of what this imp
 if TYPE_CHECKING:
     from typing import Any
 
+    from csgm_cli.budget import Population, Release, Standing
     from csgm_cli.core.account import account_delta, account_epsilon
     from csgm_cli.core.calibrate import calibrate
+    from csgm_cli.core.check import check_population
     from csgm_cli.core.compare import compare, compare_at_equal_mse
     from csgm_cli.core.factorization.baselines import compare_strategies
     from csgm_cli.core.factorization.dense import dense_factors
@@ -74,6 +76,7 @@ _HOMES = {
     "account_delta": "core.account",
     "account_epsilon": "core.account",
     "calibrate": "core.calibrate",
+    "check_population": "core.check",
     "compare": "core.compare",
     "compare_at_equal_mse": "core.compare",
     "compare_strategies": "core.factorization.baselines",
@@ -90,6 +93,9 @@ _HOMES = {
     "NoAnswerError": "errors",
     "StorageError": "errors",
     "UsageError": "errors",
+    "Population": "budget",
+    "Release": "budget",
+    "Standing": "budget",
     "Account": "model",
     "Accountant": "model",
     "Adjacency": "model",
@@ -142,7 +148,10 @@ __all__ = [  # spelled out for type checkers; a test keeps it equal to _HOMES
     "NoAnswerError",
     "Objective",
     "Plan",
+    "Population",
+    "Release",
     "SavedArrays",
+    "Standing",
     "StorageError",
     "Strategy",
     "StrategyName",
@@ -154,6 +163,7 @@ __all__ = [  # spelled out for type checkers; a test keeps it equal to _HOMES
     "account_epsilon",
     "calibrate",
     "check_hash",
+    "check_population",
     "compare",
     "compare_at_equal_mse",
     "compare_strategies",

@@ -120,6 +120,7 @@ RANGES: dict[str, Range] = {
     "max_epsilon": Range(0.0, 1e12),
     "max_mse_overhead": Range(0.0, 1e6),
     "max_noise_overhead": Range(0.0, 1e6),
+    "jobs": Range(1, 256, integer=True),
 }
 
 
@@ -399,6 +400,23 @@ class Plan:
     compression: float
     calibration: Calibration
     notices: tuple[Notice, ...] = ()
+
+
+@dataclass(frozen=True)
+class Question:
+    """One point of a sweep: the least noise for a target, or what a given noise guarantees.
+
+    Without ``noise``, epsilon and delta are the target. With ``noise`` = (noise multiplier, sigma),
+    one of epsilon and delta is None, and that one is the answer.
+    """
+
+    mechanism: Mechanism
+    accountant: Accountant
+    epsilon: float | None
+    delta: float | None
+    noise: tuple[float, float] | None = None
+    verify: bool = False
+    value_bits: int = 32
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,8 @@ def completed(capsys, monkeypatch, line: str) -> list[str]:
     [
         ("csgm ", [f"plain,{name}" for name in REGISTRY]),
         ("csgm ca", ["plain,calibrate"]),
+        ("csgm check --format g", ["plain,github"]),
+        ("csgm check ", ["file,"]),
         ("csgm --v", ["plain,--version"]),
         ("csgm calibrate --eps", ["plain,--epsilon"]),
         ("csgm account --max", ["plain,--max-epsilon"]),

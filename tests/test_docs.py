@@ -27,10 +27,12 @@ from csgm_cli.cli.exits import ExitCode
 from csgm_cli.cli.root import REGISTRY, root
 from csgm_cli.core.statement import ASSUMPTIONS
 from csgm_cli.model import Accountant, Adjacency, Bound, MechanismName, Objective, StrategyName
+from csgm_cli.storage.budget_file import DEFAULT_KEYS
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 GUIDE = ROOT / "docs" / "guide.md"
+CI = ROOT / "docs" / "ci.md"
 JSON_DOC = ROOT / "docs" / "json.md"
 THEORY = ROOT / "docs" / "theory.md"
 PAGES = [README, *sorted((ROOT / "docs").glob("*.md")), ROOT / "CHANGELOG.md", ROOT / "SECURITY.md"]
@@ -158,10 +160,35 @@ def test_python_examples(page, quiet_place):
         assert printed.getvalue().splitlines() == said, f"{page.name}:{block.line}"
 
 
+def test_example_budget_is_the_one_shown():
+    """The page shows the example file as it is; its tables are those that the README checks."""
+    shown = [block.text for block in blocks(CI, "toml")]
+    assert (ROOT / "docs" / "examples" / "budget.toml").read_text(encoding="utf-8") == shown[0]
+
+
+def test_keys_of_budget_files_are_documented():
+    """Every key that a budget file may have is on the page about them."""
+    text = CI.read_text(encoding="utf-8")
+    assert [key for key in DEFAULT_KEYS if f"`{key.replace('_', '-')}`" not in text] == []
+
+
+def test_hook_runs_a_command_that_exists():
+    """The pre-commit hook names a command of csgm and files that its pattern matches."""
+    hook = dict(
+        line.removeprefix("- ").strip().split(": ", 1)
+        for line in (ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8").splitlines()
+    )
+    assert hook["entry"].split() == ["csgm", "check"]
+    assert hook["entry"].split()[1] in REGISTRY
+    assert re.search(hook["files"], "docs/examples/budget.toml")
+    assert not re.search(hook["files"], "pyproject.toml")
+    assert f"id: {hook['id']}\n" in CI.read_text(encoding="utf-8")
+
+
 def test_examples_are_there():
     """The README shows every command that answers a question, so the example test cannot pass empty."""
     commands = {step.command.split()[1] for block in blocks(README, "console") for step in steps(block.text)}
-    assert commands >= {"calibrate", "account", "compare", "plan", "factorize", "inspect"}
+    assert commands >= {"calibrate", "account", "compare", "plan", "factorize", "inspect", "check"}
 
 
 def options() -> dict[str, list[click.Option]]:
@@ -327,8 +354,9 @@ def test_figures_of_another_accountant():
         tol=1e-7,
     )
     ours = csgm_cli.Mechanism("l2-csgm", 0.01, csgm_cli.Geometry(1000.0))
-    effective = csgm_cli.calibrate(ours, csgm_cli.Target(5, 1e-8)).effective_noise_multiplier
-    assert f"noise multiplier of {composed / 10:.6f} for the first example, csgm {effective:.6f}." in text
+    effective = csgm_cli.calibrate(ours, csgm_cli.Target(5, 1e-8), "rdp").effective_noise_multiplier
+    said = f"noise multiplier of {composed / 10:.6f} for the first example, csgm's `rdp` {effective:.6f}."
+    assert said in text
 
     lost = dp_accounting.calibrate_dp_mechanism(
         RdpAccountant, dp_accounting.GaussianDpEvent, 0.01, 1e-8, guess(1e-3, 1), tol=1e-3

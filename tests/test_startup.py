@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-HEAVY = {"numpy", "scipy", "mpmath", "rich"}
+HEAVY = {"numpy", "scipy", "mpmath", "rich", "matplotlib"}
 PROBE = """
 import json, sys
 from csgm_cli.cli import main
@@ -60,7 +60,19 @@ def test_root_help_imports_no_command(tmp_path):
 
 @pytest.mark.parametrize(
     "command",
-    ["calibrate", "account", "compare", "plan", "factorize", "inspect", "selftest", "completion", "version"],
+    [
+        "calibrate",
+        "account",
+        "compare",
+        "plan",
+        "sweep",
+        "check",
+        "factorize",
+        "inspect",
+        "selftest",
+        "completion",
+        "version",
+    ],
 )
 def test_help_of_a_command(tmp_path, command):
     """A command's help does not load what the command computes with."""
@@ -79,7 +91,9 @@ def test_completion(tmp_path, line, others):
         COMP_CWORD=str(len(line.split(" ")) - 1),
     )
     assert modules.isdisjoint(HEAVY | {"importlib.metadata", "tomllib"})
-    commands = {"calibrate", "account", "compare", "plan", "selftest", "completion", "version"}
+    commands = {
+        "calibrate", "account", "compare", "plan", "sweep", "check", "selftest", "completion", "version",
+    }  # fmt: skip
     assert len(modules & {f"csgm_cli.cli.{name}" for name in commands}) == others
 
 
@@ -87,6 +101,15 @@ def test_gaussian_path(tmp_path):
     """The plain Gaussian mechanism is closed-form: the standard library is enough."""
     line = "calibrate --mechanism gaussian --epsilon 5 --delta 1e-8"
     assert loaded(tmp_path, *line.split()).isdisjoint(HEAVY | {"tomllib"})
+
+
+def test_gaussian_budget(tmp_path):
+    """A budget of Gaussian mechanisms, too, is checked by the standard library alone."""
+    (tmp_path / "b.toml").write_text(
+        "[population.p]\nepsilon = 9\ndelta = 1e-6\n"
+        '[population.p.release.r]\nmechanism = "gaussian"\nsigma = 9\n'
+    )
+    assert loaded(tmp_path, "check", "b.toml").isdisjoint(HEAVY)
 
 
 def test_factorize_path(tmp_path):
@@ -103,6 +126,14 @@ def test_l2_csgm_path(tmp_path, kind):
     line = f"calibrate --epsilon 5 --delta 1e-8 --gamma 0.01 --norm-ratio 1000 --format {kind}"
     modules = loaded(tmp_path, *line.split(), FORCE_COLOR="1")
     assert modules & HEAVY == {"numpy"}
+
+
+@pytest.mark.parametrize("kind", ["text", "json", "csv", "jsonl"])
+def test_sweep_path(tmp_path, kind):
+    """A sweep needs what its rows need, and starts no machinery for processes that it does not use."""
+    line = f"sweep --vary gamma=0.1,0.2 --epsilon 5 --delta 1e-8 --norm-ratio 10 --plot - --format {kind}"
+    modules = loaded(tmp_path, *line.split(), *(["--output", "rows"] if kind != "text" else []))
+    assert modules & (HEAVY | {"concurrent.futures", "multiprocessing"}) == {"numpy"}
 
 
 def test_config_parser_only_with_a_config_file(tmp_path):

@@ -21,15 +21,15 @@ _INPUTS = (
     "mechanism", "epsilon", "delta", "gamma", "compression", "norm_ratio", "linf_norm", "l2_norm", "dim",
     "cohort_size", "rounds", "population", "training_rounds", "adjacency", "accountant", "verify",
     "value_bits", "noise_multiplier", "effective_noise_multiplier", "sigma", "max_epsilon", "at_equal_mse",
-    "max_mse_overhead", "max_noise_overhead", "file", "T", "workload", "objective", "strategy", "tolerance",
-    "arrays", "dtype",
+    "max_mse_overhead", "max_noise_overhead", "vary", "preset",
+    "file", "T", "workload", "objective", "strategy", "tolerance", "arrays", "dtype",
 )  # fmt: skip
 
 
 def build_mechanism(request: Request) -> tuple[Mechanism, Notices]:
     """Return the mechanism asked about, and what there is to say about how it was completed."""
     name = MechanismName(request["mechanism"])
-    gamma = _gamma(request, name)
+    gamma = build_gamma(request, name)
     geometry, geometry_notices = build_geometry(request, needs_ratio=name is not MechanismName.GAUSSIAN)
     rounds, rounds_notices = build_rounds(request)
     mechanism = Mechanism(name, gamma, geometry, rounds, Adjacency(request["adjacency"]))
@@ -62,7 +62,8 @@ def build_rounds(request: Request) -> tuple[int, Notices]:
     return rounds, (notice,)
 
 
-def _gamma(request: Request, name: MechanismName) -> float:
+def build_gamma(request: Request, name: MechanismName) -> float:
+    """Return the probability that a coordinate is sent; ``UsageError`` where nothing says it."""
     is_gaussian = name is MechanismName.GAUSSIAN
     if is_gaussian and request.rank(("gamma", "compression")) < request.rank(("mechanism",)):
         return 1.0  # a weaker source's gamma was meant for another mechanism

@@ -69,7 +69,7 @@ class Command(Helped):
         sections: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
-            if record is not None:
+            if record is not None and param.param_type_name == "option":  # arguments are in the usage line
                 sections.setdefault(getattr(param, "section", "Output"), []).append(record)
         for section, rows in sections.items():
             with formatter.section(section):

@@ -9,7 +9,7 @@ from csgm_cli.cli.build import build_geometry, build_rounds, delta_notices, inpu
 from csgm_cli.cli.command import Command
 from csgm_cli.cli.exits import ExitCode
 from csgm_cli.cli.options import COHORT, MECHANISM, OUTPUT, options
-from csgm_cli.cli.report import report
+from csgm_cli.cli.picture import check_plot, report_with_picture
 from csgm_cli.errors import UsageError
 from csgm_cli.model import Accountant, Adjacency, Target
 
@@ -22,6 +22,7 @@ def run(request: Request) -> ExitCode:
     from csgm_cli.core.compare import compare, compare_at_equal_mse
     from csgm_cli.render.document import comparison_document
 
+    check_plot(request)
     gammas = _gammas(request)
     geometry, geometry_notices = build_geometry(request)
     rounds, rounds_notices = build_rounds(request)
@@ -39,7 +40,7 @@ def run(request: Request) -> ExitCode:
     comparison = replace(comparison, notices=(*notices, *comparison.notices))
     factors = request["compression"] or tuple(1.0 / gamma for gamma in gammas)
     settled = {"gamma": gammas, "compression": factors, **resolved_sizes(request, geometry, rounds)}
-    report(request, comparison_document(inputs(request, **settled), comparison))
+    report_with_picture(request, comparison_document(inputs(request, **settled), comparison))
     return ExitCode.OK
 
 
@@ -59,7 +60,7 @@ command = Command(
     options=[
         *options("epsilon", "delta", "at_equal_mse", required=("epsilon", "delta")),
         *options(*MECHANISM, *COHORT, repeated=("gamma", "compression")),
-        *options("accountant", "value_bits", "verify", *OUTPUT),
+        *options("accountant", "value_bits", "verify", "plot", *OUTPUT),
     ],
     examples=(
         "csgm compare --epsilon 5 --delta 1e-8 --gamma 0.1 --gamma 0.01 --norm-ratio 1000 --dim 1e6",

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from time import monotonic
 from typing import TYPE_CHECKING, TextIO
 
 from csgm_cli.cli import interrupts
 from csgm_cli.errors import CsgmError, StorageError, one_line
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from csgm_cli.render import Terminal
 
+#: Seconds before progress is shown, and between two showings.
+_PROGRESS_AFTER, _PROGRESS_EVERY = 1.0, 0.1
 _RED, _YELLOW, _RESET = "\x1b[31m", "\x1b[33m", "\x1b[0m"
 
 
@@ -37,6 +42,12 @@ def terminal() -> Terminal | None:
 
 
 def write(text: str) -> None:
+    """Hand ``text``, the end of a result, to stdout; errors as in `write_part`. Then Ctrl-C is too late."""
+    write_part(text)
+    interrupts.ignore()
+
+
+def write_part(text: str) -> None:
     """Hand ``text`` to stdout and on to the system, while an error can still become an exit code.
 
     ``BrokenPipeError`` where the reader went away, ``StorageError`` where stdout is closed or full.
@@ -49,7 +60,6 @@ def write(text: str) -> None:
         raise
     except OSError as error:
         raise StorageError("cannot-write", f"cannot write to standard output: {error.strerror}") from None
-    interrupts.ignore()
 
 
 def note(text: str) -> None:
@@ -79,6 +89,36 @@ def error(problem: CsgmError) -> None:
     _say(f"{_coloured(f'error[{problem.slug}]', _RED)}: {problem.message}")
     if problem.hint:
         _say(f"  try: {problem.hint}")
+
+
+@contextmanager
+def progress(total: int, unit: str, *, quiet: bool = False) -> Iterator[Callable[[int], None]]:
+    """Give a function to be told how many of ``total`` are done; stderr shows it after a second.
+
+    Only where stderr is a terminal, and not where ``quiet``; the line is gone at the end.
+    """
+    if quiet or sys.stderr is None or not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    begun = shown = monotonic()
+
+    def advance(done: int) -> None:
+        nonlocal shown
+        now = monotonic()
+        if now - begun >= _PROGRESS_AFTER and now - shown >= _PROGRESS_EVERY:
+            shown = now
+            _show_line(f"{done} of {total} {unit}, {100 * done // total} %")
+
+    try:
+        yield advance
+    finally:
+        if shown > begun:
+            _show_line("")
+
+
+def _show_line(text: str) -> None:
+    with suppress(OSError):
+        _put(f"\r\x1b[K{text}", sys.stderr)
 
 
 def abandon_unless_flushed() -> None:

@@ -60,17 +60,17 @@ def _run(arguments: list[str]) -> int:
 
 
 def _failed(error: Exception, arguments: list[str]) -> int:
-    """Report ``error``, on stdout too where the caller reads JSON; return its exit status."""
+    """Report ``error``, on stdout too where a program reads that; return its exit status."""
     from csgm_cli.cli.requested_format import requested_format
     from csgm_cli.cli.sources import DEBUG_VARIABLE
 
     problem = as_csgm_error(error)
-    if requested_format(arguments) == "json":
-        from csgm_cli.render import render
-        from csgm_cli.render.document import error_document
+    form = requested_format(arguments)
+    if form in ("json", "github"):
+        from csgm_cli.render import render_error
 
         with suppress(StorageError):  # stdout itself may be what failed
-            console.write(render(error_document(problem), "json"))
+            console.write(render_error(problem, form))
     elif isinstance(error, click.exceptions.NoArgsIsHelpError):
         console.block(error.format_message())
         return problem.exit_status

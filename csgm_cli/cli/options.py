@@ -9,6 +9,7 @@ import click
 
 from csgm_cli.cli.params import Choice, File, Number, StrategyChoice, Switch
 from csgm_cli.cli.sources import flag_of, variable_of
+from csgm_cli.cli.vary import Vary
 from csgm_cli.model import Accountant, Adjacency, MechanismName, Objective, StrategyName
 from csgm_cli.render import FORMATS
 
@@ -33,14 +34,21 @@ class _Spec:
     metavar: str | None = None
 
 
-_TARGET, _MECHANISM, _COHORT, _NOISE, _ACCOUNTING, _PROBLEM, _ARRAYS, _OUTPUT = (
-    "Target", "Mechanism", "Cohort and rounds", "Noise", "Accounting", "Problem", "Arrays", "Output"
+_POINTS, _TARGET, _MECHANISM, _COHORT, _NOISE, _ACCOUNTING, _PROBLEM, _ARRAYS, _OUTPUT = (
+    "Points", "Target", "Mechanism", "Cohort and rounds", "Noise", "Accounting", "Problem", "Arrays", "Output"
 )  # fmt: skip
 _FILE = File()
 _SWITCH = Switch()
 _STRATEGIES = [name.value if name is not StrategyName.STREAMING else "streaming:N" for name in StrategyName]
 
 _SPECS: dict[str, _Spec] = {
+    "vary": _Spec(
+        _POINTS,
+        "Values of an option: a list a,b,c, or N values from LO to HI in equal steps or (log) ratios.",
+        Vary(),
+        metavar="OPTION=LIST|LO:HI:N[log]",
+    ),
+    "preset": _Spec(_POINTS, "Points of a published figure.", Choice(["figure1"])),
     "epsilon": _Spec(_TARGET, "Privacy loss epsilon."),
     "delta": _Spec(_TARGET, "Probability delta with which epsilon may be exceeded."),
     "max_epsilon": _Spec(_TARGET, "Exit with 1 if an epsilon is above this."),
@@ -119,8 +127,19 @@ _SPECS: dict[str, _Spec] = {
     ),
     "dtype": _Spec(_ARRAYS, "Precision of the arrays.", Choice(["float32", "float64"]), "float64"),
     "force": _Spec(_ARRAYS, "Replace an existing file.", _SWITCH),
+    "diff": _Spec(_TARGET, "Show what the budget spends beyond this earlier one.", _FILE, metavar="OLD.toml"),
+    "against_lock": _Spec(
+        _TARGET, "Show what has moved since this lock, and what moved it.", _FILE, metavar="FILE"
+    ),
+    "write_lock": _Spec(_OUTPUT, "Record releases and numbers in this lock file.", _FILE, metavar="FILE"),
+    "exit_zero": _Spec(_TARGET, "Exit with 0 even if a limit is exceeded.", _SWITCH),
     "format": _Spec(_OUTPUT, "Format of the report.", Choice(FORMATS), "text"),
     "value": _Spec(_OUTPUT, "Print one bare number.", _SWITCH),
+    "plot": _Spec(
+        _OUTPUT, "Draw a picture (.png, .svg or .pdf), or in the terminal (-).", _FILE, metavar="FILE|-"
+    ),
+    "jobs": _Spec(_OUTPUT, "Processes that share the work.", default=1),
+    "resume": _Spec(_OUTPUT, "Go on with the rows that --output has already (csv, jsonl).", _SWITCH),
     "output": _Spec(_OUTPUT, "Write the report to this file.", _FILE, metavar="FILE"),
     "config": _Spec(
         _OUTPUT, "Read settings from this file, instead of searching for one.", _FILE, metavar="FILE"

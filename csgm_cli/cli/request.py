@@ -78,7 +78,11 @@ def request_of(ctx: click.Context, exclusives: Iterable[Exclusive]) -> Request:
     ``UsageError`` (slug ``conflicting-options``) where alternatives come from equally strong sources.
     """
     sources = {param.name: source_of(ctx, param) for param in ctx.command.params if param.name}
-    request = Request(ctx.params, sources)
+    return settled(Request(ctx.params, sources), exclusives)
+
+
+def settled(request: Request, exclusives: Iterable[Exclusive]) -> Request:
+    """Return ``request`` with the weaker of each two alternatives dropped; errors as in `request_of`."""
     for exclusive in exclusives:
         request = _settle(request, exclusive)
     return request

@@ -22,6 +22,8 @@ REGISTRY: dict[str, tuple[str, str]] = {
     "account": ("csgm_cli.cli.account:command", "Find the epsilon or delta that a given noise guarantees."),
     "compare": ("csgm_cli.cli.compare:command", "Put the mechanisms side by side at one target."),
     "plan": ("csgm_cli.cli.plan:command", "Find how far one can compress within an overhead."),
+    "sweep": ("csgm_cli.cli.sweep:command", "Calibrate or account over a grid of parameters."),
+    "check": ("csgm_cli.cli.check:command", "Check that what is released stays within each limit."),
     "factorize": ("csgm_cli.cli.factorize:command", "Find the best correlated noise, with a certificate."),
     "inspect": ("csgm_cli.cli.inspect:command", "Recompute all that a file of arrays claims."),
     "selftest": ("csgm_cli.cli.selftest:command", "Recompute reference values on this machine."),

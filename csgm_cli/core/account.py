@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from csgm_cli.core.bounds import DELTA_FLOOR, Spent, least_delta, least_epsilon, resolved
@@ -71,7 +72,7 @@ def account_delta(
     check_type("verify", verify, bool)
     epsilon = check_range("epsilon", epsilon, EPSILON_IN_ACCOUNT)
     spent = least_delta(mechanism, accountant, sigma, epsilon)
-    notices = _notices(spent)
+    notices = notices_of(spent)
     if spent.value == DELTA_FLOOR:
         notices += (Notice("delta-floor", f"delta is below {DELTA_FLOOR:g} and shown as that"),)
     if spent.value == 1.0:
@@ -82,7 +83,7 @@ def account_delta(
         spent.value,
         spent.order,
         spent.bound,
-        _conversion(spent),
+        conversion_of(spent),
         assumptions_of(mechanism, spent.bound),
         lower_bound=spent.lower,
         verified=verified,
@@ -98,21 +99,22 @@ def epsilon_guarantee(
     accountant: Accountant,
     *,
     verify: bool = False,
+    near: float = math.inf,
     with_lower: bool = True,
 ) -> Guarantee:
-    """The guarantee at one delta; by `least_epsilon`; the values are taken as checked."""
-    spent = least_epsilon(mechanism, accountant, sigma, delta, with_lower=with_lower)
+    """The guarantee at one delta, by `least_epsilon`; the values are taken as checked."""
+    spent = least_epsilon(mechanism, accountant, sigma, delta, near=near, with_lower=with_lower)
     verified = verify_epsilon(mechanism, sigma, delta, spent) if verify else None
     return Guarantee(
         spent.value,
         delta,
         spent.order,
         spent.bound,
-        _conversion(spent),
+        conversion_of(spent),
         assumptions_of(mechanism, spent.bound),
         lower_bound=spent.lower,
         verified=verified,
-        notices=_notices(spent),
+        notices=notices_of(spent),
     )
 
 
@@ -140,16 +142,18 @@ def _account(
     )
 
 
-def _conversion(spent: Spent) -> Conversion | None:
+def conversion_of(spent: Spent) -> Conversion | None:
+    """How ``spent`` was converted; None where no Renyi curve is involved."""
     return Conversion.CKS20 if spent.bound in (Bound.RDP, Bound.PAPER) else None
 
 
-def _notices(spent: Spent) -> tuple[Notice, ...]:
-    if not spent.high_precision:
-        return ()
-    return (
-        Notice(
-            "high-precision",
-            "float64 could not be trusted here; the value was computed in 30-digit arithmetic",
-        ),
-    )
+def notices_of(spent: Spent) -> tuple[Notice, ...]:
+    """What there is to say about how ``spent`` was computed."""
+    notices = []
+    if spent.high_precision:
+        said = "float64 could not be trusted here; the value was computed in 30-digit arithmetic"
+        notices.append(Notice("high-precision", said))
+    if spent.fell_back:
+        said = "the privacy profile is out of reach of the tight accountant here; the bound is a wider one"
+        notices.append(Notice("tight-fell-back", said))
+    return tuple(notices)

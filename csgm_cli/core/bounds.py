@@ -7,6 +7,7 @@ Every number returned is an upper bound: float64 errors are added, and where the
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from csgm_cli.core import gaussian
@@ -22,6 +23,8 @@ TRUST = 4e-10
 _DIGITS = 30
 #: Deltas below this are reported as this (it is the smallest that csgm accepts).
 DELTA_FLOOR = 1e-300
+#: The bounds of the tight module.
+OF_THE_PROFILE = (Bound.TIGHT_ADD, Bound.TIGHT_REMOVE, Bound.PROFILE)
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,7 @@ class Spent:
 
     ``high_precision``: float64 could not be trusted and mpmath gave the value. ``lower``: what
     kappa* shows, below which no analysis can go; None where the bound does not look at kappa*.
+    ``fell_back``: the profile should have been looked at, and was out of reach.
     """
 
     value: float
@@ -37,6 +41,7 @@ class Spent:
     bound: Bound
     high_precision: bool = False
     lower: float | None = None
+    fell_back: bool = False
 
 
 def bounds_of(mechanism: Mechanism, accountant: Accountant) -> tuple[Bound, ...]:
@@ -59,21 +64,28 @@ def bounds_of(mechanism: Mechanism, accountant: Accountant) -> tuple[Bound, ...]
 
 def resolved(mechanism: Mechanism, accountant: Accountant, bound: Bound) -> Accountant:
     """The accountant that alone gives the answer which ``auto`` found by ``bound``."""
-    if accountant is Accountant.AUTO and bound is not Bound.MASK_REVEALED:
-        return Accountant.EXACT if mechanism.is_gaussian else Accountant(bound.value)
-    return accountant
+    if accountant is not Accountant.AUTO or bound is Bound.MASK_REVEALED:
+        return accountant
+    if bound in OF_THE_PROFILE:
+        return Accountant.TIGHT
+    return Accountant.EXACT if mechanism.is_gaussian else Accountant(bound.value)
 
 
 def looks_at_profile(mechanism: Mechanism, accountant: Accountant) -> bool:
     """True where the accountant also takes the bounds of the tight module (add-remove only)."""
-    tight = accountant is Accountant.TIGHT
+    tight = accountant in (Accountant.AUTO, Accountant.TIGHT)
     return tight and not mechanism.is_gaussian and mechanism.adjacency is Adjacency.ADD_REMOVE
 
 
 def total_mu(mechanism: Mechanism, sigma: float) -> float:
     """Sensitivity / sigma of all rounds together, with every coordinate sent."""
+    return unit_mu(mechanism, sigma) * math.sqrt(mechanism.rounds)
+
+
+def unit_mu(mechanism: Mechanism, sigma: float) -> float:
+    """`total_mu` of one round."""
     doubled = 2.0 if mechanism.adjacency is Adjacency.REPLACE_ONE else 1.0
-    return doubled * mechanism.sensitivity * math.sqrt(mechanism.rounds) / sigma
+    return doubled * mechanism.sensitivity / sigma
 
 
 def least_epsilon(
@@ -82,11 +94,13 @@ def least_epsilon(
     sigma: float,
     delta: float,
     *,
+    near: float = math.inf,
     with_lower: bool = True,
 ) -> Spent:
     """The smallest epsilon that the accountant's bounds prove.
 
-    ``with_lower``: whether to solve for what kappa* shows as well.
+    ``near``: one that is small enough, where the profile proves it. ``with_lower``: whether to solve
+    for what kappa* shows as well.
     """
     bounds = bounds_of(mechanism, accountant)
     best = min((spent_epsilon(mechanism, b, sigma, delta) for b in bounds), key=lambda spent: spent.value)
@@ -94,10 +108,10 @@ def least_epsilon(
         return best
     from csgm_cli.core.tight import tight_epsilon
 
-    found = tight_epsilon(mechanism, sigma, delta, best.value, with_lower=with_lower)
+    found = tight_epsilon(mechanism, sigma, delta, best.value, near=near, with_lower=with_lower)
     if found.upper < best.value:
         return Spent(found.upper, found.order, found.bound, lower=found.lower)
-    return replace(best, lower=found.lower)
+    return replace(best, lower=found.lower, fell_back=not found.is_known)
 
 
 def least_delta(mechanism: Mechanism, accountant: Accountant, sigma: float, epsilon: float) -> Spent:
@@ -106,33 +120,45 @@ def least_delta(mechanism: Mechanism, accountant: Accountant, sigma: float, epsi
     best = min((spent_delta(mechanism, b, sigma, epsilon) for b in bounds), key=lambda spent: spent.value)
     if not looks_at_profile(mechanism, accountant):
         return best
-    from csgm_cli.core.tight import tight_delta
+    from csgm_cli.core.tight import is_the_truth, kappa_delta, tight_delta
 
     found = tight_delta(mechanism, sigma, epsilon)
-    if found.upper < best.value:
-        return Spent(max(found.upper, DELTA_FLOOR), found.order, found.bound, lower=found.lower)
-    return replace(best, lower=min(found.lower, best.value))
+    value = min(max(found.upper, DELTA_FLOOR), best.value)
+    lower = value if is_the_truth(mechanism, found) else min(kappa_delta(mechanism, sigma, epsilon), value)
+    if value < best.value:
+        return Spent(value, found.order, found.bound, lower=lower)
+    return replace(best, lower=lower, fell_back=not found.is_known)
 
 
 def spent_epsilon(mechanism: Mechanism, bound: Bound, sigma: float, delta: float) -> Spent:
     """Epsilon >= 0 that ``bound`` proves at this noise and delta."""
+
+    def precisely(order: float | None) -> float:
+        return oracle_epsilon(mechanism, bound, sigma, delta, order)
+
     if bound in (Bound.EXACT, Bound.MASK_REVEALED):
-        mu = total_mu(mechanism, sigma)
-        epsilon = gaussian.epsilon_for(mu, delta)
-        if epsilon == 0.0 or 2 * gaussian.SAFETY * gaussian.elasticity(mu, epsilon) <= TRUST:
-            return Spent(epsilon, None, bound)
-        # A tiny epsilon at a large delta hangs on the last digits of mu.
-        return Spent(oracle_epsilon(mechanism, bound, sigma, delta, None), None, bound, high_precision=True)
+        return gaussian_epsilon(total_mu(mechanism, sigma), delta, bound, precisely)
     point = best_epsilon(renyi_curve(mechanism, bound), sigma, math.log(delta))
+    return renyi_epsilon(point, bound, precisely)
+
+
+def gaussian_epsilon(
+    mu: float, delta: float, bound: Bound, precisely: Callable[[float | None], float]
+) -> Spent:
+    """Epsilon of the Gaussian profile at ``mu``; ``precisely`` is the oracle's."""
+    epsilon = gaussian.epsilon_for(mu, delta)
+    if epsilon == 0.0 or 2 * gaussian.SAFETY * gaussian.elasticity(mu, epsilon) <= TRUST:
+        return Spent(epsilon, None, bound)
+    # A tiny epsilon at a large delta hangs on the last digits of mu.
+    return Spent(precisely(None), None, bound, high_precision=True)
+
+
+def renyi_epsilon(point: Converted, bound: Bound, precisely: Callable[[float | None], float]) -> Spent:
+    """Epsilon of a converted Renyi curve; ``precisely`` is the oracle's at an order."""
     if point.value + point.error <= 0.0:
         return Spent(0.0, point.order, bound)
     if point.error > TRUST * point.value:
-        return Spent(
-            oracle_epsilon(mechanism, bound, sigma, delta, point.order),
-            point.order,
-            bound,
-            high_precision=True,
-        )
+        return Spent(precisely(point.order), point.order, bound, high_precision=True)
     return Spent(point.value + point.error, point.order, bound)
 
 

@@ -39,6 +39,8 @@ from csgm_cli.model import (
 
 #: Room for the rounding of numbers derived from sigma (noise multiplier, sigma / l2_norm l2_norm).
 _MARGIN = 2e-13
+#: More room for an answer that account, on its own way to the best order, does not confirm.
+_ROOM = (1e-11, 1e-10, 1e-9)
 #: Joint Newton steps that settle nine problems in ten; five or six are the rule.
 _JOINT_STEPS = 8
 
@@ -70,7 +72,7 @@ def calibrate(
     sigma, guarantee = _certified(mechanism, accountant, target, verify=verify)
     if guarantee.epsilon > target.epsilon:
         raise NoAnswerError("not-certified", f"the answer sigma {sigma!r} could not be certified")
-    lower = _lower_bound(mechanism, accountant, target, sigma, guarantee.bound)
+    lower = _lower_bound(mechanism, accountant, target, sigma)
     noise_multiplier = sigma / mechanism.geometry.l2_norm
     if noise_multiplier not in RANGES["noise_multiplier"]:
         raise NoAnswerError(
@@ -95,9 +97,17 @@ def _certified(
     mechanism: Mechanism, accountant: Accountant, target: Target, *, verify: bool
 ) -> tuple[float, Guarantee]:
     """The least sigma that account, asked for its epsilon, agrees with."""
-    for sigma in reversed(_sufficient(mechanism, accountant, target)):
+    enough = _sufficient(mechanism, accountant, target)
+    # Where delta is next to 1 the best order is next to 1, and how float64 rounds it moves epsilon.
+    for sigma in (*reversed(enough), *(enough[0] * (1 + room) for room in _ROOM)):
         guarantee = epsilon_guarantee(
-            mechanism, sigma, target.delta, accountant, verify=verify, with_lower=False
+            mechanism,
+            sigma,
+            target.delta,
+            accountant,
+            verify=verify,
+            near=target.epsilon,
+            with_lower=False,
         )
         if guarantee.epsilon <= target.epsilon:
             break
@@ -133,17 +143,13 @@ def proves(mechanism: Mechanism, accountant: Accountant, sigma: float, target: T
     return tight_delta(mechanism, sigma, target.epsilon).upper <= target.delta
 
 
-def _lower_bound(
-    mechanism: Mechanism, accountant: Accountant, target: Target, sigma: float, bound: Bound
-) -> float | None:
+def _lower_bound(mechanism: Mechanism, accountant: Accountant, target: Target, sigma: float) -> float | None:
     """The noise multiplier below which kappa* breaks ``target``; None where it is not looked at."""
     if not looks_at_profile(mechanism, accountant):
         return None
     from csgm_cli.core.tight import kappa_sigma
 
-    exact = bound is Bound.PROFILE
-    needed = sigma if exact else kappa_sigma(mechanism, target.epsilon, target.delta, sigma)
-    return needed / mechanism.geometry.l2_norm
+    return kappa_sigma(mechanism, target.epsilon, target.delta, sigma) / mechanism.geometry.l2_norm
 
 
 def _mean_squared_error(
@@ -180,7 +186,8 @@ def gaussian_sigma(mechanism: Mechanism, accountant: Accountant, bound: Bound, t
     baseline = Mechanism(
         MechanismName.GAUSSIAN, 1.0, mechanism.geometry, mechanism.rounds, mechanism.adjacency
     )
-    only_renyi = not looks_at_profile(mechanism, accountant) and bound in (Bound.RDP, Bound.PAPER)
+    used = resolved(mechanism, accountant, bound)
+    only_renyi = bound in (Bound.RDP, Bound.PAPER) and not looks_at_profile(mechanism, used)
     return least_sigma(baseline, bound if only_renyi else Bound.EXACT, target)
 
 

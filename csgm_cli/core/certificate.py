@@ -14,7 +14,7 @@ class Proof(Enum):
     ADD_CONE = "add-cone"
     REMOVE_CONE = "remove-cone"
     CONCAVE = "concave"
-    PROFILE = "profile"  # the profile itself, where kappa* is elementwise largest
+    PROFILE = "profile"  # the profile with every coordinate at its clip
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,8 @@ class Certificate:
     """An upper bound ``value`` on one direction's delta and the parameters of its test function.
 
     ``exponent`` B or B', ``spread`` log r, ``z`` the half width of the good set, ``order`` the Renyi
-    order; None where the proof has no such thing.
+    order; None where the proof has no such thing. ``slack``: how much ``value`` may exceed what the
+    proof gives, relative.
     """
 
     proof: Proof
@@ -31,3 +32,4 @@ class Certificate:
     spread: float | None = None
     z: float | None = None
     order: float | None = None
+    slack: float = 0.0

@@ -113,11 +113,18 @@ def compare_at_equal_mse(
 
 
 def common_accountant(mechanisms: Sequence[Mechanism], accountant: Accountant) -> Accountant:
-    """The one accountant for all rows: auto is exact where every row can have it, else rdp."""
+    """The one accountant for all rows: auto is exact where every row is Gaussian, else the tightest.
+
+    Under add-remove that is tight, which is exact for the Gaussian rows; under replace-one, where
+    the other rows can only have rdp, so does the Gaussian one.
+    """
     accountant = accountant_named(accountant)
     if accountant is not Accountant.AUTO:
         return accountant
-    return Accountant.EXACT if all(m.is_gaussian for m in mechanisms) else Accountant.RDP
+    if all(m.is_gaussian for m in mechanisms):
+        return Accountant.EXACT
+    replaced = any(m.adjacency is Adjacency.REPLACE_ONE for m in mechanisms)
+    return Accountant.RDP if replaced else Accountant.TIGHT
 
 
 def _check_types(geometry: Geometry, target: Target, *, value_bits: int, verify: bool) -> None:

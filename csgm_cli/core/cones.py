@@ -15,15 +15,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from csgm_cli.core.certificate import Certificate, Proof
+from csgm_cli.core.loss_grid import grid_convex
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from csgm_cli.core.contour import Contour, Law
 
-#: The additive error of a cone, relative to the delta at stake.
+#: The additive error of a cone, relative to the delta at stake, with which the search begins.
 _ERROR_SHARE = 1e-3
-_RATIOS = np.geomspace(0.03, 60.0, 40)
+#: By how much bounds from the loss grid may exceed what they bound, relative.
+GRID_SLACK = 1e-4
 
 
 def posterior(gamma: float, z: float) -> float:
@@ -43,7 +47,7 @@ def good_set(law: Law, weight: float, share: float) -> float:
     By P(N > q) <= exp(-q^2/2)/2, q >= 0, for the largest coordinate, which serves the others too.
     """
     s = math.sqrt(law.largest_t)
-    q = math.sqrt(max(0.0, 2 * math.log(law.total_t * weight / share)))
+    q = math.sqrt(max(0.0, 2 * (math.log(law.total_t * weight) - math.log(share))))
     return s * q + s * s / 2
 
 
@@ -55,20 +59,59 @@ def log_outside(law: Law, z: float) -> float:
     return math.log(law.total_t) + tail
 
 
+def lattice(low: float, high: float) -> NDArray[np.float64]:
+    """The powers of 2^(1/8) from about ``low`` to about ``high``.
+
+    Parameters of test functions are taken from it: the least of bounds that are monotone is
+    monotone where all choose from the same ones.
+    """
+    first, last = math.floor(8 * math.log2(low)), math.ceil(8 * math.log2(high))
+    return np.asarray(np.exp2(np.arange(first, last + 1) / 8))
+
+
+def _over_good_sets(
+    law: Law, first: float, bound: Callable[[float], Certificate | None]
+) -> Certificate | None:
+    """The least ``bound(z)`` over a lattice of z, downhill from about ``first``.
+
+    From (z - s^2/2)/s >= sqrt 2 on the error falls fast enough with s for the sum to fall with it.
+    """
+    s = math.sqrt(law.largest_t)
+    least = math.ceil(8 * math.log2(s * math.sqrt(2) + s * s / 2))
+    at = max(least, round(8 * math.log2(first)))
+    found: dict[int, Certificate | None] = {}
+
+    def value(j: int) -> float:
+        if j not in found:
+            found[j] = bound(2 ** (j / 8)) if least <= j else None
+        best = found[j]
+        return math.inf if best is None else best.value
+
+    while math.isinf(value(at)) and at > least:  # no exponent is admissible: a smaller good set
+        at -= 1
+    for step in (1, -1):
+        while value(at + step) < value(at):
+            at += step
+    return found[at]
+
+
 def add_cone(law: Law, contour: Contour, epsilon: float, scale: float) -> Certificate:
     """Bound on the add direction: phi''(u) u = c (u/v)^-B for u >= v, touching at r v.
 
-    ``contour`` is that of the add hockey-stick, ``scale`` its delta. The best of B = 0 and the
-    largest B whose error is 1e-3 of ``scale``, over r.
+    ``contour`` is that of the add hockey-stick, ``scale`` about its delta. The best of B = 0 and of
+    the largest B of every good set, over r.
     """
-    best = _best_spread(contour, epsilon, 0.0, 0.0, None)
-    z = good_set(law, 10.0 / law.gamma, _ERROR_SHARE * scale)
-    exponent = admissible_exponent(law.gamma, z)
-    if exponent > 0.0 and z < 50.0:
-        best = min(
-            best, _best_spread(contour, epsilon, exponent, math.exp(log_outside(law, z)), z), key=_value
-        )
-    return best
+    plain = _best_spread(contour, epsilon, 0.0, 0.0, None)
+
+    def with_exponent(z: float) -> Certificate | None:
+        exponent = admissible_exponent(law.gamma, z)
+        if exponent == 0.0:
+            return None
+        return _best_spread(contour, epsilon, exponent, math.exp(log_outside(law, z)), z)
+
+    first = good_set(law, 10.0 / law.gamma, _ERROR_SHARE * scale)
+    best = _over_good_sets(law, first, with_exponent)
+    return plain if best is None else min(plain, best, key=_value)
 
 
 def _value(certificate: Certificate) -> float:
@@ -78,16 +121,32 @@ def _value(certificate: Certificate) -> float:
 def _best_spread(
     contour: Contour, epsilon: float, exponent: float, per_weight: float, z: float | None
 ) -> Certificate:
-    """The best log r on a coarse grid, then on a finer one around it."""
-    spreads = _RATIOS / contour.shift
-    for _ in range(2):
+    """The best log r of a lattice: the best of every fourth, then of all around that."""
+
+    def values(spreads: NDArray[np.float64]) -> NDArray[np.float64]:
         weights, log_v = touching(epsilon, exponent, spreads)
-        values = contour.mixtures(-log_v, weights, exponent) + per_weight * weights
-        at = int(np.argmin(np.where(values > 0.0, values, np.inf)))
-        value = float(values[at]) if values[at] > 0.0 else math.inf
-        best = Certificate(Proof.ADD_CONE, value, exponent, float(spreads[at]), z)
-        spreads = np.geomspace(spreads[max(at - 1, 0)], spreads[min(at + 1, spreads.size - 1)], 24)
-    return best
+        bounds = contour.mixtures(-log_v, weights, exponent) + per_weight * weights
+        return np.where(bounds > 0.0, bounds, np.inf)
+
+    spreads = lattice(0.05 / contour.shift, 60.0 / contour.shift)
+    middle = 4 * int(np.argmin(values(spreads[::4])))
+    around = spreads[max(middle - 3, 0) : middle + 4]
+    bounds = values(around)
+    at = int(np.argmin(bounds))
+    return Certificate(Proof.ADD_CONE, float(bounds[at]), exponent, float(around[at]), z)
+
+
+def grid_add_cone(law: Law, epsilon: float, enough: float) -> Certificate | None:
+    """`add_cone` with B = 0 where contours are out of reach; None where the bracket is, too.
+
+    Not the least where one that is at most ``enough`` was found before.
+    """
+    spreads = lattice(0.01, 60.0)
+    weights, log_v = touching(epsilon, 0.0, spreads)
+    found = grid_convex(law, weights, log_v, enough)
+    if found is None:
+        return None
+    return Certificate(Proof.ADD_CONE, found[0], 0.0, float(spreads[found[1]]), slack=GRID_SLACK)
 
 
 def touching(
@@ -103,16 +162,30 @@ def touching(
 def remove_cone(law: Law, contour: Contour, epsilon: float, scale: float) -> Certificate | None:
     """Bound on the remove direction: phi''(u) u = B e^eps (u/v)^-B for u >= v = e^-eps (B-1)/B.
 
-    ``contour`` is that of the remove hockey-stick. None unless B - 1 is to the right of it.
+    ``contour`` is one for the remove hockey-stick. None unless B - 1 is to the right of it.
     """
-    z = good_set(law, math.exp(min(epsilon, 700.0)) / law.gamma, _ERROR_SHARE * scale)
-    exponent = admissible_exponent(law.gamma, z)
-    if exponent - 1.0 <= contour.shift * 1.05:
-        return None
-    error = exponent * math.exp(epsilon + log_outside(law, z))
-    tilt = -epsilon + math.log1p(-1 / exponent)
-    value, rounding = contour.integral(tilt, (exponent - 1) / (exponent - 1 - contour.z))
-    return Certificate(Proof.REMOVE_CONE, value + rounding + error, exponent, z=z)
+
+    def with_exponent(z: float) -> Certificate | None:
+        exponent = admissible_exponent(law.gamma, z)
+        if exponent - 1.0 <= contour.shift * 1.05:
+            return None
+        error = exponent * math.exp(epsilon + log_outside(law, z))
+        tilt = -epsilon + math.log1p(-1 / exponent)
+        value, rounding = contour.integral(tilt, (exponent - 1) / (exponent - 1 - contour.z))
+        if not value > 0.0:
+            return None
+        return Certificate(Proof.REMOVE_CONE, value + rounding + error, exponent, z=z)
+
+    return _over_good_sets(law, _first_remove_z(law, epsilon, scale), with_exponent)
+
+
+def remove_exponent(law: Law, epsilon: float, scale: float) -> float:
+    """About the exponent that `remove_cone` will use."""
+    return admissible_exponent(law.gamma, _first_remove_z(law, epsilon, scale))
+
+
+def _first_remove_z(law: Law, epsilon: float, scale: float) -> float:
+    return good_set(law, math.exp(min(epsilon, 700.0)) / law.gamma, _ERROR_SHARE * scale)
 
 
 def concave_twin(law: Law, epsilon: float, scale: float) -> Certificate | None:
@@ -121,23 +194,24 @@ def concave_twin(law: Law, epsilon: float, scale: float) -> Certificate | None:
     B' = 1/(2 r_min) - 1/2, touching 1 - e^eps y at y = r v, r < 1. None where the error term, which
     grows with B', swamps the bound for every good set.
     """
-    s, gamma = math.sqrt(law.largest_t), law.gamma
-    q = math.sqrt(2 * math.log(law.total_t / (gamma * scale) + 1.0) + 20.0)
-    for _ in range(12):  # a larger good set has a larger B', and then a larger weight outside it
-        z = s * q + s * s / 2
-        exponent = 1 / (2 * posterior(gamma, -z)) - 0.5
+
+    def with_exponent(z: float) -> Certificate | None:
+        exponent = 1 / (2 * posterior(law.gamma, -z)) - 0.5
         if exponent > 1e3:
             return None
-        spreads = -np.geomspace(0.01, 60.0, 60) / (1.0 + exponent)
+        spreads = -lattice(0.01 / (1.0 + exponent), 60.0 / (1.0 + exponent))
         log_c, log_v = _touching_below(epsilon, exponent, spreads)
         log_weight = log_c + exponent * log_v + _log_mean_weight(law, exponent)
         errors = np.exp(np.minimum(log_weight + log_outside(law, z), 1.0))
-        values = _lognormal_mixtures(gamma**2 * law.total_t, exponent, log_c, log_v) + errors
+        values = _lognormal_mixtures(law.gamma**2 * law.total_t, exponent, log_c, log_v) + errors
         at = int(np.argmin(np.where(values > 0.0, values, np.inf)))
-        if values[at] > 0.0 and errors[at] <= 10 * _ERROR_SHARE * scale:
-            return Certificate(Proof.CONCAVE, float(values[at]), exponent, float(spreads[at]), z)
-        q *= 1.25
-    return None
+        if not 0.0 < values[at] < 1.0:
+            return None
+        return Certificate(Proof.CONCAVE, float(values[at]), exponent, float(spreads[at]), z)
+
+    s = math.sqrt(law.largest_t)
+    q = math.sqrt(max(0.0, 2 * (math.log(law.total_t / law.gamma) - math.log(scale))) + 20.0)
+    return _over_good_sets(law, s * q + s * s / 2, with_exponent)
 
 
 def _log_mean_weight(law: Law, exponent: float) -> float:
@@ -165,12 +239,10 @@ def _lognormal_mixtures(
     """
     pole = max(0.0, exponent - 1.0)
     saddle = np.where(np.isfinite(log_v), -log_v / variance - 0.5, 0.0)
-    shift = np.maximum(saddle, pole + min(1.0, 1 / math.sqrt(variance)))[:, None]
+    shift = np.maximum(saddle, pole + 1 / math.sqrt(variance))[:, None]
     step = 2 * math.pi * (shift - pole) / 60.0  # aliases below exp(-60) of the peak, times its growth
     step = np.minimum(step, 0.3 / math.sqrt(variance))
     count = math.ceil(9.5 / math.sqrt(variance) / float(step.min()))
-    if count > 1000:
-        return np.full(log_c.shape, math.inf)
     z = shift + 1j * step * np.arange(count)[None, :]
     log_terms = z * (z + 1) * (variance / 2) + log_c[:, None] + (z + 1) * log_v[:, None]
     useless = ~(log_terms.real.max(axis=1) < 50.0)

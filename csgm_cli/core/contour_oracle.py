@@ -326,4 +326,5 @@ def require(holds: bool, name: str, allowed: str, value: object) -> None:  # noq
 
 def not_converged(what: str, steps: int) -> NoAnswerError:
     """Return the error that says that ``what`` would take too many ``steps``."""
-    return NoAnswerError("oracle-not-converged", f"{what} would take {steps} steps in high precision")
+    said = f"{what} would take {steps} steps in high precision"
+    return NoAnswerError("oracle-not-converged", said, "leave --verify out, or use --accountant rdp")

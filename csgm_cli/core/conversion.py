@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from csgm_cli.core.search import Slope, increasing_root
 from csgm_cli.errors import NoAnswerError
@@ -19,11 +19,23 @@ if TYPE_CHECKING:
     from csgm_cli.core.curves import Curve
     from csgm_cli.core.moment import LogMoment
 
+
+class RenyiCurve(Protocol):
+    """What is converted: the curve of one mechanism, or of several that compose."""
+
+    @property
+    def integer_orders(self) -> bool:
+        """True where only the orders 2, 3, 4, ... are admitted."""
+
+    def moment(self, order: float, sigma: float) -> LogMoment:
+        """(order - 1) times the Renyi divergence bound at this order, for order > 1."""
+
+
 _ULP = 2.0**-53
 #: How much of the Renyi divergence a better order may still gain.
 _SETTLED = 1e-15
 #: Orders closer to 1 than exp of this are not looked at: their float64 would not tell them apart.
-_LEAST_LOG_GAP = -27.0
+LEAST_LOG_GAP = -27.0
 #: A log delta below this (that of 1e-300) is as good as any.
 _LEAST_LOG_DELTA = -690.8
 
@@ -77,13 +89,18 @@ def log_delta_at(order: float, moment: LogMoment, epsilon: float) -> Converted:
 
 def best_epsilon(curve: Curve, sigma: float, log_delta: float, start: float | None = None) -> Converted:
     """The smallest epsilon over the orders that ``curve`` admits; ``start`` is a warm order."""
+    if start is None:
+        start = first_order(curve, sigma, -log_delta)
+    return best_epsilon_from(curve, sigma, log_delta, start)
+
+
+def best_epsilon_from(curve: RenyiCurve, sigma: float, log_delta: float, start: float) -> Converted:
+    """`best_epsilon` of any curve, searched from the order ``start``."""
 
     def settled(point: Converted, value: float, step: float) -> bool:
         renyi = point.moment.value / (point.order - 1)
         return abs(value * step) / (point.order - 1) <= _SETTLED * max(renyi, abs(point.value))
 
-    if start is None:
-        start = first_order(curve, sigma, -log_delta)
     return _best(
         curve,
         sigma,
@@ -113,7 +130,7 @@ def best_log_delta(curve: Curve, sigma: float, epsilon: float) -> Converted:
 
 
 def _best(
-    curve: Curve,
+    curve: RenyiCurve,
     sigma: float,
     start: float,
     slope: Callable[[float, LogMoment], Slope],
@@ -133,7 +150,7 @@ def _best(
         return seen[order]
 
     def objective(log_gap: float) -> Slope:
-        if log_gap < _LEAST_LOG_GAP:
+        if log_gap < LEAST_LOG_GAP:
             return -math.inf, 0.0
         order = 1.0 + math.exp(log_gap)
         moment = at(order).moment

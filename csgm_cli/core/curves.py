@@ -6,6 +6,7 @@ docs/theory.md, "From one coordinate to the mechanism" (the paper's Theorem 4.1,
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from csgm_cli.core.moment import OUT_OF_REACH, LogMoment, combine, gaussian_moment, replace_one
@@ -27,24 +28,44 @@ class Curve:
 
     def moment(self, order: float, sigma: float) -> LogMoment:
         """(order - 1) times the Renyi divergence bound at this order, for order > 1."""
-        if not self.weak_triangle:
-            return self._add_remove(order, sigma)
-        at_even = self._add_remove(2 * order, sigma)
-        if math.isinf(at_even.value):
-            return OUT_OF_REACH
-        return replace_one(order, self._add_remove(2 * order - 1, sigma), at_even)
+        return curve_moments([self], order, sigma)[0]
 
-    def _add_remove(self, order: float, sigma: float) -> LogMoment:
-        ts = [(delta / sigma) ** 2 for _, delta in self.parts]
-        if self.gamma == 1.0:
-            moments = [gaussian_moment(order, t) for t in ts]
-        else:
-            from csgm_cli.core.log_moment import log_moments
 
-            moments = log_moments(order, self.gamma, ts)
-        if any(math.isinf(moment.value) for moment in moments):
-            return OUT_OF_REACH
-        return combine(zip((count for count, _ in self.parts), moments, strict=True))
+def curve_moments(curves: Sequence[Curve], order: float, sigma: float) -> list[LogMoment]:
+    """`Curve.moment` of each curve, for much less than the price of each by itself."""
+    orders = [2 * order if curve.weak_triangle else order for curve in curves]
+    found = _add_remove(curves, orders, sigma)
+    weak = [i for i, curve in enumerate(curves) if curve.weak_triangle and not math.isinf(found[i].value)]
+    at_odd = _add_remove([curves[i] for i in weak], [2 * order - 1] * len(weak), sigma)
+    for i, odd in zip(weak, at_odd, strict=True):
+        found[i] = replace_one(order, odd, found[i])
+    return found
+
+
+def _add_remove(curves: Sequence[Curve], orders: Sequence[float], sigma: float) -> list[LogMoment]:
+    """The add-remove moment of each curve, at an order of its own."""
+    found: dict[int, LogMoment] = {}
+    for order in dict.fromkeys(orders):
+        chosen = [i for i, wanted in enumerate(orders) if wanted == order]
+        found |= zip(chosen, _at_one_order([curves[i] for i in chosen], order, sigma), strict=True)
+    return [found[i] for i in range(len(curves))]
+
+
+def _at_one_order(curves: Sequence[Curve], order: float, sigma: float) -> list[LogMoment]:
+    coordinates = [(curve.gamma, (delta / sigma) ** 2) for curve in curves for _, delta in curve.parts]
+    if all(gamma == 1.0 for gamma, _ in coordinates):
+        moments = iter([gaussian_moment(order, t) for _, t in coordinates])
+    else:
+        from csgm_cli.core.log_moment import mixed_log_moments
+
+        moments = iter(mixed_log_moments(order, coordinates))
+    return [_summed([(count, next(moments)) for count, _ in curve.parts]) for curve in curves]
+
+
+def _summed(terms: Sequence[tuple[float, LogMoment]]) -> LogMoment:
+    if any(math.isinf(moment.value) for _, moment in terms):
+        return OUT_OF_REACH
+    return combine(terms)
 
 
 def renyi_curve(mechanism: Mechanism, bound: Bound) -> Curve:

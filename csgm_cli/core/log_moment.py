@@ -11,12 +11,14 @@ coordinates and rounds, so h must not be formed by subtracting nearly equal numb
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
+from csgm_cli.core.exponential_sums import exponential_sums
 from csgm_cli.core.moment import OUT_OF_REACH, LogMoment, gaussian_moment
 
 Array = NDArray[np.float64]
@@ -33,8 +35,12 @@ _SERIES_RADIUS = 0.5
 _LARGE = 600.0
 #: Longer grids are first thinned to where the integrand is alive; beyond the last, give up.
 _LONG, _TOO_LONG = 3000, 4_000_000
-#: The most nodes, and nodes times orders, of one call at complex orders.
+#: Nodes that are worth laying end to end; memory and caches suffer beyond.
+_MOST_BATCHED = 30_000
+#: The most nodes of one call at complex orders.
 _MOST_COMPLEX = 6_000_000
+#: So many products of nodes and orders are summed one by one; and the most nodes for a transform.
+_FAST, _MOST_FAR = 200_000, 300_000
 
 
 def log_moment(order: float, gamma: float, t: float) -> LogMoment:
@@ -44,15 +50,32 @@ def log_moment(order: float, gamma: float, t: float) -> LogMoment:
     reversed divergence is then 1 - order). All infinite where the value or the grid is out of
     float64's reach.
     """
-    return log_moments(order, gamma, (t,))[0]
+    return mixed_log_moments(order, [(gamma, t)])[0]
 
 
-def log_moments(order: float, gamma: float, ts: Sequence[float]) -> list[LogMoment]:
-    """`log_moment` at several t, for little more than the price of one."""
-    found = [_closed_form(order, gamma, t) for t in ts]
-    roots = [math.sqrt(t) for t, known in zip(ts, found, strict=True) if known is None]
-    computed = iter(_quadrature(order, gamma, roots) if roots else ())
+def mixed_log_moments(order: float, coordinates: Sequence[tuple[float, float]]) -> list[LogMoment]:
+    """`log_moment` at several (gamma, t), for little more than the price of one."""
+    found = [_closed_form(order, gamma, t) for gamma, t in coordinates]
+    left = [
+        (gamma, math.sqrt(t)) for (gamma, t), known in zip(coordinates, found, strict=True) if known is None
+    ]
+    computed = chain.from_iterable(_quadrature(order, batch) for batch in _batches(order, left))
     return [known if known is not None else next(computed) for known in found]
+
+
+def _batches(order: float, coordinates: Sequence[tuple[float, float]]) -> Iterator[list[tuple[float, float]]]:
+    """The coordinates in runs whose grids together have a bounded number of nodes."""
+    batch: list[tuple[float, float]] = []
+    nodes = 0.0
+    for gamma, s in coordinates:
+        size = (max(abs(order), 2.0) * s + 2 * _REACH) / _step(s)
+        if batch and nodes + size > _MOST_BATCHED:
+            yield batch
+            batch, nodes = [], 0.0
+        batch.append((gamma, s))
+        nodes += size
+    if batch:
+        yield batch
 
 
 def _closed_form(order: float, gamma: float, t: float) -> LogMoment | None:
@@ -88,23 +111,31 @@ def _far_apart(a: float, g: float, t: float) -> LogMoment:
     return LogMoment(value, d_order, max(d2_order, high * t), a * (a - 1) * t / 2 * high, error)
 
 
-def _quadrature(a: float, g: float, roots: Sequence[float]) -> list[LogMoment]:
-    """K at each s = sqrt(t) by the trapezoid rule in x, which converges geometrically for this integrand.
+def _quadrature(a: float, coordinates: Sequence[tuple[float, float]]) -> list[LogMoment]:
+    """K at each (g, s = sqrt(t)) by the trapezoid rule in x, which converges geometrically here.
 
-    The grids of all s are laid end to end: short arrays cost what calling numpy costs.
+    The grids are laid end to end: short arrays cost what calling numpy costs.
     """
-    grids = [_grid(a, g, s) for s in roots]
-    laid = [(s, *grid) for s, grid in zip(roots, grids, strict=True) if grid is not None]
+    grids = [_grid(a, g, s) for g, s in coordinates]
+    laid = [(g, s, *grid) for (g, s), grid in zip(coordinates, grids, strict=True) if grid is not None]
     if not laid:
-        return [OUT_OF_REACH] * len(roots)
-    sizes = [x.size for _, x, _ in laid]
+        return [OUT_OF_REACH] * len(grids)
+    sizes = [x.size for _, _, x, _ in laid]
     starts = np.cumsum([0, *sizes[:-1]])
-    nodes = np.concatenate([x for _, x, _ in laid])
-    f = _integrand(nodes, a, g, np.repeat([s for s, _, _ in laid], sizes), starts)
+    nodes = np.concatenate([x for _, _, x, _ in laid])
+    rates = [g for g, _, _, _ in laid]
+    one_rate = len(set(rates)) == 1  # as a rule, and a number is cheaper than an array of it
+    f = _integrand(
+        nodes,
+        a,
+        rates[0] if one_rate else np.repeat(rates, sizes),
+        np.repeat([s for _, s, _, _ in laid], sizes),
+        starts,
+    )
     sums = np.add.reduceat(f.summed(), starts, axis=1).T
     uneven = np.abs(np.add.reduceat(f.h[::2] - f.h[1::2], starts // 2))  # every grid is even
     columns = zip(laid, f.shifts, sums.tolist(), uneven.tolist(), strict=True)
-    computed = iter([_moment(a, s, step, shift, row, odd) for (s, _, step), shift, row, odd in columns])
+    computed = iter([_moment(a, s, step, shift, row, odd) for (_, s, _, step), shift, row, odd in columns])
     return [OUT_OF_REACH if grid is None else next(computed) for grid in grids]
 
 
@@ -219,11 +250,12 @@ class _Integrand:
         return rows
 
 
-def _integrand(x: Array, a: float, g: float, s: Array, starts: NDArray[np.int64]) -> _Integrand:
-    """At grids that begin at ``starts``, each with its s at every node."""
+def _integrand(x: Array, a: float, g: float | Array, s: Array, starts: NDArray[np.int64]) -> _Integrand:
+    """At grids that begin at ``starts``, each with its s (and g, where they differ) at every node."""
     z = s * (x - s / 2)
+    log_g = np.log(g) if isinstance(g, np.ndarray) else math.log(g)
     y = g * np.expm1(np.minimum(z, _LARGE))
-    u = np.where(z < _LARGE, np.log1p(y), z + math.log(g))
+    u = np.where(z < _LARGE, np.log1p(y), z + log_g)
     half_square = x * x / 2
     exponent = a * u - half_square
     peaks = np.maximum.reduceat(exponent, starts)
@@ -242,7 +274,7 @@ def _integrand(x: Array, a: float, g: float, s: Array, starts: NDArray[np.int64]
     h = np.where(small, _series(y_small, a) * bell, above - (a - 1) * y * bell)
     slope = u_small * np.expm1(a * u_small) - _log_gap(y_small)
     h_order = np.where(small, slope * bell, tilted * u - y * bell)
-    sent = np.exp(np.minimum(z + math.log(g) - u, 0.0))
+    sent = np.exp(np.minimum(z + log_g - u, 0.0))
     exponents = abs(a) * (np.abs(u) + sent * s * (np.abs(x) + s / 2)) + x * x / 2
     return _Integrand(u, sent, exponents, h, h_order, tilted, shifts.tolist())
 
@@ -302,7 +334,7 @@ def complex_log_moment(orders: ComplexArray, gamma: float, t: float) -> ComplexA
     size = math.hypot(real, span)
     near = np.abs(u) * size < 1.0
     far = np.flatnonzero(~near)
-    if far.size * (orders.size + 64) > _MOST_COMPLEX:
+    if far.size > _MOST_FAR:
         return None
     excess = _moment_series(orders / size, size * u[near], weight[near])
     if far.size:
@@ -329,14 +361,27 @@ def _moment_series(unit: ComplexArray, scaled: Array, weight: Array) -> ComplexA
 def _direct(orders: ComplexArray, u: Array, x: Array) -> ComplexArray:
     """Sum of exp(-x^2/2) (e^w - 1 - w), w = orders u.
 
-    Equidistant orders are base + offset, so that all e^w are products of two short tables.
+    Equidistant orders are base + offset, so that all e^w are products of two short tables; where
+    these would be long, by a fast transform.
     """
+    if orders.size * u.size > _FAST:
+        return _transformed(orders, u, x)
     rows = math.isqrt(orders.size - 1) + 1
     blocks = -(-orders.size // rows)
     offsets = np.exp((orders[:rows] - orders[0])[:, None] * u[None, :])
     bases = np.exp(orders[::rows][None, :] * u[:, None] - (x * x / 2)[:, None])
     powers = (offsets @ bases).T.reshape(rows * blocks)[: orders.size]
     bell = np.exp(-x * x / 2)
+    return np.asarray(powers - float(bell.sum()) - orders * float((bell * u).sum()))
+
+
+def _transformed(orders: ComplexArray, u: Array, x: Array) -> ComplexArray:
+    """The same by exponential sums, to 1e-14 of the sum of moduli."""
+    first, bell = orders[0], np.exp(-x * x / 2)
+    step, size = float((orders[-1] - first).imag) / (orders.size - 1), np.exp(first.real * u - x * x / 2)
+    phase = float(first.imag) * u
+    powers = exponential_sums(u, size * np.cos(phase), step, orders.size)
+    powers = powers + 1j * exponential_sums(u, size * np.sin(phase), step, orders.size)
     return np.asarray(powers - float(bell.sum()) - orders * float((bell * u).sum()))
 
 

@@ -24,7 +24,7 @@ Parts = tuple[Coordinates, ...]
 LEFT_OUT = 1e-8
 #: Nothing below this is told from 0.
 SMALLEST = 1e-300
-_SHIFTS, _LEVELS = 64, 160
+_SHIFTS, _LEVELS = 48, 160
 #: The largest shift looked at, times the range of the losses.
 _FINEST = 4000.0
 #: Bulk that weighs this little at the shift is dropped; x above which Y^-shift is damped out.
@@ -246,14 +246,17 @@ class _Scan:
     def places(self, level: int) -> tuple[float, ...]:
         return tuple(float(levels[level]) for levels in self.levels)
 
-    def core(self, shift: float, split: int) -> tuple[int, float]:
-        """The lowest level above which, up to the split, bulk weighs next to nothing; and how much."""
+    def core(self, shift: float, split: int) -> tuple[int, float] | None:
+        """The lowest level above which, up to the split, bulk weighs next to nothing; and how much.
+
+        None where moments overflow.
+        """
         ends = self.places(split)
         short = [nodes.up_to(x) for nodes, x in zip(self.nodes, ends, strict=True)]
         cut = [levels[: split + 1] if split >= 0 else levels for levels in self.levels]
         between = _Scan(self.sign, self.parts, short, cut).slices(np.array([shift])).between[0]
-        level = int(np.flatnonzero(between <= _DROPPED)[0])
-        return level, math.expm1(float(between[level]))
+        levels = np.flatnonzero(between <= _DROPPED)
+        return (int(levels[0]), math.expm1(float(between[levels[0]]))) if levels.size else None
 
 
 def add_cuts(parts: Parts, strike: float, size: float, far: Far) -> Cuts | Chernoff | None:
@@ -283,7 +286,10 @@ def add_cuts(parts: Parts, strike: float, size: float, far: Far) -> Cuts | Chern
     ends = (LOWEST,) * len(parts), scan.places(-1)
     if split < 0:
         return Cuts(1, strike, parts, ends[0], ends[1], None, ends[1], shift, log_peak, 1.0, 0.0, kept, None)
-    core, dropped = scan.core(shift, split)
+    found = scan.core(shift, split)
+    if found is None:
+        return None
+    core, dropped = found
     splits, bulk = scan.places(split), Chernoff(slices.shifts, slices.log_below[:, split])
     mass = math.exp(log_any(parts, [part.log_p_above(x) for part, x in zip(parts, splits, strict=True)]))
     cores = scan.places(core)
@@ -322,7 +328,10 @@ def remove_cuts(parts: Parts, strike: float) -> Cuts | Chernoff | None:
     if shift is None or not all(part.reached(shift) for part in parts):
         return None
     log_peak = float(scan.slices(np.array([shift])).log_below[0, -1]) - shift * strike
-    core, dropped = scan.core(shift, -1)
+    found = scan.core(shift, -1)
+    if found is None:
+        return None
+    core, dropped = found
     cores, lows = scan.places(core), tuple(part.lowest(shift) for part in parts)
     return Cuts(
         -1, strike, parts, lows, cores, None, cores, shift, log_peak, 1.0, dropped + above, kept, None

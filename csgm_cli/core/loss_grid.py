@@ -31,12 +31,15 @@ bounded at each node and taken outward.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from csgm_cli.core.contour import Direction, Law
+from csgm_cli.core.gaussian import mills_difference
 from csgm_cli.core.loss_cuts import (
     LEFT_OUT,
     SMALLEST,
@@ -59,6 +62,8 @@ ComplexArray = NDArray[np.complex128]
 _GOAL, _FIRST_BLUR, _WIDEST_BLUR = 1e-5, 0.03, 0.5
 #: The blur has ended the integrand (exp(-24) of it is left) at this many times 1/blur.
 _END = 7.0
+#: Losses of single coordinates beyond s^2/2 of this are not put on a grid.
+_LARGEST_S = 1e3
 _MOST_ORDERS, _MOST_NODES = 1 << 17, 2_000_000
 
 
@@ -86,7 +91,7 @@ def single_round(gamma: float, t: float, direction: Direction, epsilon: float) -
     u, scale = (x0 - s, 0.0) if add else (-x0, epsilon)
     if u >= -1.0:
         log_front = scale + math.log(gamma) + log_m0 - x0 * x0 / 2 - 0.5 * math.log(2 * math.pi)
-        return math.exp(log_front + math.log(_mills_difference(u, s)))
+        return math.exp(log_front + math.log(mills_difference(u, s)))
     if add:
         return gamma * (upper_tail(u) - math.exp(log_m0 + log_upper_tail(x0)))
     return math.exp(scale) * gamma * (math.exp(log_m0) * upper_tail(u) - upper_tail(s - x0))
@@ -103,19 +108,14 @@ def _log_crossing(gamma: float, log_y: float) -> float:
     return math.log(left / gamma) if left > 0.0 else -math.inf
 
 
-def _mills_difference(u: float, s: float) -> float:
-    """m(u) - m(u + s) = int_0^inf exp(-u y - y^2/2) (1 - exp(-s y)) dy for u >= -1, in log y."""
-    last = 90.0 / (max(u, 0.0) + math.sqrt(u * u + 90.0)) + 2.0 * max(-u, 0.0)
-    y = np.exp(math.log(last) - 0.11 * np.arange(340))
-    return 0.11 * float((-y * np.exp(-y * (u + y / 2)) * np.expm1(-s * y)).sum())
-
-
 def grid_hockey_stick(law: Law, direction: Direction, epsilon: float) -> Bracket | None:
     """delta(epsilon) >= 0 of the loss in one direction; None where no useful bracket is known.
 
     Nothing below 1e-300 is told from 0. Smooth in all parameters to 1e-9 or so, relative.
     """
     parts = _parts_of(law)
+    if parts[0].s > _LARGEST_S:
+        return None
     rounds = sum(part.count for part in parts)
     beyond = epsilon + rounds * parts[0].floor  # the lowest loss of all
     if direction is Direction.REMOVE and beyond >= -1e-15 * epsilon:
@@ -211,32 +211,54 @@ def _dropped_bound(cuts: Cuts) -> float:
     return math.exp(min(cuts.log_peak + float(log_kappa(np.array(cuts.shift))), 700.0)) * cuts.dropped
 
 
-def grid_convex(law: Law, weights: Array, log_strikes: Array) -> tuple[float, int] | None:
+def grid_convex(
+    law: Law, weights: Array, log_strikes: Array, enough: float = 0.0
+) -> tuple[float, int] | None:
     """A certified upper bound on E_Q[phi(e^L)], phi(y) = c (y log(y/v) - y + v) for y >= v, else 0.
 
-    The smallest found over the pairs of c in ``weights`` and log v in ``log_strikes`` (one family,
-    in order), and where it was found; None where none is known. Few pairs are looked at, downhill
-    from where single coordinates have their minimum.
+    The smallest over the pairs of c in ``weights`` and log v in ``log_strikes`` (one family, in
+    order), or the first that is at most ``enough``, and where it is; None where none is known. Few
+    pairs are looked at, downhill from where single coordinates have their minimum.
     """
     parts = _parts_of(law)
-    guesses = weights * np.array([_mixture_size(parts, x) for x in log_strikes.tolist()])
-    at, step, last = int(np.argmin(guesses)), 2, guesses.size - 1
-    bounds: dict[int, float] = {}
-    while step >= 1:
-        for i in {min(max(i, 0), last) for i in (at, at - step, at + step)} - bounds.keys():
-            bounds[i] = float(weights[i]) * _mixture_bound(parts, float(log_strikes[i]))
-        best = min(bounds, key=lambda i: bounds[i])
-        at, step = best, step if best != at else step // 2
-    return (bounds[at], at) if math.isfinite(bounds[at]) else None
+    if parts[0].s > _LARGEST_S:
+        return None
+
+    @cache
+    def bound(i: int) -> float:
+        return float(weights[i]) * _mixture_bound(parts, float(log_strikes[i]))
+
+    at = _downhill(
+        bound, int(np.argmin(weights * _mixture_sizes(parts, log_strikes))), weights.size - 1, enough
+    )
+    return (bound(at), at) if math.isfinite(bound(at)) else None
 
 
-def _mixture_size(parts: Parts, log_strike: float) -> float:
-    """About the answer for c = 1: int_log v^inf of what the coordinates do one at a time."""
-    if log_strike < 0.01:  # that at 0 and all bulk, which is at 1, from there
-        return _mixture_size(parts, 0.01) + math.expm1(min(log_strike, 0.0)) - min(log_strike, 0.0)
-    first, reach = _size(parts, log_strike), 0.05 * log_strike
-    slope = math.log(first / _size(parts, log_strike + reach)) / reach
-    return first / max(slope, 1e-3)
+def _downhill(function: Callable[[int], float], at: int, last: int, enough: float) -> int:
+    """The local minimum that is downhill of ``at`` in 0 ... ``last``, by steps that double and halve.
+
+    Or a point on the way where the function is at most ``enough``.
+    """
+    step = 1
+    while step != 0 and function(at) > enough:
+        best = min((at, at + step, at - step), key=lambda i: function(i) if 0 <= i <= last else math.inf)
+        step = 2 * step if best != at else step // 2
+        at = best
+    return at
+
+
+def _mixture_sizes(parts: Parts, log_strikes: Array) -> Array:
+    """About the answers for c = 1: int_log v^inf of what the coordinates do one at a time.
+
+    Below 0 those that do nothing, with a loss of about 0, come on top.
+    """
+    x = np.geomspace(1e-4, 200.0, 70)
+    sizes = np.array([_size(parts, epsilon) for epsilon in x.tolist()])
+    steps = np.append((sizes[1:] + sizes[:-1]) / 2 * np.diff(x), 0.0)
+    beyond = np.cumsum(steps[::-1])[::-1] + SMALLEST
+    low = np.minimum(log_strikes, 0.0)
+    above = np.exp(np.interp(np.log(np.maximum(log_strikes, x[0])), np.log(x), np.log(beyond)))
+    return np.asarray(above + np.expm1(low) - low)
 
 
 def _mixture_bound(parts: Parts, log_strike: float) -> float:

@@ -220,7 +220,7 @@ def renyi_divergence(
     with mpmath.workdps(digits + len(str(int(order))) + _SPARE_DIGITS):
         a = mpmath.mpf(order)
         if mechanism.is_gaussian:
-            return a * _total_mu(mechanism, sigma) ** 2 / 2
+            return a * total_mu(mechanism, sigma) ** 2 / 2
         if mechanism.adjacency is Adjacency.ADD_REMOVE:
             return mechanism.rounds * _one_round(mechanism, sigma, a, bound, digits)
         there = _one_round(mechanism, sigma, 2 * a - 1, bound, digits)
@@ -253,7 +253,7 @@ def _coordinates(mechanism: Mechanism) -> mpmath.mpf:
     return dim if mechanism.name is MechanismName.LINF_CSGM else min(k, dim)
 
 
-def _total_mu(mechanism: Mechanism, sigma: Number) -> mpmath.mpf:
+def total_mu(mechanism: Mechanism, sigma: Number) -> mpmath.mpf:
     """Return the distance, in noise standard deviations, between the two worlds when every mask is known."""
     sensitivity = mpmath.mpf(mechanism.geometry.l2_norm)
     if mechanism.name is MechanismName.LINF_CSGM:
@@ -284,7 +284,7 @@ def epsilon(
     with mpmath.workdps(digits + _SPARE_DIGITS):
         a = _renyi_order(mechanism, order, bound)
         if a is None:
-            return gaussian_epsilon(_total_mu(mechanism, sigma), delta, digits)
+            return gaussian_epsilon(total_mu(mechanism, sigma), delta, digits)
         divergence = renyi_divergence(mechanism, sigma, a, bound, digits)
         cost = (mpmath.log(delta) + mpmath.log(a)) / (a - 1) - mpmath.log1p(-1 / a)
         return max(mpmath.mpf(0), divergence - cost)
@@ -306,7 +306,7 @@ def delta(
     with mpmath.workdps(digits + _SPARE_DIGITS):
         a = _renyi_order(mechanism, order, bound)
         if a is None:
-            return gaussian_delta(_total_mu(mechanism, sigma), epsilon, digits)
+            return gaussian_delta(total_mu(mechanism, sigma), epsilon, digits)
     # An absolute error in the exponent is a relative one in delta.
     exponent_digits = int(mpmath.ceil(mpmath.log10((1 + a) * (1 + epsilon))))
     with mpmath.workdps(digits + exponent_digits + _SPARE_DIGITS):

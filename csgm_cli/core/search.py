@@ -89,41 +89,67 @@ def descend(
     floor: float,
     *,
     width: float = 1e-12,
-    stride: float = 0.02,
+    slope: float = 50.0,
 ) -> float:
     """How far below ``high`` a decreasing function stays at most 0: the safe end of its root.
 
-    ``width`` and ``stride`` are relative to ``high``, or absolute where ``floor`` is negative (logarithms).
-    ``high`` itself where the function is positive there, ``floor`` where it never is. Secant steps,
-    a little past the estimate, inside a bracket that first opens downwards by ``stride``.
+    ``width`` is relative to ``high``, or absolute where ``floor`` is negative (logarithms), and so is the
+    unit of ``slope``, about how steep the function is. ``high`` itself where the function is positive
+    there, ``floor`` where it never is. Opens a bracket downwards, then Chandrupatla's method (1997):
+    inverse quadratic interpolation where that is safe, else bisection.
     """
     at_high = function(high)
     if at_high > 0.0:
         return high
     scale = 1.0 if floor < 0.0 else abs(high)
-    step = stride * scale
+    wide = width * scale
+    step = max(wide, min(-1.1 * at_high / slope, 0.5) * scale)
     low, at_low = high, at_high
     while at_low <= 0.0:
+        before, at_before = high, at_high
         high, at_high = low, at_low
         if low <= floor:
             return floor
         low = max(floor, low - step)
         at_low = function(low)
-        step *= 2
-    wide = width * scale
-    while high - low > wide:
-        gap = high - low
-        steep = at_low - at_high
-        x = high + gap * at_high / steep if math.isfinite(steep) else (low + high) / 2
-        x = min(max(x + wide / 3, low + wide / 3), high - wide / 3)
-        for point in (x, x - 2 * wide / 3, (low + high) / 2):
-            if not low < point < high:
-                continue
-            value = function(point)
-            if value > 0.0:
-                low, at_low = point, value
-            else:
-                high, at_high = point, value
-            if high - low <= max(wide, gap / 4):
-                break
-    return high
+        gain = at_low - at_high
+        ahead = -1.1 * at_low * (high - low) / gain if gain > 0.0 and math.isfinite(gain) else math.inf
+        step = max(wide, min(ahead, 4 * step))
+    return _narrowed(function, (low, at_low), (high, at_high), (before, at_before), wide)
+
+
+#: An argument and the value there.
+_Point = tuple[float, float]
+
+
+def _narrowed(
+    function: Callable[[float], float], new: _Point, old: _Point, third: _Point, wide: float
+) -> float:
+    """The end where the function is at most 0 of a bracket new ... old narrowed to ``wide``."""
+    steep = old[1] - new[1]
+    share = -new[1] / steep if math.isfinite(steep) else 0.5
+    while abs(old[0] - new[0]) > wide:
+        least = wide / 3 / abs(old[0] - new[0])
+        share = min(max(share, least), 1.0 - least)
+        x = new[0] + share * (old[0] - new[0])
+        if not min(new[0], old[0]) < x < max(new[0], old[0]):
+            break
+        point = (x, function(x))
+        if (point[1] > 0.0) == (new[1] > 0.0):
+            third, new = new, point
+        else:
+            third, old, new = old, new, point
+        share = _share(new, old, third)
+    return new[0] if new[1] <= 0.0 else old[0]
+
+
+def _share(new: _Point, old: _Point, third: _Point) -> float:
+    """How far from ``new`` towards ``old`` to look next."""
+    (a, f_a), (b, f_b), (c, f_c) = new, old, third
+    if not all(map(math.isfinite, (f_a, f_b, f_c))) or c in (a, b) or f_c in (f_a, f_b) or f_a == f_b:
+        return 0.5
+    xi, phi = (a - b) / (c - b), (f_a - f_b) / (f_c - f_b)
+    if not (phi**2 < xi and (1 - phi) ** 2 < 1 - xi):
+        return 0.5
+    alpha = (c - a) / (b - a)
+    return f_a / (f_b - f_a) * f_c / (f_b - f_c) + alpha * f_a / (f_c - f_a) * f_b / (f_c - f_b)

@@ -281,10 +281,12 @@ def _series(unit: ComplexArray, scaled: Array, mass: Array) -> tuple[ComplexArra
 
 def excess(w: Array) -> Array:
     """e^w - 1 - w."""
+    result = np.expm1(w)
+    result -= w
     small = np.abs(w) < 0.02
-    v = np.where(small, w, 0.0)
-    series = v * v / 2 * (1 + v / 3 * (1 + v / 4 * (1 + v / 5 * (1 + v / 6 * (1 + v / 7)))))
-    return np.where(small, series, np.expm1(w) - w)
+    v = w[small]
+    result[small] = v * v / 2 * (1 + v / 3 * (1 + v / 4 * (1 + v / 5 * (1 + v / 6 * (1 + v / 7)))))
+    return result
 
 
 def complex_log1p(z: ComplexArray) -> ComplexArray:

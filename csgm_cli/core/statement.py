@@ -27,7 +27,7 @@ _PROOFS = {
     Bound.MASK_REVEALED: "the exact privacy profile of the Gaussian mechanism with the masks revealed",
     Bound.TIGHT_ADD: "a convex test function whose worst vector is known; adding the client decides",
     Bound.TIGHT_REMOVE: "a convex test function whose worst vector is known; removing the client decides",
-    Bound.PROFILE: "the exact privacy profile, as every coordinate can sit at its clip",
+    Bound.PROFILE: "the privacy profile with every coordinate at its clip",
 }
 
 _NEIGHBOURS = {

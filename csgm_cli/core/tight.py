@@ -8,39 +8,46 @@ larger of the two directions' best.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from csgm_cli.core.certificate import Certificate, Proof
-from csgm_cli.core.cones import add_cone, concave_twin, remove_cone
+from csgm_cli.core.cones import add_cone, concave_twin, grid_add_cone, remove_cone, remove_exponent
 from csgm_cli.core.contour import Contour, Direction, Law, build_contour
 from csgm_cli.core.conversion import best_log_delta
 from csgm_cli.core.curves import Curve, renyi_curve
+from csgm_cli.core.profile import over, profile, reach
 from csgm_cli.core.search import descend
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.model import Bound, Mechanism
 
 #: kappa* is not asked for a sigma further below the answer than exp of this.
 _DEEPEST = 2.0
-#: From this t on a single coordinate shows whether it was sent.
-_VISIBLE = 16.0
-#: Where fewer coordinates than the first are sent on average, or fewer than the second and the loss
-#: has less variance than the third, the Renyi bounds have to do.
-_FEW_SENT, _MANY_SENT, _LEAST_VARIANCE = 0.22, 20.0, 0.01
 #: Relative width to which a sigma is solved, and room left for an epsilon solved at it.
 _WIDTH = 4e-13
 #: Relative width to which lower bounds are solved, and by which they are rounded down.
 _LOOSE = 1e-10
+#: Targets above this delta are met at this one: of what is closer to 1, float64 has too few digits.
+LARGEST_DELTA = 1 - 1e-4
+#: How much log delta may wobble from one noise to the next; answers keep clear of the target by it.
+_WOBBLE = 1e-12
+#: Bounds that exceed the profile by less than this, relative, are said to equal it.
+_EQUAL = 1e-9
+#: Deltas below this are not told apart from it where parameters are chosen.
+_LEAST = 1e-320
+#: The profile with all coordinates at the clip is not looked at where there are more than this times k.
+_MANY_TIMES = 2.0
 
 
 @dataclass(frozen=True)
 class TightDelta:
-    """``lower`` <= the true delta <= ``upper``, the larger of what is proven for both directions."""
+    """What is proven in both directions for every vector; not ``is_known`` where Renyi bounds are all."""
 
-    lower: float
     add: Certificate
     remove: Certificate
+    is_known: bool
 
     @property
     def upper(self) -> float:
@@ -73,6 +80,7 @@ class TightEpsilon:
     upper: float
     bound: Bound
     order: float | None
+    is_known: bool
 
 
 def worst_law(mechanism: Mechanism, sigma: float) -> Law:
@@ -84,63 +92,84 @@ def worst_law(mechanism: Mechanism, sigma: float) -> Law:
     return Law(mechanism.gamma, parts)
 
 
+def every_law(mechanism: Mechanism, sigma: float) -> Law | None:
+    """The loss with all ``dim`` coordinates at the clip; None where that is hopelessly more than can be."""
+    dim = mechanism.geometry.dim
+    if dim is None or dim > _MANY_TIMES * mechanism.coordinates:
+        return None
+    t = (mechanism.geometry.linf_norm / sigma) ** 2
+    return Law(mechanism.gamma, ((float(mechanism.rounds) * dim, t),))
+
+
 def is_exact(mechanism: Mechanism) -> bool:
     """True where kappa* is elementwise largest, so that its profile is the answer."""
     return mechanism.geometry.dim is not None and mechanism.coordinates >= mechanism.geometry.dim
 
 
-def is_within_reach(mechanism: Mechanism, sigma: float) -> bool:
-    """True where contours of the loss at kappa* converge quickly at any epsilon.
-
-    It depends on the noise alone, so that all answers at one noise rest on the same bounds. The
-    characteristic function of the loss decays over 1/std of its bulk, and a mask bit that is all
-    but visible gives it an atom.
-    """
-    law = worst_law(mechanism, sigma)
-    t = law.largest_t
-    if t > _VISIBLE:
-        return False
-    variance = law.gamma**2 * law.total_t * math.expm1(t) / t
-    sent = law.gamma * law.total_t / t
-    return sent >= _MANY_SENT or (sent >= _FEW_SENT and variance >= _LEAST_VARIANCE)
+def is_the_truth(mechanism: Mechanism, found: TightDelta) -> bool:
+    """True where ``found`` is the profile itself, and not only above it."""
+    return is_exact(mechanism) and found.bound is Bound.PROFILE and found.decisive.slack <= _EQUAL
 
 
 def tight_delta(mechanism: Mechanism, sigma: float, epsilon: float) -> TightDelta:
-    """Delta at this noise and epsilon, under add-remove and for gamma < 1."""
+    """What is proven of delta at this noise and epsilon, under add-remove and for gamma < 1."""
     with np.errstate(all="ignore"):  # what overflows is infinite, and then it is not the best proof
-        return _tight_delta(mechanism, sigma, epsilon)
+        rdp = _renyi(Proof.RDP, renyi_curve(mechanism, Bound.RDP), sigma, epsilon)
+        law, every = worst_law(mechanism, sigma), every_law(mechanism, sigma)
+        exact = is_exact(mechanism)
+        adding = [p for p in _add_proofs(law, every, epsilon, exact=exact) if p is not None]
+        add = min([rdp, *adding], key=_value)
+        enough = add.value if adding else 0.0
+        remove = rdp
+        for proof in _remove_proofs(law, every, epsilon, add.value, exact=exact):
+            if remove.value <= enough:  # the dear proofs only where they could matter
+                break
+            remove = remove if proof is None else min(remove, proof, key=_value)
+        if adding or exact or remove is rdp:
+            return TightDelta(add, remove, is_known=bool(adding) or not exact)
+        last = grid_add_cone(
+            law, epsilon, remove.value
+        )  # dear, and in vain where the other direction has rdp alone
+        return TightDelta(min(rdp, last or rdp, key=_value), remove, is_known=last is not None)
 
 
-def _tight_delta(mechanism: Mechanism, sigma: float, epsilon: float) -> TightDelta:
-    law = worst_law(mechanism, sigma)
-    rdp = _renyi(Proof.RDP, renyi_curve(mechanism, Bound.RDP), sigma, epsilon)
-    if not is_within_reach(mechanism, sigma):
-        return TightDelta(0.0, rdp, rdp)
-    add, remove = (_profile(law, direction, epsilon) for direction in Direction)
-    lower = min(1.0, max(add.lower, remove.lower))
-    if is_exact(mechanism) and add.upper < 1.0:
-        exact_add = Certificate(Proof.PROFILE, add.upper)
-        if remove.upper < 1.0:
-            return TightDelta(lower, exact_add, Certificate(Proof.PROFILE, remove.upper))
-        return TightDelta(lower, exact_add, min(rdp, _remove_renyi(law, epsilon), key=_value))
-    scale = max(lower, 1e-320)
-    adding = [rdp]
-    if add.contour is not None:
-        adding.append(add_cone(law, add.contour, epsilon, scale))
-    best_add = min(adding, key=_value)
-    return TightDelta(lower, best_add, _best_remove(law, remove, epsilon, scale, rdp, best_add.value))
+def _add_proofs(law: Law, every: Law | None, epsilon: float, *, exact: bool) -> Iterator[Certificate | None]:
+    if every is not None:
+        yield _every_coordinate(every, Direction.ADD, epsilon)
+    if exact or reach(law) == 0.0:
+        return
+    at_kappa = profile(law, Direction.ADD, epsilon)
+    if at_kappa.contour is not None:
+        cone = add_cone(law, at_kappa.contour, epsilon, max(at_kappa.lower, _LEAST))
+        yield replace(cone, value=cone.value * (1 + over(law)), slack=over(law))
 
 
-def _best_remove(
-    law: Law, profile: _Profile, epsilon: float, scale: float, rdp: Certificate, enough: float
-) -> Certificate:
-    """The best proof for the remove direction; the dear one only where the others exceed ``enough``."""
-    proofs: list[Certificate | None] = [rdp, _remove_renyi(law, epsilon)]
-    if profile.contour is not None:
-        proofs.append(remove_cone(law, profile.contour, epsilon, scale))
-    best = min((proof for proof in proofs if proof is not None), key=_value)
-    twin = None if best.value <= enough else concave_twin(law, epsilon, scale)
-    return min(best, twin or best, key=_value)
+def _remove_proofs(
+    law: Law, every: Law | None, epsilon: float, scale: float, *, exact: bool
+) -> Iterator[Certificate | None]:
+    yield _remove_renyi(law, epsilon)
+    if every is not None:
+        yield _every_coordinate(every, Direction.REMOVE, epsilon)
+    if exact:
+        return
+    scale = max(scale, _LEAST)
+    contour = _remove_contour(law, epsilon, scale)
+    if contour is not None:
+        yield remove_cone(law, contour, epsilon, scale)
+    yield concave_twin(law, epsilon, scale)
+
+
+def _every_coordinate(every: Law, direction: Direction, epsilon: float) -> Certificate | None:
+    found = profile(every, direction, epsilon)
+    return Certificate(Proof.PROFILE, found.upper, slack=found.slack) if found.is_known else None
+
+
+def _remove_contour(law: Law, epsilon: float, scale: float) -> Contour | None:
+    """One for the remove direction, left of where the cone's exponent lets it go."""
+    room = remove_exponent(law, epsilon, scale) - 1.0
+    if room <= 0.0 or epsilon + law.floor >= 0.0:
+        return None
+    return build_contour(law, Direction.REMOVE, epsilon, high=0.7 * room)
 
 
 def _value(certificate: Certificate) -> float:
@@ -150,33 +179,35 @@ def _value(certificate: Certificate) -> float:
 def kappa_delta(mechanism: Mechanism, sigma: float, epsilon: float) -> float:
     """A lower bound on the true delta: the profile at kappa*, the larger direction."""
     law = worst_law(mechanism, sigma)
-    if not is_within_reach(mechanism, sigma):
-        return 0.0
+    lower = profile(law, Direction.ADD, epsilon).lower
     with np.errstate(all="ignore"):
-        return max(_profile(law, direction, epsilon).lower for direction in Direction)
+        if _remove_renyi(law, epsilon).value <= lower:
+            return lower
+        return max(lower, profile(law, Direction.REMOVE, epsilon).lower)
 
 
 def tight_epsilon(
-    mechanism: Mechanism, sigma: float, delta: float, ceiling: float, *, with_lower: bool
+    mechanism: Mechanism, sigma: float, delta: float, ceiling: float, *, near: float, with_lower: bool
 ) -> TightEpsilon:
-    """Epsilon at ``delta``, at most ``ceiling``, which another bound has proven."""
+    """Epsilon at ``delta``, at most ``ceiling``, which is proven; or just ``near`` where that will do."""
+    delta = min(delta, LARGEST_DELTA)
 
     def excess(epsilon: float) -> float:
         return _log_ratio(tight_delta(mechanism, sigma, epsilon).upper, delta)
 
-    if not is_within_reach(mechanism, sigma):
-        return TightEpsilon(0.0, ceiling, Bound.RDP, None)
-    upper = descend(excess, ceiling, 0.0, width=_WIDTH / 2)
+    enough = near < ceiling and excess(near) <= 0.0
+    upper = near if enough else descend(excess, ceiling, 0.0, width=_WIDTH / 2)
     there = tight_delta(mechanism, sigma, upper)
-    if there.bound is Bound.PROFILE and upper < ceiling:
+    lower = 0.0
+    if upper < ceiling and is_the_truth(mechanism, there):
         lower = upper
-    else:
-        lower = kappa_epsilon(mechanism, sigma, delta, upper) if with_lower else 0.0
-    return TightEpsilon(lower, upper, there.bound, there.order)
+    elif with_lower:
+        lower = kappa_epsilon(mechanism, sigma, delta, upper)
+    return TightEpsilon(lower, upper, there.bound, there.order, there.is_known)
 
 
 def kappa_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: float) -> float:
-    """The epsilon that kappa* shows at ``delta``, a lower bound on the true one."""
+    """The epsilon that kappa* shows at ``delta``, a lower bound on the true one; 0 where it is not known."""
 
     def excess(epsilon: float) -> float:
         return _log_ratio(kappa_delta(mechanism, sigma, epsilon), delta)
@@ -188,17 +219,20 @@ def kappa_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: flo
 
 def tight_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: float) -> float:
     """A sigma that suffices for every vector, at most ``ceiling``, which another bound has proven."""
+    delta = min(delta, LARGEST_DELTA)
 
     def excess(log_sigma: float) -> float:
-        return _log_ratio(tight_delta(mechanism, math.exp(log_sigma), epsilon).upper, delta)
+        return _log_ratio(tight_delta(mechanism, math.exp(log_sigma), epsilon).upper, delta) + _WOBBLE
 
-    if not is_within_reach(mechanism, ceiling):
-        return ceiling
     return min(math.exp(descend(excess, math.log(ceiling), -math.inf, width=_WIDTH)) * (1 + _WIDTH), ceiling)
 
 
 def kappa_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: float) -> float:
     """The sigma that kappa* needs, at most ``ceiling``, which suffices; 0 where that is not known."""
+    if delta > LARGEST_DELTA:
+        return 0.0
+    if is_the_truth(mechanism, tight_delta(mechanism, ceiling, epsilon)):
+        return ceiling
 
     def excess(log_sigma: float) -> float:
         return _log_ratio(kappa_delta(mechanism, math.exp(log_sigma), epsilon), delta)
@@ -212,26 +246,6 @@ def kappa_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: flo
 
 def _log_ratio(value: float, delta: float) -> float:
     return math.log(value / delta) if value > 0.0 else -math.inf
-
-
-@dataclass(frozen=True)
-class _Profile:
-    """One direction's delta at kappa*; [0, 1] where it is out of reach."""
-
-    lower: float
-    upper: float
-    contour: Contour | None
-
-
-def _profile(law: Law, direction: Direction, epsilon: float) -> _Profile:
-    if direction is Direction.REMOVE and epsilon + law.floor >= 0.0:
-        return _Profile(0.0, 0.0, None)
-    contour = build_contour(law, direction, epsilon)
-    if contour is not None:
-        value, error = contour.integral(-epsilon, np.ones_like(contour.z))
-        if error < 1e-6 * value:
-            return _Profile(value - error, value + error, contour)
-    return _Profile(0.0, 1.0, None)
 
 
 def _renyi(proof: Proof, curve: Curve, sigma: float, epsilon: float) -> Certificate:

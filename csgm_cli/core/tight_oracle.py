@@ -48,7 +48,8 @@ def certified_delta(
     with mpmath.workdps(digits + 10):
         parts = kappa_parts(mechanism, sigma)
         if certificate.proof is Proof.PROFILE:
-            return profile_oracle.profile_delta(mechanism.gamma, parts, direction, epsilon, digits)
+            every = ((mechanism.rounds * int(mechanism.geometry.dim or 0), parts[0][1]),)
+            return profile_oracle.profile_delta(mechanism.gamma, every, direction, epsilon, digits)
         if certificate.proof is Proof.RDP:
             return oracle.delta(mechanism, sigma, epsilon, certificate.order, Bound.RDP, digits)
         if certificate.proof is Proof.RENYI_REMOVE:

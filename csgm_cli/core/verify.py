@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from csgm_cli.core.bounds import DELTA_FLOOR, Spent
+from csgm_cli.core.bounds import DELTA_FLOOR, OF_THE_PROFILE, Spent
 from csgm_cli.errors import NoAnswerError
-from csgm_cli.model import Bound, Mechanism, Verification
+from csgm_cli.model import Mechanism, Verification
 
 if TYPE_CHECKING:
     from mpmath import mpf
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 DIGITS = 50
 #: Digits of the contour integrals behind the profile and its bounds.
 PROFILE_DIGITS = 30
-_OF_THE_PROFILE = (Bound.TIGHT_ADD, Bound.TIGHT_REMOVE, Bound.PROFILE)
 #: The largest relative difference that counts as agreement.
 AGREEMENT = 1e-9
 
@@ -28,18 +28,28 @@ def verify_epsilon(mechanism: Mechanism, sigma: float, delta: float, spent: Spen
     """
     from csgm_cli.core import oracle
 
-    if spent.bound in _OF_THE_PROFILE:
+    if spent.bound in OF_THE_PROFILE:
         return _verify_profile(mechanism, sigma, spent.value, delta)
     return _compared(
         "epsilon", spent.value, oracle.epsilon(mechanism, sigma, delta, spent.order, spent.bound, DIGITS)
     )
 
 
+def verify_composed_epsilon(
+    releases: Sequence[tuple[Mechanism, float]], delta: float, spent: Spent
+) -> Verification:
+    """Compare ``spent``, an epsilon of several releases, with the oracle's; errors as in `verify_epsilon`."""
+    from csgm_cli.core import compose_oracle
+
+    truth = compose_oracle.epsilon(releases, delta, spent.order, spent.bound, DIGITS)
+    return _compared("epsilon", spent.value, truth)
+
+
 def verify_delta(mechanism: Mechanism, sigma: float, epsilon: float, spent: Spent) -> Verification:
     """Compare ``spent``, a delta, with the oracle's; errors as in `verify_epsilon`."""
     from csgm_cli.core import oracle
 
-    if spent.bound in _OF_THE_PROFILE:
+    if spent.bound in OF_THE_PROFILE:
         return _verify_profile(mechanism, sigma, epsilon, spent.value)
     value = oracle.delta(mechanism, sigma, epsilon, spent.order, spent.bound, DIGITS)
     return _compared("delta", spent.value, max(value, DELTA_FLOOR))
@@ -58,14 +68,13 @@ def _verify_profile(mechanism: Mechanism, sigma: float, epsilon: float, delta: f
     )
     if truth > delta:
         raise _disagreement("delta", delta, truth, PROFILE_DIGITS)
-    return replace(
-        _compared("delta", max(found.upper, DELTA_FLOOR), max(truth, DELTA_FLOOR)), digits=PROFILE_DIGITS
-    )
+    upper, room = max(found.upper, DELTA_FLOOR), AGREEMENT + found.decisive.slack
+    return replace(_compared("delta", upper, max(truth, DELTA_FLOOR), room), digits=PROFILE_DIGITS)
 
 
-def _compared(what: str, answer: float, truth: mpf) -> Verification:
+def _compared(what: str, answer: float, truth: mpf, room: float = AGREEMENT) -> Verification:
     difference = float(abs(answer - truth) / truth) if truth > 0 else answer
-    if not difference <= AGREEMENT or answer < truth:
+    if not difference <= room or answer < truth:
         raise _disagreement(what, answer, truth, DIGITS)
     return Verification(DIGITS, difference)
 

@@ -4,17 +4,32 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, cast
 
 from csgm_cli.errors import UsageError
 
 if TYPE_CHECKING:
+    from csgm_cli.errors import CsgmError
     from csgm_cli.render.document import Document
 
-_MODULES = {"text": "as_text", "json": "as_json", "csv": "as_csv", "markdown": "as_markdown"}
+_MODULES = {
+    "text": "as_text",
+    "json": "as_json",
+    "csv": "as_csv",
+    "markdown": "as_markdown",
+    "jsonl": "as_jsonl",
+    "github": "as_github",
+    "junit": "as_junit",
+}
 
-#: The names that ``render`` accepts.
-FORMATS = tuple(_MODULES)
+#: The names that ``render`` accepts for every document.
+FORMATS = ("text", "json", "csv", "markdown")
+#: Those of a sweep that need no more than one row at a time.
+ROW_FORMATS = ("csv", "jsonl")
+#: Those that it accepts for a sweep: the only document that consists of rows alone.
+SWEEP_FORMATS = (*FORMATS, "jsonl")
+#: Those that it accepts for the check of a budget.
+CHECK_FORMATS = (*FORMATS, "github", "junit")
 
 
 @dataclass(frozen=True)
@@ -26,7 +41,7 @@ class Terminal:
 
 
 def render(document: Document, format: str, *, terminal: Terminal | None = None) -> str:  # noqa: A002 - its name everywhere
-    """Return ``document`` in one of ``FORMATS``, ending in one newline.
+    """Return ``document`` in one of ``FORMATS``, a sweep or a check in one of its own, ending in one newline.
 
     ``terminal``: where stdout is one, so that text may be laid out for it; other formats, and text
     for a pipe or a file (None), have the same bytes everywhere. ``UsageError`` for another format.
@@ -41,6 +56,39 @@ def render(document: Document, format: str, *, terminal: Terminal | None = None)
     else:
         text = import_module(f"csgm_cli.render.{_MODULES[format]}").render(document)
     return text
+
+
+class RowFormat(Protocol):
+    """A format that is written row by row."""
+
+    def header(self, row: Document) -> str:
+        """Return what stands above the rows that are like ``row``."""
+
+    def line(self, row: Document) -> str:
+        """Return one row as a line."""
+
+    def start(self, row: Document) -> str:
+        """Return how the line of a row starts whose first keys are those of ``row``."""
+
+    def end(self, row: Document) -> str:
+        """Return how the line of a row ends whose last keys are those of ``row``."""
+
+
+def row_format(name: str) -> RowFormat:
+    """Return one of ``ROW_FORMATS``."""
+    return cast("RowFormat", import_module(f"csgm_cli.render.{_MODULES[name]}"))
+
+
+def render_error(error: CsgmError, format: str) -> str:  # noqa: A002 - its name everywhere
+    """Return ``error`` for the reader of stdout, in json or github."""
+    from csgm_cli.render.document import error_document
+
+    document = error_document(error)
+    if format == "json":
+        return render(document, format)
+    from csgm_cli.render.as_github import render_error as annotation
+
+    return annotation(document)
 
 
 def value(document: Document) -> str:

@@ -6,10 +6,11 @@ import csv
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
+from csgm_cli.render.check_document import RELEASE_KEYS
 from csgm_cli.render.document import NESTED_KEYS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from csgm_cli.render.document import Document
 
@@ -21,17 +22,65 @@ def render(document: Document) -> str:
     columns depend on the command alone, not on which optional values are there.
     """
     result = document["result"]
-    rows = [dict(_flat(row)) for row in _listed(result) or [result]]
+    found = _of_budget(result) if "populations" in result else _listed(result)
+    rows = found or [result]
+    return header(rows[0]) + "".join(map(line, rows))
+
+
+def header(row: Document) -> str:
+    """Return the line above ``row`` and the rows like it."""
+    return _written(name for name, _ in _flat(row))
+
+
+def line(row: Document) -> str:
+    """Return one row as a line."""
+    return _written(value for _, value in _flat(row))
+
+
+def start(row: Document) -> str:
+    """Return how the line of a row starts whose first keys are those of ``row``."""
+    return line(row)[:-1] + ","
+
+
+def end(row: Document) -> str:
+    """Return how the line of a row ends whose last keys are those of ``row``."""
+    return "," + line(row)
+
+
+def _written(fields: Iterable[str]) -> str:
     text = StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(rows[0])
-    writer.writerows(row.values() for row in rows)
+    csv.writer(text, lineterminator="\n").writerow(fields)
     return text.getvalue()
 
 
 def _listed(result: Document) -> list[Document]:
     """What the result is a list of; empty where it is none."""
     return next((result[key] for key in ("rows", "cases", "claims") if result.get(key)), [])
+
+
+_POPULATION_CHANGE = ("recorded", "recomputed", "by_tool", "by_budget")
+_RELEASE_CHANGE = ("change", "was", "spends")
+
+
+def _of_budget(result: Document) -> list[Document]:
+    """One row for each release, with what holds for its population.
+
+    Where both have a key, the release's becomes ``release.file``. A population without releases is a
+    row, and so is a release that was removed.
+    """
+    changes = {change["population"]: change for change in (result["changes"] or {}).get("populations", ())}
+    rows = []
+    for population in result["populations"]:
+        change = changes.get(population["population"], {})
+        shared = {key: value for key, value in population.items() if key != "releases"}
+        shared |= {key: change.get(key) for key in _POPULATION_CHANGE}
+        moved = {release["release"]: release for release in change.get("releases", ())}
+        present = {release["release"]: release for release in population["releases"]}
+        for name in dict.fromkeys((*present, *moved)) or [None]:
+            release = present.get(name) or dict.fromkeys(RELEASE_KEYS) | {"release": name}
+            inner = {f"release.{key}" if key in shared else key: value for key, value in release.items()}
+            rows.append(shared | inner | {key: moved.get(name, {}).get(key) for key in _RELEASE_CHANGE})
+    return rows
 
 
 def _flat(row: Document) -> Iterator[tuple[str, str]]:

@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 def render(document: Document) -> str:
     """Return the report, rounded to the safe side as in text."""
     content = report(document)
-    blocks = []
-    if content.table is not None:
-        blocks.append("\n".join(_lines(content.table)))
+    blocks = ["\n".join(_lines(table)) for table in content.tables]
     if content.facts:
         rows = tuple((fact.label, fact.value, fact.note) for fact in content.facts)
         blocks.append("\n".join(_lines(Table(("quantity", "value", "note"), rows, frozenset()))))

@@ -12,11 +12,10 @@ if TYPE_CHECKING:
 
 
 def render(document: Document) -> str:
-    """Return the document for a person to read: table, facts and statement, answer first."""
+    """Return the document for a person to read: tables, facts and statement, answer first."""
     content = report(document)
-    table = [] if content.table is None else table_lines(content.table)
     facts = ["  ".join(cells).rstrip() for cells in fact_rows(content.facts)]
-    blocks = [table, facts, [content.paragraph] if content.paragraph else []]
+    blocks = [*map(table_lines, content.tables), facts, [content.paragraph] if content.paragraph else []]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
 

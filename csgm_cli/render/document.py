@@ -71,17 +71,21 @@ FACTORIZATION_KEYS = (
     "iterations",
 )
 
+#: Keys of a row of a sweep that follow its inputs; a row without an answer has null for each calibration key.
+_ROW_KEYS = (*CALIBRATION_KEYS, "warnings", "error")
+
 #: Keys whose value is an object (or null), with the keys of that object.
 NESTED_KEYS: dict[str, tuple[str, ...]] = {
     "mse": tuple(field.name for field in fields(MeanSquaredError)),
     "verified": tuple(field.name for field in fields(Verification)),
+    "error": tuple(field.name for field in fields(Notice)),
 }
 
 
 def calibration_document(inputs: Mapping[str, Any], calibration: Calibration) -> Document:
     """Return the ``csgm/calibrate/1`` document."""
     result = _calibration(calibration)
-    return _document("calibrate", inputs, calibration.accountant, result, _notices(calibration))
+    return document_of("calibrate", inputs, calibration.accountant, result, _notices(calibration))
 
 
 def account_document(inputs: Mapping[str, Any], account: Account) -> Document:
@@ -89,7 +93,7 @@ def account_document(inputs: Mapping[str, Any], account: Account) -> Document:
     rows = [_guarantee(g, s) for g, s in zip(account.guarantees, account.statements, strict=True)]
     notices = chain(account.notices, *(guarantee.notices for guarantee in account.guarantees))
     result = rows[0] if len(rows) == 1 else {"rows": rows}
-    return _document("account", inputs, account.accountant, result, notices)
+    return document_of("account", inputs, account.accountant, result, notices)
 
 
 def comparison_document(inputs: Mapping[str, Any], comparison: Comparison) -> Document:
@@ -98,7 +102,7 @@ def comparison_document(inputs: Mapping[str, Any], comparison: Comparison) -> Do
     notices = chain(comparison.notices, *map(_notices, answers))
     result = {"rows": [_comparison_row(row) for row in comparison.rows]}
     resolved = {**inputs, "at_equal_mse": comparison.at_equal_mse}
-    return _document("compare", resolved, comparison.accountant, result, notices)
+    return document_of("compare", resolved, comparison.accountant, result, notices)
 
 
 def plan_document(inputs: Mapping[str, Any], plan: Plan) -> Document:
@@ -107,12 +111,39 @@ def plan_document(inputs: Mapping[str, Any], plan: Plan) -> Document:
     name = str(plan.calibration.mechanism.name)
     result = {"rows": [{"mechanism": name, **choice, **_calibration(plan.calibration)}], **choice}
     notices = chain(plan.notices, _notices(plan.calibration))
-    return _document("plan", inputs, plan.calibration.accountant, result, notices)
+    return document_of("plan", inputs, plan.calibration.accountant, result, notices)
+
+
+def sweep_document(
+    inputs: Mapping[str, Any], rows: Sequence[Document], notices: Iterable[Notice]
+) -> Document:
+    """Return the ``csgm/sweep/1`` document of rows made by `sweep_row`."""
+    return document_of("sweep", inputs, None, {"rows": list(rows)}, notices)
+
+
+def sweep_row(
+    identity: Mapping[str, Any],
+    calibration: Calibration | None,
+    notices: Iterable[Notice],
+    error: Notice | None = None,
+) -> Document:
+    """Return one row of a sweep: ``identity`` first, then the answer, or the ``error`` instead of one.
+
+    ``ValueError`` if a number of the answer is not finite.
+    """
+    answer = {} if calibration is None else _calibration(calibration)
+    rest = {
+        **dict.fromkeys(key for key in _ROW_KEYS if key not in identity),
+        **answer,
+        "warnings": list(dict.fromkeys(notice.slug for notice in notices)),
+        "error": error and asdict(error),
+    }
+    return _finite({**identity, **rest})
 
 
 def factorization_document(inputs: Mapping[str, Any], found: Factorization) -> Document:
     """Return the ``csgm/factorize/1`` document of one factorization."""
-    return _document("factorize", inputs, None, _factorization(found), found.notices)
+    return document_of("factorize", inputs, None, _factorization(found), found.notices)
 
 
 def strategies_document(
@@ -120,13 +151,13 @@ def strategies_document(
 ) -> Document:
     """Return the ``csgm/factorize/1`` document of several strategies: ``rows``."""
     said = chain(notices, *(row.notices for row in rows))
-    return _document("factorize", inputs, None, {"rows": [_factorization(row) for row in rows]}, said)
+    return document_of("factorize", inputs, None, {"rows": [_factorization(row) for row in rows]}, said)
 
 
 def inspection_document(inputs: Mapping[str, Any], found: Inspection) -> Document:
     """Return the ``csgm/inspect/1`` document."""
     result = {**_factorization(found), "holds": found.holds, "claims": [asdict(c) for c in found.claims]}
-    return _document("inspect", inputs, None, result, ())
+    return document_of("inspect", inputs, None, result, ())
 
 
 def selftest_document(cases: Sequence[SelftestCase]) -> Document:
@@ -136,12 +167,12 @@ def selftest_document(cases: Sequence[SelftestCase]) -> Document:
         for case in cases
     ]
     result = {"held": sum(case.holds for case in cases), "total": len(cases), "cases": rows}
-    return _document("selftest", {}, None, result, ())
+    return document_of("selftest", {}, None, result, ())
 
 
 def version_document(versions: Mapping[str, str | None]) -> Document:
     """Return the ``csgm/version/1`` document; a library that is missing has null for its version."""
-    return _document("version", {}, None, {"csgm": __version__, **versions}, ())
+    return document_of("version", {}, None, {"csgm": __version__, **versions}, ())
 
 
 def error_document(error: CsgmError) -> Document:
@@ -152,13 +183,14 @@ def error_document(error: CsgmError) -> Document:
     }
 
 
-def _document(
+def document_of(
     command: str,
     inputs: Mapping[str, Any],
     accountant: Accountant | None,
     result: Document,
     notices: Iterable[Notice],
 ) -> Document:
+    """Return the document of a command; ``ValueError`` for a number that is not finite."""
     resolved = {} if accountant is None else {"accountant": accountant}
     document = {
         "schema": f"csgm/{command}/1",
@@ -167,6 +199,10 @@ def _document(
         "result": result,
         "warnings": [asdict(notice) for notice in dict.fromkeys(notices)],
     }
+    return _finite(document)
+
+
+def _finite(document: Document) -> Document:
     for path, value in _leaves(document):
         if isinstance(value, float) and not math.isfinite(value):
             raise ValueError(f"{path} is {value!r}: no result may be printed")

@@ -28,18 +28,27 @@ class Table:
 
 @dataclass(frozen=True)
 class Report:
-    """The parts in reading order: ``table``, ``facts``, ``paragraph``; empty ones are left out."""
+    """The parts in reading order: ``table`` and ``further`` ones, ``facts``, ``paragraph``; none if empty."""
 
     table: Table | None = None
+    further: tuple[Table, ...] = ()
     facts: tuple[Fact, ...] = ()
     paragraph: str = ""
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """All tables, in reading order."""
+        return self.further if self.table is None else (self.table, *self.further)
 
 
 #: A column of a table: its title and how to read its cell off a row (None where there is nothing).
 Column = tuple[str, Callable[[Document], str | None]]
 
 #: Columns of words; all others hold numbers.
-_WORDS = {"mechanism", "bound", "case", "result", "strategy", "claim"}
+_WORDS = {
+    "mechanism", "accountant", "bound", "error", "case", "result", "strategy", "claim",
+    "population", "release", "adjacency", "owner", "reason", "change", "what", "limit was",
+}  # fmt: skip
 
 
 def table(columns: list[Column], rows: list[Document]) -> Table:

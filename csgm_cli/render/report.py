@@ -7,6 +7,7 @@ parameters and costs up; lower bounds and compression down.
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from csgm_cli.core.rounding import exact, round_down, round_up
@@ -28,7 +29,7 @@ _BOUND = {
     "mask-revealed": "the Gaussian mechanism, as if the masks were public",
     "tight-add": "a test function whose worst vector is known, adding the client",
     "tight-remove": "a test function whose worst vector is known, removing the client",
-    "profile": "the exact privacy curve",
+    "profile": "the privacy curve with every coordinate at its clip",
 }
 _ROUNDS = "releases that one client can influence"
 _ONE_ROUND = "one release per client in all; give --rounds where training repeats"
@@ -121,6 +122,57 @@ def _compare(inputs: Document, result: Document) -> Report:
     return Report(table=table(columns, result["rows"]), facts=facts)
 
 
+def _sweep(inputs: Document, result: Document) -> Report:
+    rows = result["rows"]
+    given_noise = any(inputs.get(name) is not None for name in ("noise_multiplier", "sigma"))
+    several = [key for key in ("mechanism", "accountant") if len({row[key] for row in rows}) > 1]
+    columns: list[Column] = [
+        *((key, itemgetter(key)) for key in several),
+        *((name.replace("_", " "), _input_cell(name)) for name in inputs["vary"]),
+    ]
+    answers: list[Column] = [
+        ("noise mult.", lambda row: _up(row["noise_multiplier"])),
+        ("effective", lambda row: _up(row["effective_noise_multiplier"])),
+        ("MSE ratio", lambda row: _up((row["mse"] or {}).get("ratio"))),
+    ]
+    privacy: list[Column] = [
+        (name, _privacy_cell(name)) for name in ("epsilon", "delta") if name not in inputs["vary"]
+    ]
+    tail: list[Column] = [
+        ("bits/client", lambda row: _up(row["bits_per_client"])),
+        ("lower bound", lambda row: _down(row["lower_bound"])),
+        ("bound", itemgetter("bound")),
+        ("error", lambda row: row["error"] and row["error"]["slug"]),
+    ]
+    columns += (privacy if given_noise else answers) + tail
+    fixed = {name: None if isinstance(value, list) else value for name, value in inputs.items()}
+    shown = {**fixed, "mechanism": None if "mechanism" in several else inputs["mechanism"]}
+    asked = (*_target(fixed), *_noise_asked(fixed), Fact("accountant", inputs["accountant"]))
+    return Report(table=table(columns, rows), facts=(*asked, *_setting(shown, rows)))
+
+
+def _input_cell(name: str) -> Callable[[Document], str | None]:
+    def cell(row: Document) -> str | None:
+        value = row.get("target_epsilon", row.get(name)) if name == "epsilon" else row[name]
+        return None if value is None else exact(value)
+
+    return cell
+
+
+def _privacy_cell(name: str) -> Callable[[Document], str | None]:
+    return lambda row: _up(row[name])
+
+
+def _target(fixed: Document) -> tuple[Fact, ...]:
+    target = [f"{name} {exact(fixed[name])}" for name in ("epsilon", "delta") if fixed[name] is not None]
+    return (Fact("target", ", ".join(target)),) if target else ()
+
+
+def _noise_asked(fixed: Document) -> tuple[Fact, ...]:
+    names = [name for name in ("noise_multiplier", "sigma") if fixed[name] is not None]
+    return tuple(Fact(name.replace("_", " "), exact(fixed[name])) for name in names)
+
+
 def _plan(inputs: Document, result: Document) -> Report:
     (row,) = result["rows"]
     choice = (
@@ -136,6 +188,12 @@ def _plan(inputs: Document, result: Document) -> Report:
     # The mechanism's line names inputs; the chosen gamma is not one and stands above.
     rest = _calibrate({**inputs, "gamma": None}, row)
     return Report(facts=choice + allowed + rest.facts, paragraph=rest.paragraph)
+
+
+def _check(inputs: Document, result: Document) -> Report:
+    from csgm_cli.render.check_report import check_report
+
+    return check_report(inputs, result)
 
 
 def _selftest(inputs: Document, result: Document) -> Report:  # noqa: ARG001 - the common signature
@@ -159,6 +217,8 @@ _REPORTS: dict[str, Callable[[Document, Document], Report]] = {
     "account": _account,
     "compare": _compare,
     "plan": _plan,
+    "sweep": _sweep,
+    "check": _check,
     "factorize": factorize_report,
     "inspect": inspect_report,
     "selftest": _selftest,
@@ -203,7 +263,7 @@ def _limit(inputs: Document, rows: list[Document]) -> tuple[Fact, ...]:
 def _setting(inputs: Document, rows: list[Document]) -> tuple[Fact, ...]:
     adjacency = inputs["adjacency"]
     slugs = dict.fromkeys(slug for row in rows for slug in row["assumptions"] or ())
-    assumptions = ", ".join(map(_assumption, slugs)) or "-"  # no row may have an answer
+    assumptions = ", ".join(map(setting_word, slugs)) or "-"  # no row may have an answer
     return (
         Fact("mechanism" if inputs.get("mechanism") else "setting", _mechanism(inputs)),
         Fact("adjacency", adjacency, _ADJACENCY.get(adjacency, "")),
@@ -212,7 +272,8 @@ def _setting(inputs: Document, rows: list[Document]) -> tuple[Fact, ...]:
     )
 
 
-def _assumption(slug: str) -> str:
+def setting_word(slug: str) -> str:
+    """Return an assumption as text shows it."""
     return _ASSUMPTION.get(slug) or slug.replace("-", " ")
 
 

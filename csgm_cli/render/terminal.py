@@ -26,9 +26,7 @@ _ROOM = 30
 def render_for(document: Document, terminal: Terminal) -> str:
     """Return the same words and numbers as plain text has, laid out for ``terminal``."""
     content = report(document)
-    blocks = []
-    if content.table is not None:
-        blocks.append(_printed(_table(content.table), terminal, wrap=False))
+    blocks = [_printed(_table(table), terminal, wrap=False) for table in content.tables]
     if content.facts:
         narrow = terminal.width < _ROOM + max(len(fact.label) for fact in content.facts)
         block = _lines(content.facts) if narrow else _grid(content.facts)

@@ -146,23 +146,32 @@ def _read(path: Path) -> bytes:
 
 
 def _parse(path: Path) -> dict[str, Any]:
-    import tomllib
-
     data = _read(path)
     try:
         text = data.decode()
-        _refuse_absurd(path, text)
-        return tomllib.loads(text, parse_float=_float)
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise UsageError("invalid-toml", f"{path} is not valid TOML: not UTF-8 (at line {line})") from None
+    return parse_toml(path, text)
+
+
+def parse_toml(path: str | Path, text: str) -> dict[str, Any]:
+    """Return the tables of a TOML text; `TooSmall` stands for numbers that float64 reads as 0.
+
+    ``UsageError`` (slug ``invalid-toml`` or ``too-large``) names ``path``.
+    """
+    import tomllib
+
+    _refuse_absurd(path, text)
+    try:
+        return tomllib.loads(text, parse_float=_float)
     except ValueError as error:  # a TOMLDecodeError, or a whole number of absurd length
         raise UsageError("invalid-toml", f"{path} is not valid TOML: {error}") from None
     except RecursionError:
         raise UsageError("invalid-toml", f"{path} is nested too deeply") from None
 
 
-def _refuse_absurd(path: Path, text: str) -> None:
+def _refuse_absurd(path: str | Path, text: str) -> None:
     """Raise ``UsageError`` for text that would keep the parser busy, and that nobody wrote by hand."""
     if len(text) > _MOST_BYTES:
         raise UsageError("too-large", f"{path} is larger than any config file that csgm reads")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
-import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +12,9 @@ from csgm_cli.errors import StorageError, UsageError
 
 #: No text file that csgm reads comes near this; a device may never end.
 _MOST_BYTES = 1 << 24
+#: Less the umask, what any newly created file gets.
+_NEW_MODE = 0o666
+_PROTECTED = "the file is write-protected"
 
 
 def read_bytes(path: str | Path) -> bytes:
@@ -37,7 +38,7 @@ def read_text(path: str | Path) -> str:
         message = f"{str(path)!r} is not UTF-8 text: {error.reason} at byte {error.start}"
         raise UsageError("not-utf-8", message) from error
     except (OSError, ValueError) as error:  # ValueError: a path with a null character
-        raise StorageError("cannot-read", f"cannot read {str(path)!r}: {_reason(error)}") from error
+        raise StorageError("cannot-read", f"cannot read {str(path)!r}: {reason_of(error)}") from error
 
 
 def write_atomically(path: str | Path, data: str | bytes) -> None:
@@ -48,18 +49,39 @@ def write_atomically(path: str | Path, data: str | bytes) -> None:
     nothing is left beside it. ``StorageError`` (slug ``cannot-write``) names the path and the reason.
     """
     content = data.encode() if isinstance(data, str) else data
+    with blaming(path):
+        if not is_plain(path):
+            with os.fdopen(open_to_append(Path(path)), "wb") as file:
+                file.write(content)
+            return
+        with staged(path) as temporary, os.fdopen(open_new(temporary), "wb") as file:
+            file.write(content)
+
+
+def check_writable(path: str | Path) -> None:
+    """Raise ``StorageError`` (slug ``cannot-write``) now for what would stop a write after long work.
+
+    A folder that is missing or closed, a folder in the place of the file, a file that is protected.
+    """
     target = Path(path)
+    with blaming(path):
+        if is_plain(path):
+            check_folder(target)
+        elif target.is_dir():
+            raise IsADirectoryError(None, "Is a directory")
+        if target.exists() and not os.access(target, os.W_OK):
+            raise PermissionError(None, _PROTECTED)
+
+
+@contextmanager
+def blaming(path: str | Path) -> Iterator[None]:
+    """Turn an OSError inside into a ``StorageError`` (slug ``cannot-write``) that names ``path``."""
     try:
-        _refuse_directory(os.fspath(path))
-        mode = existing_mode(target)
-        if (mode is not None and not stat.S_ISREG(mode)) or _is_open_elsewhere(target):
-            _append(target, content)
-        else:
-            _replace(target.resolve(), content, mode)
+        yield
     except BrokenPipeError:
         raise  # the reader of a pipe went away: that has an exit status of its own
-    except (OSError, ValueError) as error:  # ValueError: a path with a null character
-        raise _cannot_write(path, error) from error
+    except OSError as error:
+        raise StorageError("cannot-write", f"cannot write {str(path)!r}: {reason_of(error)}") from error
 
 
 @contextmanager
@@ -71,42 +93,17 @@ def replacing(path: str | Path) -> Iterator[Path]:
     is replaced with all it holds: between its two renames there is none, should the machine stop there.
     ``StorageError`` (slug ``cannot-write``) names the path and the reason.
     """
-    try:
-        mode = existing_mode(Path(path))
-        target = Path(path).resolve()
-    except (OSError, ValueError) as error:  # ValueError: a path with a null character
-        raise _cannot_write(path, error) from error
-    try:
-        with _staged(target, mode) as temporary:
-            yield temporary
-    except OSError as error:
-        raise _cannot_write(path, error) from error
-
-
-def check_regular(path: Path) -> None:
-    """Raise OSError unless ``path`` is a regular file: opening a pipe may wait for ever."""
-    if not stat.S_ISREG(path.stat().st_mode):
-        raise OSError(None, f"{path.name!r} is no regular file")
-
-
-def _refuse_directory(path: str) -> None:
-    """``Path`` drops what says that a directory is meant: "new/" must not become a file "new"."""
-    if os.path.basename(path) in ("", os.curdir, os.pardir):  # noqa: PTH119 - Path().name is another thing
-        raise IsADirectoryError(None, "Is a directory's name, not a file's" if path else "no file is named")
-
-
-def _replace(target: Path, content: bytes, mode: int | None) -> None:
-    with _staged(target, mode) as temporary:
-        # 0o666 less the umask is what any newly created file gets.
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
+    with blaming(path), staged(path) as temporary:
+        yield temporary
 
 
 @contextmanager
-def _staged(target: Path, mode: int | None) -> Iterator[Path]:
+def staged(path: str | Path) -> Iterator[Path]:
+    """Do as `replacing` does, but let each OSError come as it is, those of the block included."""
+    mode = existing_mode(Path(path))
+    target = Path(path).resolve()
     if mode is not None and not os.access(target, os.W_OK):
-        raise PermissionError(None, "the file is write-protected")
+        raise PermissionError(None, _PROTECTED)
     temporary = _sibling(target)
     try:
         yield temporary
@@ -118,6 +115,44 @@ def _staged(target: Path, mode: int | None) -> Iterator[Path]:
     except BaseException:
         _remove(temporary)
         raise
+
+
+def open_new(path: Path) -> int:
+    """Return a descriptor of a file that must not be there yet."""
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _NEW_MODE)
+
+
+def open_to_append(path: Path, *, create: bool = False) -> int:
+    """Return a descriptor of a file, a device or a pipe that is there, or with ``create`` of a new file."""
+    return os.open(path, os.O_WRONLY | os.O_APPEND | (os.O_CREAT if create else 0), _NEW_MODE)
+
+
+def check_regular(path: Path) -> None:
+    """Raise OSError unless ``path`` is a regular file: opening a pipe may wait for ever."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError(None, f"{path.name!r} is no regular file")
+
+
+def check_folder(path: Path) -> None:
+    """Raise OSError where nothing can be put into the folder of ``path`` (of its target, if it is a link)."""
+    folder = path.resolve().parent
+    if not folder.is_dir():
+        raise NotADirectoryError(None, f"there is no folder {str(folder)!r}")
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(None, f"the folder {str(folder)!r} is write-protected")
+
+
+def is_plain(path: str | Path) -> bool:
+    """Say whether a file may be put in the place of ``path``: a regular one, or none yet.
+
+    ``IsADirectoryError`` for a directory's name: ``Path`` drops what says so, and "new/" must not
+    become a file "new". Another OSError as it comes.
+    """
+    name = os.fspath(path)
+    if os.path.basename(name) in ("", os.curdir, os.pardir):  # noqa: PTH119 - Path().name is another thing
+        raise IsADirectoryError(None, "Is a directory's name, not a file's" if name else "no file is named")
+    mode = existing_mode(Path(path))
+    return (mode is None or stat.S_ISREG(mode)) and not _is_open_elsewhere(Path(path))
 
 
 def _move(temporary: Path, target: Path) -> None:
@@ -136,7 +171,7 @@ def _move(temporary: Path, target: Path) -> None:
 
 
 def _sibling(target: Path) -> Path:
-    return target.with_name(f".csgm-{secrets.token_hex(8)}.tmp")
+    return target.with_name(f".csgm-{os.urandom(8).hex()}.tmp")
 
 
 def _sync(file: Path) -> None:
@@ -149,14 +184,11 @@ def _sync(file: Path) -> None:
 
 def _remove(path: Path) -> None:
     if path.is_dir():
+        import shutil  # slow to import
+
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)
-
-
-def _append(target: Path, content: bytes) -> None:
-    with os.fdopen(os.open(target, os.O_WRONLY | os.O_APPEND), "wb") as file:
-        file.write(content)
 
 
 def existing_mode(target: Path) -> int | None:
@@ -165,6 +197,8 @@ def existing_mode(target: Path) -> int | None:
         return target.stat().st_mode
     except FileNotFoundError:
         return None
+    except ValueError as error:  # a path with a null character
+        raise OSError(None, str(error)) from None
 
 
 def _is_open_elsewhere(target: Path) -> bool:
@@ -172,9 +206,6 @@ def _is_open_elsewhere(target: Path) -> bool:
     return target.parent in (Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd"))
 
 
-def _cannot_write(path: str | Path, error: OSError | ValueError) -> StorageError:
-    return StorageError("cannot-write", f"cannot write {str(path)!r}: {_reason(error)}")
-
-
-def _reason(error: OSError | ValueError) -> str:
+def reason_of(error: OSError | ValueError) -> str:
+    """Return what went wrong, without the path."""
     return getattr(error, "strerror", None) or str(error)

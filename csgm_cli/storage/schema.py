@@ -1,4 +1,4 @@
-"""The JSON Schemas (draft 2020-12) that every JSON output of csgm meets."""
+"""The JSON Schemas (draft 2020-12) that every JSON output of csgm meets, and the files of `csgm check`."""
 
 from __future__ import annotations
 
@@ -8,16 +8,20 @@ from typing import Any
 
 from csgm_cli.errors import UsageError
 
-#: What a schema exists for: the commands, and the error object of json mode.
+#: What a schema exists for: the commands, the error object of json mode, and the files of check.
 NAMES = (
     "account",
+    "budget",
     "calibrate",
+    "check",
     "compare",
     "error",
     "factorize",
     "inspect",
+    "lock",
     "plan",
     "selftest",
+    "sweep",
     "version",
 )
 

@@ -96,3 +96,44 @@ def test_text_for_a_terminal(csgm, monkeypatch):
     assert seen.split() == piped.split()
     assert max(map(len, seen.splitlines())) <= 80
     assert "\x1b" not in seen
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that is moved by hand."""
+    now = [100.0]
+    monkeypatch.setattr(console, "monotonic", lambda: now[0])
+    return now
+
+
+def shown_progress(monkeypatch, clock, seconds, *, terminal=True, quiet=False):
+    """What stderr has of ten steps that take ``seconds`` each."""
+    stream = Stream(terminal=terminal)
+    monkeypatch.setattr(sys, "stderr", stream)
+    with console.progress(10, "points", quiet=quiet) as advance:
+        for done in range(1, 11):
+            clock[0] += seconds
+            advance(done)
+    return stream.getvalue()
+
+
+def test_progress(monkeypatch, clock):
+    """After a second the line shows how many are done, and it is gone at the end."""
+    said = shown_progress(monkeypatch, clock, 0.3)
+    assert said.startswith("\r\x1b[K4 of 10 points, 40 %\r")
+    assert "10 of 10 points, 100 %" in said
+    assert said.endswith("\r\x1b[K")
+    assert "\n" not in said
+
+
+def test_progress_now_and_then(monkeypatch, clock):
+    """Many fast steps do not flood the terminal."""
+    assert shown_progress(monkeypatch, clock, 0.06 + 1.0).count("points") == 10
+    assert shown_progress(monkeypatch, clock, 0.14).count("points") == 3
+    assert shown_progress(monkeypatch, clock, 0.05) == ""
+
+
+@pytest.mark.parametrize("how", [{"terminal": False}, {"quiet": True}])
+def test_no_progress(monkeypatch, clock, how):
+    """Nothing is shown to a file or a pipe, or where rows go to the same terminal."""
+    assert shown_progress(monkeypatch, clock, 5.0, **how) == ""

@@ -5,7 +5,7 @@ import pytest
 from csgm_cli.cli.command import Command
 from csgm_cli.cli.root import REGISTRY, root
 
-HEADINGS = ["Target", "Mechanism", "Cohort and rounds", "Noise", "Accounting", "Output", "Examples"]
+HEADINGS = ["Points", "Target", "Mechanism", "Cohort and rounds", "Noise", "Accounting", "Output", "Examples"]
 
 
 def test_registry_is_what_the_help_lists(csgm):
@@ -49,6 +49,7 @@ def test_every_option_is_explained(name):
         ("account", {"--value-bits", "--max-mse-overhead"}),
         ("compare", {"--mechanism", "--value", "--sigma"}),
         ("plan", {"--gamma", "--compression", "--sigma"}),
+        ("sweep", {"--value", "--max-epsilon", "--from", "--at-equal-mse"}),
         ("selftest", {"--value", "--epsilon", "--verify"}),
         ("version", {"--value", "--epsilon"}),
         ("completion", {"--format", "--output"}),

@@ -150,9 +150,9 @@ def test_huge_orders_end_in_time():
     ("mechanism", "accountant", "bound"),
     [
         (Mechanism("gaussian"), Accountant.AUTO, Bound.EXACT),
-        (SPARSE, Accountant.AUTO, Bound.RDP),
+        (SPARSE, Accountant.RDP, Bound.RDP),
         (SPARSE, Accountant.PAPER, Bound.PAPER),
-        (Mechanism("l2-csgm", 0.999, Geometry(2.0)), Accountant.AUTO, Bound.MASK_REVEALED),
+        (Mechanism("l2-csgm", 0.999, Geometry(2.0), 1, "replace-one"), Accountant.AUTO, Bound.MASK_REVEALED),
     ],
 )
 def test_every_guarantee_names_what_it_rests_on(mechanism, accountant, bound):
@@ -174,7 +174,7 @@ def test_every_guarantee_names_what_it_rests_on(mechanism, accountant, bound):
 
 def test_the_accountant_is_resolved_only_where_all_rows_agree():
     """Rows by Renyi orders and by revealed masks together stay auto; each alone is named."""
-    mechanism = Mechanism("l2-csgm", 0.9, Geometry(2.0))
+    mechanism = Mechanism("l2-csgm", 0.9, Geometry(2.0), 1, "replace-one")
     bounds = {
         delta: account_epsilon(mechanism, 0.8, [delta]).guarantees[0].bound
         for delta in (0.9, 0.1, 1e-3, 1e-9, 1e-80)

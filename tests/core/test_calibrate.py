@@ -58,6 +58,15 @@ def test_the_joint_search_finds_what_the_nested_one_finds(reference):
     assert settled >= 4
 
 
+@pytest.mark.parametrize("delta", [0.9999999999977179, 0.99999999999771, 0.9999999999977])
+def test_an_order_next_to_one_is_certified(delta):
+    """Orders 1 + 2e-12 have four digits, by which epsilon moves; an answer is found all the same."""
+    mechanism, target = Mechanism(L2, 1e-9, Geometry(16.96441757687153)), Target(2.407546751560649e-05, delta)
+    sigma = calibrate(mechanism, target, Accountant.RDP).sigma
+    assert epsilon_of(mechanism, sigma, delta, Accountant.RDP) <= target.epsilon
+    assert epsilon_of(mechanism, sigma * (1 - 1e-8), delta, Accountant.RDP) > target.epsilon
+
+
 def test_figure_one_of_the_paper(reference):
     """The fourteen points of the effective noise multiplier."""
     for row in reference["accounting"]["figure1"]:
@@ -118,7 +127,8 @@ def test_the_answer_meets_the_target_and_less_noise_does_not(mechanism, target, 
     """account(sigma) <= epsilon < account(sigma (1 - 1e-8)), with the achieved epsilon reported."""
     found = calibrate(mechanism, target, accountant)
     achieved = epsilon_of(mechanism, found.sigma, target.delta, accountant)
-    assert achieved == found.guarantee.epsilon <= target.epsilon
+    assert achieved <= found.guarantee.epsilon <= target.epsilon
+    assert found.guarantee.epsilon == pytest.approx(achieved, rel=1e-9)
     assert found.guarantee.delta == target.delta
     assert epsilon_of(mechanism, found.sigma * (1 - 1e-8), target.delta, accountant) > target.epsilon
     assert math.isfinite(found.sigma)
@@ -215,12 +225,26 @@ def test_replace_one_at_sigma_one():
 # ---------------------------------------------------------------- auto
 
 
-@pytest.mark.parametrize("adjacency", list(Adjacency))
 @pytest.mark.parametrize("gamma", [1e-4, 0.1, 0.7, 0.9, 0.99, 1 - 1e-9])
 @pytest.mark.parametrize("name", [L2, "linf-csgm"])
-def test_auto_is_the_smaller_of_renyi_and_revealed_masks(name, gamma, adjacency):
-    """Revealed masks leave the Gaussian at full sensitivity; the reported bound is the one that won."""
+def test_auto_is_the_smallest_bound(name, gamma):
+    """With every coordinate at its clip the profile is exact, and below the other two."""
     geometry, target = Geometry(2.0, dim=4), Target(2.0, 1e-6)
+    mechanism = Mechanism(name, gamma, geometry, 3)
+    renyi = calibrate(mechanism, target, Accountant.RDP).sigma
+    revealed = calibrate(Mechanism("gaussian", 1.0, geometry, 3), target, Accountant.EXACT).sigma
+    found = calibrate(mechanism, target)
+    assert found.sigma <= min(renyi, revealed) * (1 + 1e-12)
+    assert found.guarantee.bound is Bound.PROFILE
+    assert found.accountant is Accountant.TIGHT
+    assert found.sigma == calibrate(mechanism, target, Accountant.TIGHT).sigma
+
+
+@pytest.mark.parametrize("gamma", [1e-4, 0.1, 0.7, 0.9, 0.99, 1 - 1e-9])
+@pytest.mark.parametrize("name", [L2, "linf-csgm"])
+def test_auto_is_the_smaller_of_renyi_and_revealed_masks(name, gamma):
+    """Under replace-one. Revealed masks leave the Gaussian at full sensitivity; the winner is named."""
+    geometry, target, adjacency = Geometry(2.0, dim=4), Target(2.0, 1e-6), Adjacency.REPLACE_ONE
     mechanism = Mechanism(name, gamma, geometry, 3, adjacency)
     renyi = calibrate(mechanism, target, Accountant.RDP).sigma
     revealed = calibrate(
@@ -239,7 +263,8 @@ def test_auto_has_both_sides():
     """Renyi wins at small gamma, revealed masks near 1 (otherwise the test above would show little)."""
     target = Target(2.0, 1e-6)
     bounds = [
-        calibrate(Mechanism(L2, gamma, Geometry(2.0)), target).guarantee.bound for gamma in (0.01, 0.999)
+        calibrate(Mechanism(L2, gamma, Geometry(2.0), 1, "replace-one"), target).guarantee.bound
+        for gamma in (0.01, 0.999)
     ]
     assert bounds == [Bound.RDP, Bound.MASK_REVEALED]
 

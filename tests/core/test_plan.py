@@ -14,14 +14,14 @@ TARGET = Target(3.0, 1e-7)
 FULL = resolve_geometry(dim=10**6, cohort_size=1000)[0]
 
 
-def noise_overhead(gamma, name, geometry, target, accountant=Accountant.RDP, **options):
+def noise_overhead(gamma, name, geometry, target, accountant=Accountant.TIGHT, **options):
     """Effective noise over the Gaussian's at the same accountant, minus 1."""
     sparse = calibrate(Mechanism(name, gamma, geometry, **options), target, accountant)
     gaussian = calibrate(Mechanism("gaussian", 1.0, geometry, **options), target, accountant)
     return sparse.sigma / gamma / gaussian.sigma - 1
 
 
-def mse_overhead(gamma, name, geometry, target, accountant=Accountant.RDP, **options):
+def mse_overhead(gamma, name, geometry, target, accountant=Accountant.TIGHT, **options):
     """Total MSE over the Gaussian's at the same accountant, minus 1."""
     return calibrate(Mechanism(name, gamma, geometry, **options), target, accountant).mse.ratio - 1
 

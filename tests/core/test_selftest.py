@@ -115,12 +115,12 @@ def test_a_broken_library_is_noticed(monkeypatch, broken):
 
 def test_a_broken_calibration_is_noticed(monkeypatch):
     """The same when only the curves see the broken log-moment."""
-    right = log_moment.log_moments
+    right = log_moment.mixed_log_moments
 
-    def wrong(order, gamma, ts):
-        return [dataclasses.replace(m, value=m.value * (1 + 1e-6)) for m in right(order, gamma, ts)]
+    def wrong(order, coordinates):
+        return [dataclasses.replace(m, value=m.value * (1 + 1e-6)) for m in right(order, coordinates)]
 
-    monkeypatch.setattr(log_moment, "log_moments", wrong)
+    monkeypatch.setattr(log_moment, "mixed_log_moments", wrong)
     failed = [case.name for case in selftest() if not case.holds]
     assert sum(name.startswith("calibrate rdp") for name in failed) >= 4
     assert sum(name.startswith("calibrate paper") for name in failed) >= 2

@@ -231,7 +231,7 @@ def _any_option(random: Random) -> tuple[str, ...]:
     flag, kind = parameter.opts[0], parameter.type
     if parameter.is_flag:
         return (flag,)
-    if parameter.name in ("output", "from", "config"):
+    if parameter.name in ("output", "from", "config", "plot"):
         return flag, random.choice(_PATHS)
     if isinstance(kind, Number) and random.random() < 0.5:
         return flag, repr(_number(random, kind.quantity, kind.allowed))

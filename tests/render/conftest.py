@@ -5,6 +5,16 @@ from dataclasses import replace
 
 import pytest
 
+from csgm_cli.budget import (
+    Changes,
+    Place,
+    Population,
+    PopulationChange,
+    Release,
+    ReleaseChange,
+    ReleaseStanding,
+    Standing,
+)
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.model import (
     Account,
@@ -30,7 +40,7 @@ from csgm_cli.model import (
     Verification,
     Workload,
 )
-from csgm_cli.render import document
+from csgm_cli.render import check_document, document
 
 ASSUMPTIONS = (
     "clipping-enforced",
@@ -146,6 +156,75 @@ def _plans():
     yield "plan", document.plan_document(inputs, plan)
 
 
+def _sweeps():
+    asked = {"mechanism": "l2-csgm", "gamma": 0.01, "norm_ratio": 1000.0, "target_epsilon": 5.0}
+    rotated = Notice("rotation-rule", "norm_ratio from the rotation rule")
+    covered = Notice("delta-covers-target", "delta 0.5 alone covers the target")
+    rows = (
+        document.sweep_row({**asked, "accountant": "auto"}, CALIBRATION, (rotated, *CALIBRATION.notices)),
+        document.sweep_row({**asked, "target_epsilon": 6.0, "accountant": "auto"}, None, (), covered),
+    )
+    common = {**SIZES, "compression": None, "linf_norm": None, "population": None, "training_rounds": None}
+    common |= {
+        "mechanism": "l2-csgm",
+        "gamma": 0.01,
+        "verify": False,
+        "noise_multiplier": None,
+        "sigma": None,
+    }
+    vary = {"vary": ["norm_ratio", "epsilon"], "norm_ratio": [1000.0], "epsilon": [5.0, 6.0], "preset": None}
+    yield "sweep", document.sweep_document({**common, "delta": 1e-8, **vary}, rows, [rotated])
+    row = document.sweep_row(
+        {"mechanism": "gaussian", "gamma": 1.0, "sigma": 1.2181234, "delta": 1e-8, "accountant": "exact"},
+        BARE,
+        (),
+    )
+    vary = {"vary": ["sigma", "delta"], "sigma": [1.2181234], "delta": [1e-8], "preset": None}
+    inputs = {**common, "mechanism": "gaussian", "gamma": 1.0, "norm_ratio": None, "epsilon": None, **vary}
+    yield "sweep-account", document.sweep_document(inputs, [row], ())
+
+
+MODEL = Release("model", L2_CSGM, 0.0123456001, owner="team | a", place=Place("b.toml", 5))
+COUNTS = Release("counts", GAUSSIAN, 12.5, reason="why\nnot", place=Place("b.toml", 9))
+PLANNED = replace(MODEL, name="planned", enabled=False)
+
+
+def standing(spent, limit, *releases):
+    """A population with that much spent of its limit."""
+    population = Population(
+        "people", Target(limit, 1e-6), releases=tuple(r.release for r in releases), place=Place("b.toml", 2)
+    )
+    return Standing(population, replace(GUARANTEE, epsilon=spent, lower_bound=None, notices=()), releases)
+
+
+def _checks():
+    within = standing(
+        2.9999999,
+        3.0,
+        ReleaseStanding(MODEL, 0.99999, 12345678, None),
+        ReleaseStanding(COUNTS, 0.00001, 0, None),
+        ReleaseStanding(PLANNED, None, None, None),
+    )
+    above = standing(3.0000001, 3.0, ReleaseStanding(MODEL, 1.0, 0, 0.0123456789))
+    empty = Standing(Population("nobody", Target(1.0, 1e-9)), None, ())
+    moved = PopulationChange(
+        within.population,
+        above,
+        2.9876543001,
+        2.9999999,
+        (
+            ReleaseChange(MODEL, replace(MODEL, sigma=0.0123), 1.23456701),
+            ReleaseChange(COUNTS, None, -1.23456789),
+            ReleaseChange(PLANNED, replace(PLANNED, name="later"), 0.0),
+        ),
+    )
+    inputs = {"files": ["b.toml"], "diff": None, "against_lock": "b.lock", "accountant": Accountant.AUTO}
+    inputs |= {"verify": True, "exit_zero": False}
+    changes = Changes("b.lock", "0.0.9", (moved,))
+    said = (Notice("ratio-capped", "the ratio was capped"),)
+    yield "check", check_document.check_document(inputs, (within, above, empty), changes, said)
+
+
 def _factorizations():
     optimal = Factorization(
         Workload(32), Strategy("optimal"), Objective.MEAN, 0.99999999, 3.57999071, 4.32369721, 3.57999070, 17
@@ -203,9 +282,20 @@ def _others():
 @pytest.fixture
 def documents(monkeypatch):
     """One document or more of every kind, by name; the version is fixed so that golden files last."""
-    monkeypatch.setattr(document, "__version__", "0.0.0")
+    for module in (document, check_document):
+        monkeypatch.setattr(module, "__version__", "0.0.0")
     return {
         name: made
-        for group in (_calibrations, _accounts, _comparisons, _plans, _factorizations, _inspections, _others)
+        for group in (
+            _calibrations,
+            _accounts,
+            _comparisons,
+            _plans,
+            _sweeps,
+            _checks,
+            _factorizations,
+            _inspections,
+            _others,
+        )
         for name, made in group()
     }

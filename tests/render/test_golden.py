@@ -9,6 +9,7 @@ from csgm_cli.render import render
 
 GOLDEN = Path(__file__).parent / "golden"
 SUFFIXES = {"text": "txt", "json": "json", "csv": "csv", "markdown": "md"}
+ALL_SUFFIXES = SUFFIXES | {"jsonl": "jsonl"}
 NAMES = (
     "account",
     "account-curve",
@@ -16,6 +17,7 @@ NAMES = (
     "account-limit",
     "calibrate",
     "calibrate-bare",
+    "check",
     "compare",
     "compare-equal-mse",
     "factorize",
@@ -25,16 +27,19 @@ NAMES = (
     "inspect-bare",
     "plan",
     "selftest",
+    "sweep",
+    "sweep-account",
     "version",
 )
 CASES = [(name, form) for name in NAMES for form in SUFFIXES] + [("error", "json")]
+CASES += [(name, "jsonl") for name in NAMES if name.startswith("sweep")]
 
 
 @pytest.mark.parametrize(("name", "form"), CASES)
 def test_golden(documents, name, form):
     """The output is exactly the stored one and ends in exactly one newline."""
     output = render(documents[name], form)
-    path = GOLDEN / f"{name}.{SUFFIXES[form]}"
+    path = GOLDEN / f"{name}.{ALL_SUFFIXES[form]}"
     if "UPDATE_GOLDEN" in os.environ:
         path.write_text(output)
     assert output == path.read_text()
@@ -44,4 +49,6 @@ def test_golden(documents, name, form):
 
 def test_every_golden_file_is_used():
     """No stored output outlives its test."""
-    assert {path.name for path in GOLDEN.iterdir()} == {f"{name}.{SUFFIXES[form]}" for name, form in CASES}
+    assert {path.name for path in GOLDEN.iterdir()} == {
+        f"{name}.{ALL_SUFFIXES[form]}" for name, form in CASES
+    }

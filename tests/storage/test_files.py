@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from csgm_cli.errors import StorageError, UsageError
-from csgm_cli.storage.files import read_text, write_atomically
+from csgm_cli.storage.files import check_writable, read_text, write_atomically
 
 AS_ROOT = os.geteuid() == 0
 
@@ -254,3 +254,14 @@ def test_an_endless_file_is_refused():
     with pytest.raises(UsageError) as caught:
         read_text("/dev/zero")
     assert caught.value.slug == "too-large"
+
+
+def test_check_writable(tmp_path):
+    """What a write would fail on is found without writing; what it would not is let be."""
+    (tmp_path / "file").write_text("old")
+    for good in (tmp_path / "file", tmp_path / "new", "/dev/null", "relative"):
+        check_writable(good)
+    for bad in (tmp_path, tmp_path / "missing" / "new", tmp_path / "file" / "new", "nul\0"):
+        with pytest.raises(StorageError, match="cannot write"):
+            check_writable(bad)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

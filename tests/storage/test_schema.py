@@ -46,8 +46,18 @@ def test_words_of_the_model_are_allowed():
         assert {member.value for member in kind} <= set(schema["enum"])
 
 
+@pytest.mark.parametrize("kind", ["answered", "mse", "verified", "slug"])
+def test_rows_of_a_sweep_are_those_of_a_comparison(kind):
+    """What compare says of an answer, sweep says in the same words."""
+    sweep, compare = (load_schema(name)["$defs"][kind] for name in ("sweep", "compare"))
+    if kind == "answered":
+        sweep, compare = sweep["properties"], compare["properties"]
+        sweep = {key: sweep[key] for key in compare}
+    assert sweep == compare
+
+
 @pytest.mark.parametrize("name", ["", "nope", "../schema", "calibrate/1"])
 def test_unknown_schema(name):
     """Asking for a schema that does not exist is a usage error that lists those that do."""
-    with pytest.raises(UsageError, match="account, calibrate, compare"):
+    with pytest.raises(UsageError, match="account, budget, calibrate, check"):
         load_schema(name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -24,7 +23,7 @@ from csgm_cli.storage.arrays.content import (
     digest,
 )
 from csgm_cli.storage.arrays.metadata import JSON
-from csgm_cli.storage.files import check_regular, existing_mode, replacing
+from csgm_cli.storage.files import blaming, check_folder, check_regular, existing_mode, reason_of, replacing
 
 Shapes = Mapping[str, tuple[int, ...]]
 Content = tuple[dict[str, Array], dict[str, JSON] | None]
@@ -163,18 +162,10 @@ def _check_place(path: str | Path, shapes: Shapes, *, force: bool) -> None:
     form = _format(path)
     form.check(shapes)
     target = Path(path)
-    try:
+    with blaming(path):
         if (mode := existing_mode(target)) is not None:
             _check_existing(target, mode, folder=form.write is text.write_folder, force=force)
-        # A link is written through: what counts is the folder of what it points to.
-        parent = target.resolve().parent
-        if not parent.is_dir():
-            raise NotADirectoryError(None, f"there is no folder {str(parent)!r}")
-        if not os.access(parent, os.W_OK):
-            raise PermissionError(None, f"the folder {str(parent)!r} is write-protected")
-    except (OSError, ValueError) as error:  # ValueError: a path with a null character
-        reason = getattr(error, "strerror", None) or error
-        raise StorageError("cannot-write", f"cannot write {str(path)!r}: {reason}") from error
+        check_folder(target)
 
 
 def _check_existing(target: Path, mode: int, *, folder: bool, force: bool) -> None:
@@ -198,5 +189,4 @@ def _reading(path: str | Path) -> Iterator[None]:
     except MemoryError:
         raise UsageError("too-large", f"{str(path)!r} does not fit into memory") from None
     except OSError as error:
-        reason = error.strerror or error
-        raise StorageError("cannot-read", f"cannot read {str(path)!r}: {reason}") from error
+        raise StorageError("cannot-read", f"cannot read {str(path)!r}: {reason_of(error)}") from error

@@ -1,0 +1,163 @@
+"""From what a budget file declares to populations, by the same rules that turn options into mechanisms."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from csgm_cli.budget import Place, Population, Release
+from csgm_cli.cli.build import build_mechanism
+from csgm_cli.cli.options import option
+from csgm_cli.cli.params import Choice, Number
+from csgm_cli.cli.request import EXCLUSIVES, Request, settled
+from csgm_cli.cli.sources import Rank, Source
+from csgm_cli.errors import UsageError, shown
+from csgm_cli.model import Adjacency, MechanismName, Notice, Target
+from csgm_cli.storage.budget_file import LIMIT_KEYS, Declaration, Entry, read_budget
+from csgm_cli.storage.config import TooSmall
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_WORDS_FOR_PEOPLE = ("owner", "reason")
+_FACTORIZATION = ("factorization", "epochs")
+
+
+def load_budget(paths: Sequence[str]) -> tuple[tuple[Population, ...], tuple[Notice, ...]]:
+    """Return the populations that the budget files declare, by name, and what there is to say.
+
+    ``StorageError``: a file cannot be read. ``UsageError`` names file and line of anything wrong in it.
+    """
+    declared = read_budget(paths)
+    tables: dict[str, list[Declaration]] = {}
+    for table in declared.populations:
+        tables.setdefault(table.name, []).append(table)
+    if not tables:
+        raise UsageError(
+            "no-population",
+            f"{', '.join(paths)}: no population is declared",
+            "[population.NAME] with epsilon",
+        )
+    limits = {name: _limit(found) for name, found in tables.items()}
+    releases: dict[str, list[Release]] = {name: [] for name in tables}
+    notices: list[Notice] = []
+    for declaration in declared.releases:
+        release, said = _release(declaration, limits[declaration.population][1])
+        releases[declaration.population].append(release)
+        notices += said
+    populations = (
+        Population(name, *limits[name][:2], tuple(releases[name]), limits[name][2]) for name in tables
+    )
+    return tuple(populations), tuple(notices)
+
+
+def _limit(tables: Sequence[Declaration]) -> tuple[Target, Adjacency, Place]:
+    """The limit of one population, from the table that states it, else from defaults."""
+    stating = [table for table in tables if any(not entry.is_default for entry in table.entries.values())]
+    found = {_read_limit(table): table.place for table in reversed(stating or tables)}
+    if len(found) > 1:
+        places = " and ".join(str(place) for place in reversed(found.values()))
+        message = f"population {tables[0].name} has different limits at {places}"
+        raise UsageError("different-limits", message, "state the limit once")
+    ((target, adjacency), place) = next(iter(found.items()))
+    return target, adjacency, place
+
+
+def _read_limit(table: Declaration) -> tuple[Target, Adjacency]:
+    missing = [key for key in ("epsilon", "delta") if key not in table.entries]
+    if missing:
+        message = f"{table.place}: population {table.name} has no {' and no '.join(missing)}"
+        raise UsageError("missing-limit", message, "its limit is an epsilon and a delta")
+    values = {key: _read(key, table.entries[key]) for key in LIMIT_KEYS if key in table.entries}
+    return Target(values["epsilon"], values["delta"]), Adjacency(
+        values.get("adjacency", Adjacency.ADD_REMOVE)
+    )
+
+
+def _release(table: Declaration, adjacency: Adjacency) -> tuple[Release, list[Notice]]:
+    people = {key: _text(key, table.entries[key]) for key in _WORDS_FOR_PEOPLE if key in table.entries}
+    try:
+        _refuse_factorization(table)
+        request = _request(table.entries, adjacency)
+        mechanism, notices = build_mechanism(request)
+        sigma = _sigma(request, mechanism.geometry.l2_norm)
+        enabled = _enabled(table.entries.get("enabled"))
+        release = Release(table.name, mechanism, sigma, enabled, **people, place=table.place)
+    except UsageError as error:
+        raise _placed(error, table) from None
+    called = f"{table.place}: release {table.name}"
+    return release, [Notice(notice.slug, f"{called}: {notice.message}") for notice in notices]
+
+
+def _request(entries: Mapping[str, Entry], adjacency: Adjacency) -> Request:
+    """The release as if it had been asked about on the command line; its own keys beat defaults."""
+    values: dict[str, Any] = {"mechanism": MechanismName.L2_CSGM.value, "l2_norm": 1.0, "rounds": 1}
+    values["adjacency"] = adjacency.value
+    sources = {name: Source(Rank.DEFAULT, "default") for name in values}
+    for key, entry in entries.items():
+        if key in (*_WORDS_FOR_PEOPLE, *_FACTORIZATION, "enabled"):
+            continue
+        values[key] = _read(key, entry)
+        rank = Rank.CONFIG if entry.is_default else Rank.COMMAND_CONFIG
+        sources[key] = Source(rank, _label(key, entry.place))
+    return settled(Request(values, sources), EXCLUSIVES)
+
+
+def _sigma(request: Request, l2_norm: float) -> float:
+    if request["sigma"] is not None:
+        return float(request["sigma"])
+    if request["noise_multiplier"] is not None:
+        return float(request["noise_multiplier"] * l2_norm)
+    raise UsageError("missing-option", "it needs noise-multiplier or sigma")
+
+
+def _refuse_factorization(table: Declaration) -> None:
+    """SGMF is to be built here: a mechanism with ``factorization`` that is charged once per epoch."""
+    for key in _FACTORIZATION:
+        if key in table.entries:
+            raise UsageError(
+                "not-in-this-version",
+                f"{_label(key, table.entries[key].place)} is not in this version of csgm",
+            )
+
+
+def _label(key: str, place: Place) -> str:
+    return f"{key.replace('_', '-')} at {place}"
+
+
+def _read(key: str, entry: Entry) -> Any:  # noqa: ANN401 - a number or a word
+    kind, label = option(key).type, _label(key, entry.place)
+    if isinstance(kind, Number):
+        if isinstance(entry.value, bool) or not isinstance(entry.value, int | float | TooSmall):
+            raise UsageError("wrong-type", f"{label} must be a number, got {shown(entry.value)}")
+        return kind.read(entry.value, label)
+    assert isinstance(kind, Choice)  # mechanism, adjacency
+    if not isinstance(entry.value, str):
+        raise UsageError("wrong-type", f"{label} must be a string, got {shown(entry.value)}")
+    return kind.read(entry.value, label)
+
+
+def _enabled(entry: Entry | None) -> bool:
+    if entry is None or isinstance(entry.value, bool):
+        return entry is None or bool(entry.value)
+    label = _label("enabled", entry.place)
+    raise UsageError("wrong-type", f"{label} must be true or false, got {shown(entry.value)}")
+
+
+def _text(key: str, entry: Entry) -> str:
+    if isinstance(entry.value, str):
+        return entry.value
+    raise UsageError("wrong-type", f"{_label(key, entry.place)} must be a string, got {shown(entry.value)}")
+
+
+def _placed(error: UsageError, table: Declaration) -> UsageError:
+    """The error with its place, and with keys as a file spells them instead of flags."""
+    words = [re.sub(r"--(?=[a-z])", "", text) for text in (error.message, error.hint)]
+    if not any(str(place) in words[0] for place in _places(table)):
+        words[0] = f"{table.place}: release {table.name} of {table.population}: {words[0]}"
+    return UsageError(error.slug, *words)
+
+
+def _places(table: Declaration) -> Iterator[Place]:
+    yield from (entry.place for entry in table.entries.values())

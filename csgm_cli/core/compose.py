@@ -1,0 +1,183 @@
+"""Releases of different mechanisms against the same people: what they spend together.
+
+docs/theory.md, "Composition" and "Mixed releases". Log-moments of independent noise add at every
+order, and one order is chosen for the sum; the squares of Gaussian mus add. Each is one proven bound
+on the whole, and the smallest counts: a further one would join `bounds_of_all` and `spent_by`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from csgm_cli.core.bounds import Spent, gaussian_epsilon, renyi_epsilon, unit_mu
+from csgm_cli.core.conversion import Converted, best_epsilon, best_epsilon_from, first_order
+from csgm_cli.core.curves import Curve, curve_moments, renyi_curve
+from csgm_cli.core.moment import OUT_OF_REACH, LogMoment, combine
+from csgm_cli.errors import UsageError
+from csgm_cli.model import Accountant, Bound, Mechanism
+
+#: A mechanism and the standard deviation of its noise.
+Noisy: TypeAlias = tuple[Mechanism, float]
+
+_NOTHING = LogMoment(0.0, 0.0, 0.0, 0.0, 0.0)
+#: Digits of the oracle when float64 cannot be trusted.
+_DIGITS = 30
+
+
+@dataclass(frozen=True)
+class MixedCurve:
+    """The Renyi curve of ``rounds[i]`` releases of each ``curves[i]``, which are for noise 1.
+
+    Whoever composes the same releases in another order, or one in two parts, gets the same curve.
+    """
+
+    curves: tuple[Curve, ...]
+    rounds: tuple[int, ...]
+    _seen: dict[float, list[LogMoment]] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def integer_orders(self) -> bool:
+        """True where only the orders 2, 3, 4, ... are admitted."""
+        return self.curves[0].integer_orders
+
+    def moments(self, order: float) -> list[LogMoment]:
+        """The moment of one round of each curve."""
+        if order not in self._seen:
+            self._seen[order] = curve_moments(self.curves, order, 1.0)
+        return self._seen[order]
+
+    def known_orders(self) -> list[float]:
+        """The orders whose moments were looked up and are finite."""
+        return [order for order in self._seen if math.isfinite(self.moment(order).value)]
+
+    def moment(self, order: float, sigma: float = 1.0) -> LogMoment:
+        """The moment of all rounds; ``sigma`` is 1."""
+        assert sigma == 1.0  # the curves carry their own noise
+        return summed([(n, one) for n, one in zip(self.rounds, self.moments(order), strict=True) if n])
+
+    def without(self, unit: Curve, rounds: int) -> MixedCurve:
+        """The same less that many rounds of one of its curves; both look moments up in one place."""
+        left = [n - rounds if curve == unit else n for curve, n in zip(self.curves, self.rounds, strict=True)]
+        return replace(self, rounds=tuple(left))
+
+    def best_order(self, log_delta: float) -> float:
+        """A first guess at the order that converts best: the variances of the Gaussian limits add."""
+        starts = [
+            first_order(_scaled(curve, n), 1.0, -log_delta) - 1
+            for curve, n in zip(self.curves, self.rounds, strict=True)
+            if n
+        ]
+        return 1 + 1 / math.sqrt(math.fsum(gap**-2 for gap in starts))
+
+
+def unit_curve(mechanism: Mechanism, sigma: float, bound: Bound) -> Curve:
+    """The Renyi curve of one round, with the clips in units of the noise."""
+    curve = renyi_curve(replace(mechanism, rounds=1), bound)
+    return replace(curve, parts=tuple((count, clip / sigma) for count, clip in curve.parts))
+
+
+def mixed_curve(releases: Sequence[Noisy], bound: Bound) -> MixedCurve:
+    """The curve of all releases; equal ones are counted together."""
+    rounds: dict[Curve, int] = {}
+    for mechanism, sigma in releases:
+        unit = unit_curve(mechanism, sigma, bound)
+        rounds[unit] = rounds.get(unit, 0) + mechanism.rounds
+    curves = tuple(sorted(rounds, key=lambda curve: (curve.gamma, curve.parts)))
+    return MixedCurve(curves, tuple(rounds[curve] for curve in curves))
+
+
+def summed(terms: Iterable[tuple[float, LogMoment]]) -> LogMoment:
+    """The weighted sum of moments: zero where there are none, infinite where one is."""
+    pairs = list(terms)
+    if not pairs:
+        return _NOTHING
+    return OUT_OF_REACH if any(math.isinf(m.value) for _, m in pairs) else combine(pairs)
+
+
+def mixed_mu(releases: Iterable[Noisy]) -> float:
+    """The mu of all releases with every coordinate sent: squares add, equal ones counted together."""
+    rounds: dict[float, int] = {}
+    for mechanism, sigma in releases:
+        unit = unit_mu(mechanism, sigma)
+        rounds[unit] = rounds.get(unit, 0) + mechanism.rounds
+    if len(rounds) == 1:
+        ((unit, n),) = rounds.items()
+        return unit * math.sqrt(n)
+    return math.sqrt(math.fsum(unit * unit * n for unit, n in rounds.items()))
+
+
+def bounds_of_all(releases: Sequence[Noisy], accountant: Accountant) -> tuple[Bound, ...]:
+    """The bounds on the composition of which ``accountant`` takes the smallest.
+
+    Raises:
+        UsageError: the accountant has no bound for one of the mechanisms, or none on a composition.
+    """
+    all_gaussian = all(mechanism.is_gaussian for mechanism, _ in releases)
+    match accountant:
+        case Accountant.AUTO:
+            return (Bound.EXACT,) if all_gaussian else (Bound.RDP, Bound.MASK_REVEALED)
+        case Accountant.RDP | Accountant.PAPER:
+            return (Bound(accountant.value),)
+        case Accountant.EXACT if all_gaussian:
+            return (Bound.EXACT,)
+        case Accountant.EXACT:
+            raise UsageError(
+                "no-exact-accountant", "accountant exact needs gaussian releases alone", "use auto or rdp"
+            )
+        case Accountant.TIGHT:
+            raise UsageError(
+                "not-in-this-version", "accountant tight takes one mechanism at a time", "use auto"
+            )
+
+
+def composed_epsilon(releases: Sequence[Noisy], accountant: Accountant, delta: float) -> Spent:
+    """The smallest epsilon that the accountant's bounds prove for all releases together, at least one.
+
+    One mechanism alone spends exactly what `csgm_cli.core.bounds.least_epsilon` says.
+    """
+    bounds = bounds_of_all(releases, accountant)
+    return min((spent_by(releases, bound, delta) for bound in bounds), key=lambda spent: spent.value)
+
+
+def spent_by(releases: Sequence[Noisy], bound: Bound, delta: float) -> Spent:
+    """Epsilon >= 0 that ``bound`` proves for all releases together."""
+
+    def precisely(order: float | None) -> float:
+        from csgm_cli.core import compose_oracle
+
+        value = float(compose_oracle.epsilon(releases, delta, order, bound, _DIGITS))
+        return math.nextafter(value, math.inf) if value > 0.0 else 0.0
+
+    if bound in (Bound.EXACT, Bound.MASK_REVEALED):
+        return gaussian_epsilon(mixed_mu(releases), delta, bound, precisely)
+    return renyi_epsilon(best_of(mixed_curve(releases, bound), math.log(delta)), bound, precisely)
+
+
+def best_of(curve: MixedCurve, log_delta: float) -> Converted:
+    """The smallest epsilon over the orders of a composition."""
+    if len(curve.curves) == 1:  # as that mechanism alone, to the last digit
+        return best_epsilon(_scaled(curve.curves[0], curve.rounds[0]), 1.0, log_delta)
+    return best_epsilon_from(curve, 1.0, log_delta, curve.best_order(log_delta))
+
+
+def _scaled(unit: Curve, rounds: int) -> Curve:
+    return replace(unit, parts=tuple((float(rounds) * count, clip) for count, clip in unit.parts))
+
+
+def shares(releases: Sequence[Noisy], spent: Spent) -> list[float]:
+    """Each release's part of what is spent; they add up to 1.
+
+    Of the Renyi divergence at the order that decided, and without an order of the squared mu (which for
+    Gaussian mechanisms is the same at any order).
+    """
+    if spent.order is None:
+        parts = [m.rounds * unit_mu(m, sigma) ** 2 for m, sigma in releases]
+    else:
+        curves = [unit_curve(m, sigma, spent.bound) for m, sigma in releases]
+        moments = curve_moments(curves, spent.order, 1.0)
+        parts = [m.rounds * moment.value for (m, _), moment in zip(releases, moments, strict=True)]
+    total = math.fsum(parts)
+    return [part / total for part in parts]

@@ -1,0 +1,157 @@
+"""The check of a budget as a JSON-shaped dictionary, ``csgm/check/1``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from csgm_cli import __version__
+from csgm_cli.model import Notice
+from csgm_cli.render.document import Document, document_of
+
+if TYPE_CHECKING:
+    from csgm_cli.budget import (
+        Changes,
+        Population,
+        PopulationChange,
+        Release,
+        ReleaseChange,
+        ReleaseStanding,
+        Standing,
+    )
+    from csgm_cli.model import Guarantee
+
+#: Keys that say how much is spent and why; null for a population that releases nothing.
+_GUARANTEE_KEYS = ("order", "bound", "conversion", "assumptions", "verified")
+
+#: Keys of a release, in order.
+RELEASE_KEYS = (
+    "release", "file", "line", "owner", "reason", "mechanism", "noise_multiplier", "sigma", "gamma",
+    "norm_ratio", "l2_norm", "dim", "rounds", "enabled", "share", "more_rounds", "needed_noise_multiplier",
+)  # fmt: skip
+
+
+def check_document(
+    inputs: Mapping[str, Any],
+    standings: Sequence[Standing],
+    changes: Changes | None,
+    notices: Sequence[Notice],
+) -> Document:
+    """Return the ``csgm/check/1`` document."""
+    result = {
+        "held": sum(standing.holds for standing in standings),
+        "total": len(standings),
+        "populations": [_standing(standing) for standing in standings],
+        "changes": changes and _changes(changes),
+    }
+    said = (s.guarantee.notices for s in standings if s.guarantee is not None)
+    found = chain(notices, *said, _moved_by_tool(changes) if changes else ())
+    return document_of("check", inputs, None, result, found)
+
+
+def _moved_by_tool(changes: Changes) -> Iterator[Notice]:
+    for change in changes.populations:
+        if change.by_tool and change.before is not None:
+            yield Notice(
+                "moved-by-tool",
+                f"{change.before.name}: the releases in {changes.since} spent epsilon {change.recorded!r} by"
+                f" csgm {changes.csgm_version}, and spend {change.recomputed!r} by csgm {__version__}",
+            )
+
+
+def _standing(standing: Standing) -> Document:
+    population = standing.population
+    return {
+        "population": population.name,
+        "file": population.place.path,
+        "line": population.place.line,
+        "limit": population.limit.epsilon,
+        "delta": population.limit.delta,
+        "adjacency": str(population.adjacency),
+        "spent": standing.spent,
+        "remaining": standing.remaining,
+        "holds": standing.holds,
+        **_guarantee(standing.guarantee),
+        "releases": [_release(release) for release in standing.releases],
+    }
+
+
+def _guarantee(guarantee: Guarantee | None) -> Document:
+    if guarantee is None:
+        return dict.fromkeys(_GUARANTEE_KEYS)
+    return {
+        "order": guarantee.order,
+        "bound": str(guarantee.bound),
+        "conversion": guarantee.conversion and str(guarantee.conversion),
+        "assumptions": list(guarantee.assumptions),
+        "verified": guarantee.verified and asdict(guarantee.verified),
+    }
+
+
+def _release(standing: ReleaseStanding) -> Document:
+    release = standing.release
+    values = {
+        "release": release.name,
+        "file": release.place.path,
+        "line": release.place.line,
+        "owner": release.owner,
+        "reason": release.reason,
+        **release.settings,
+        "share": standing.share,
+        "more_rounds": standing.more_rounds,
+        "needed_noise_multiplier": standing.needed_noise_multiplier,
+    }
+    return {key: values[key] for key in RELEASE_KEYS}
+
+
+def _changes(changes: Changes) -> Document:
+    return {
+        "since": changes.since,
+        "csgm_version": changes.csgm_version,
+        "populations": [_population_change(change) for change in changes.populations],
+    }
+
+
+def _population_change(change: PopulationChange) -> Document:
+    after = None if change.after is None else change.after.population
+    known = after or change.before
+    assert known is not None  # a change has a side
+    return {
+        "population": known.name,
+        "limit_before": _limit(change.before),
+        "limit_after": _limit(after),
+        "recorded": change.recorded,
+        "recomputed": change.recomputed,
+        "spent": change.after and change.after.spent,
+        "by_tool": change.by_tool,
+        "by_budget": change.by_budget,
+        "releases": [_release_change(release) for release in change.releases],
+    }
+
+
+def _limit(population: Population | None) -> Document | None:
+    if population is None:
+        return None
+    limit = population.limit
+    return {"epsilon": limit.epsilon, "delta": limit.delta, "adjacency": str(population.adjacency)}
+
+
+def _release_change(change: ReleaseChange) -> Document:
+    name = _name(change.after) or _name(change.before)
+    settings = [
+        {"setting": key, "before": before, "after": after} for key, (before, after) in change.settings.items()
+    ]
+    was = _name(change.before) if change.status == "renamed" else None
+    return {
+        "release": name,
+        "change": change.status,
+        "was": was,
+        "spends": change.spends,
+        "settings": settings,
+    }
+
+
+def _name(release: Release | None) -> str | None:
+    return None if release is None else release.name

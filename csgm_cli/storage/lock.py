@@ -1,0 +1,114 @@
+"""Lock files: what a budget's releases were, and what they were found to spend, as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from csgm_cli import __version__
+from csgm_cli.budget import Place, Population, Release, Standing
+from csgm_cli.errors import UsageError
+from csgm_cli.model import Accountant, Adjacency, Geometry, Mechanism, MechanismName, Target
+from csgm_cli.storage.files import read_text
+
+SCHEMA = "csgm/lock/1"
+_MECHANISM_KEYS = ("mechanism", "sigma", "gamma", "norm_ratio", "l2_norm", "dim", "rounds", "enabled")
+
+
+@dataclass(frozen=True)
+class Lock:
+    """The populations as they were, and what each was said to spend by csgm ``csgm_version``."""
+
+    csgm_version: str
+    accountant: Accountant
+    populations: tuple[Population, ...]
+    spent: Mapping[str, float]
+
+
+def lock_text(standings: Sequence[Standing], accountant: Accountant) -> str:
+    """Return the content of a lock file."""
+    document = {
+        "schema": SCHEMA,
+        "csgm_version": __version__,
+        "accountant": str(accountant),
+        "populations": {s.population.name: _population(s) for s in standings},
+    }
+    return json.dumps(document, allow_nan=False, indent=2) + "\n"
+
+
+def _population(standing: Standing) -> dict[str, Any]:
+    population = standing.population
+    return {
+        "epsilon": population.limit.epsilon,
+        "delta": population.limit.delta,
+        "adjacency": str(population.adjacency),
+        "spent": standing.spent,
+        "releases": {release.name: _release(release) for release in population.releases},
+    }
+
+
+def _release(release: Release) -> dict[str, Any]:
+    values = {**release.settings, "norm_ratio": release.mechanism.geometry.norm_ratio}
+    return {key: values[key] for key in _MECHANISM_KEYS}
+
+
+def read_lock(path: str) -> Lock:
+    """Read a lock file: ``StorageError`` where it cannot be read, ``UsageError`` where it is none."""
+    text = read_text(path)
+    try:
+        document = json.loads(text)
+        if document["schema"] != SCHEMA:
+            raise ValueError(f"schema is {document['schema']!r}, expected {SCHEMA!r}")
+        populations = {name: _read_population(path, name, p) for name, p in document["populations"].items()}
+        return Lock(
+            str(document["csgm_version"]),
+            Accountant(document["accountant"]),
+            tuple(population for population, _ in populations.values()),
+            {name: spent for name, (_, spent) in populations.items()},
+        )
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        OverflowError,
+        RecursionError,
+        UsageError,
+    ) as error:
+        reason = f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)
+        message = f"{path!r} is not a lock of csgm: {reason}"
+        raise UsageError("bad-lock-file", message, "write one with: csgm check --write-lock FILE") from None
+
+
+def _read_population(path: str, name: str, values: Mapping[str, Any]) -> tuple[Population, float]:
+    if not all(known.isprintable() for known in (name, *values["releases"])):
+        raise ValueError("a name in it is not printable text")
+    adjacency = Adjacency(values["adjacency"])
+    releases = tuple(_read_release(path, n, r, adjacency) for n, r in values["releases"].items())
+    limit = Target(_number(values, "epsilon"), _number(values, "delta"))
+    spent = _number(values, "spent")
+    if not 0.0 <= spent < 1e300:
+        raise ValueError(f"spent is {spent!r}")
+    return Population(name, limit, adjacency, releases, Place(path, 1)), spent
+
+
+def _read_release(path: str, name: str, values: Mapping[str, Any], adjacency: Adjacency) -> Release:
+    dim, rounds = values["dim"], values["rounds"]
+    if not isinstance(rounds, int) or not (dim is None or isinstance(dim, int)):
+        raise ValueError(f"rounds and dim of {name} must be whole numbers")
+    if not isinstance(values["enabled"], bool):
+        raise ValueError(f"enabled of {name} must be true or false")
+    geometry = Geometry(_number(values, "norm_ratio"), _number(values, "l2_norm"), dim)
+    mechanism = Mechanism(
+        MechanismName(values["mechanism"]), _number(values, "gamma"), geometry, rounds, adjacency
+    )
+    return Release(name, mechanism, _number(values, "sigma"), values["enabled"], place=Place(path, 1))
+
+
+def _number(values: Mapping[str, Any], key: str) -> float:
+    value = values[key]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{key} must be a number, got {value!r:.60}")
+    return float(value)

@@ -1,0 +1,80 @@
+"""Files that grow by whole lines, and go on after a process that was killed."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from csgm_cli.errors import StorageError, UsageError
+from csgm_cli.storage.files import blaming, is_plain, open_new, open_to_append, reason_of, staged
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+def lines_of(path: str | Path) -> Iterator[str]:
+    """Yield the lines of a UTF-8 file with their newlines; only the last may lack it, or be torn.
+
+    Nothing where there is no file yet; bytes that are no UTF-8 are replaced, so that the line equals
+    none that was written. ``UsageError`` (slug ``cannot-resume``) for a device or a pipe,
+    ``StorageError`` (slug ``cannot-read``) where reading fails.
+    """
+    try:
+        if not is_plain(path):
+            raise UsageError("cannot-resume", f"{str(path)!r} is no file whose rows could be read back")
+        with Path(path).open("rb") as file:
+            for line in file:
+                yield line.decode("utf-8", "replace")
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError) as error:
+        raise StorageError("cannot-read", f"cannot read {str(path)!r}: {reason_of(error)}") from error
+
+
+@contextmanager
+def growing(path: str | Path, keep: int | None = None) -> Iterator[Callable[[str], None]]:
+    """Give a function that adds text to ``path`` and hands it to the system at once.
+
+    ``keep``: how many bytes of the file stay, before what is added; then whatever was added stays,
+    too. With None, a file that has something in it is replaced as a whole at the end, and stays as it
+    was on any failure. ``StorageError`` (slug ``cannot-write``) names the path and the reason.
+    """
+    with ExitStack() as stack:
+        with blaming(path):
+            descriptor = stack.enter_context(_opened(path, keep))
+
+        def write(text: str) -> None:
+            with blaming(path):
+                _write(descriptor, text.encode())
+
+        yield write
+        with blaming(path):
+            stack.close()
+
+
+@contextmanager
+def _opened(path: str | Path, keep: int | None) -> Iterator[int]:
+    plain, target = is_plain(path), Path(path)
+    if keep is None and plain and target.exists() and target.stat().st_size > 0:
+        with staged(path) as temporary, _closing(open_new(temporary)) as descriptor:
+            yield descriptor
+        return
+    with _closing(open_to_append(target, create=plain)) as descriptor:
+        if keep is not None:
+            os.ftruncate(descriptor, keep)
+        yield descriptor
+
+
+@contextmanager
+def _closing(descriptor: int) -> Iterator[int]:
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _write(descriptor: int, content: bytes) -> None:
+    while content:  # the system may take only a part at a time
+        content = content[os.write(descriptor, content) :]

@@ -1,0 +1,131 @@
+"""Files that grow by rows: what stays, what is replaced, and who is blamed."""
+
+import os
+import stat
+import threading
+from contextlib import nullcontext
+
+import pytest
+
+from csgm_cli.errors import StorageError, UsageError
+from csgm_cli.storage.rows import growing, lines_of
+
+
+def only(folder):
+    """The one name in ``folder``."""
+    (path,) = folder.iterdir()
+    return path.name
+
+
+def test_new_file_grows_at_once(tmp_path):
+    """What was added can be read before the end, and stays when the work fails."""
+    path = tmp_path / "rows"
+
+    def work():
+        with growing(path) as write:
+            write("ä\n")
+            assert path.read_text() == "ä\n"
+            write("b\n")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        work()
+    assert path.read_text() == "ä\nb\n"
+    assert only(tmp_path) == "rows"
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_full_file_is_replaced_in_the_end(tmp_path, fails):
+    """A file with something in it changes as a whole and keeps its permissions, or does not change."""
+    path = tmp_path / "rows"
+    path.write_text("old")
+    path.chmod(0o640)
+
+    def work():
+        with growing(path) as write:
+            write("new")
+            assert path.read_text() == "old"
+            if fails:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) if fails else nullcontext():
+        work()
+    assert path.read_text() == ("old" if fails else "new")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert only(tmp_path) == "rows"
+
+
+@pytest.mark.parametrize("keep", [0, 2, 6])
+def test_kept_part(tmp_path, keep):
+    """The first bytes stay, the rest gives way, and so it is even if nothing is added."""
+    path = tmp_path / "rows"
+    path.write_bytes(b"a\nb\nto")
+    with growing(path, keep):
+        assert path.read_bytes() == b"a\nb\nto"[:keep]
+    with growing(path, keep) as write:
+        write("c\n")
+    assert path.read_bytes() == b"a\nb\nto"[:keep] + b"c\n"
+
+
+def test_keeping_of_a_missing_file(tmp_path):
+    """Nothing to keep is no error: the file is made."""
+    with growing(tmp_path / "rows", 0) as write:
+        write("a\n")
+    assert (tmp_path / "rows").read_text() == "a\n"
+
+
+def test_link_and_pipe(tmp_path):
+    """A link is written through, and a pipe gets the rows."""
+    (tmp_path / "link").symlink_to("file")
+    with growing(tmp_path / "link") as write:
+        write("a\n")
+    assert (tmp_path / "file").read_text() == "a\n"
+    assert (tmp_path / "link").is_symlink()
+    os.mkfifo(tmp_path / "pipe")
+    seen = []
+    reader = threading.Thread(target=lambda: seen.append((tmp_path / "pipe").read_text()))
+    reader.start()
+    with growing(tmp_path / "pipe") as write:
+        write("a\n")
+        write("b\n")
+    reader.join(timeout=30)
+    assert seen == ["a\nb\n"]
+
+
+@pytest.mark.parametrize("name", ["missing/rows", ".", "nul\0"])
+def test_unwritable(tmp_path, name):
+    """The path and the reason are named."""
+    with pytest.raises(StorageError, match="cannot write"), growing(tmp_path / name):
+        pass
+
+
+def test_full_disk():
+    """A device that takes nothing is blamed where it is written to."""
+    with pytest.raises(StorageError, match="No space left on device"), growing("/dev/full") as write:
+        write("a\n")
+
+
+def test_errors_of_the_work_are_its_own(tmp_path):
+    """A ValueError or OSError of the work inside is not blamed on the file."""
+    for error in (ValueError("not finite"), FileNotFoundError("other")):
+        with pytest.raises(type(error)) as caught, growing(tmp_path / "rows"):
+            raise error
+        assert caught.value is error
+
+
+def test_lines(tmp_path):
+    """Lines come with their ends; the last may lack it, and bytes that are no text do not stop it."""
+    path = tmp_path / "rows"
+    assert list(lines_of(path)) == []
+    path.write_bytes(b"a\n\xffb\nto")
+    assert list(lines_of(path)) == ["a\n", "\ufffdb\n", "to"]
+
+
+def test_unreadable(tmp_path):
+    """A folder, a pipe or a device has no rows to go on with."""
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", "/dev/null", tmp_path):
+        with pytest.raises(UsageError, match="no file whose rows"):
+            list(lines_of(path))
+    with pytest.raises(StorageError, match="cannot read"):
+        list(lines_of("nul\0"))
