@@ -6,10 +6,17 @@ The noise of a training job, in three steps (docs/guide.md has a whole script)::
     mechanism = Mechanism("l2-csgm", gamma=0.01, geometry=geometry, rounds=10)
     answer = calibrate(mechanism, Target(epsilon=5, delta=1e-8))
 
+Correlated noise for running sums::
+
+    found = factorize(parse_workload("prefix-sum", 32))
+    factors = dense_factors(found)  # B, C and C_inv
+
 `Geometry`, `Mechanism` and `Target` are the questions; `calibrate`, `account_epsilon`, `account_delta`,
-`compare`, `compare_at_equal_mse` and `plan` answer them with frozen dataclasses. Whatever they are given,
-they raise `CsgmError` alone: `UsageError` names a wrong argument, `NoAnswerError` says why there is no
-answer. Numbers may be NumPy's; what is kept is a plain int or float. ``notices`` are warnings to be shown.
+`compare`, `compare_at_equal_mse` and `plan` answer them with frozen dataclasses. So do `factorize` and
+`compare_strategies` for a `Workload`; `inspect_arrays` measures arrays, which `read_arrays` and
+`write_arrays` bring from and to files. Whatever they are given, they raise `CsgmError` alone: `UsageError`
+names a wrong argument, `NoAnswerError` says why there is no answer, `StorageError` why a file cannot be had.
+Numbers may be NumPy's; what is kept is a plain int or float. ``notices`` are warnings to be shown.
 
 `NoiseStream` draws the correlated noise of a factorization, round by round (docs/noise.md).
 
@@ -29,6 +36,11 @@ if TYPE_CHECKING:
     from csgm_cli.core.calibrate import calibrate
     from csgm_cli.core.check import check_population
     from csgm_cli.core.compare import compare, compare_at_equal_mse
+    from csgm_cli.core.factorization.baselines import compare_strategies
+    from csgm_cli.core.factorization.dense import dense_factors
+    from csgm_cli.core.factorization.factorize import factorize
+    from csgm_cli.core.factorization.inspection import inspect_arrays
+    from csgm_cli.core.factorization.workload import matrix_workload, parse_workload, schedule_workload
     from csgm_cli.core.geometry import resolve_geometry, rounds_from_participation
     from csgm_cli.core.noise.stream import NoiseStream
     from csgm_cli.core.plan import plan
@@ -39,15 +51,28 @@ if TYPE_CHECKING:
         Adjacency,
         Bound,
         Calibration,
+        Claim,
         Comparison,
+        Dual,
+        Factorization,
+        Factors,
+        Generators,
         Geometry,
         Guarantee,
+        Inspection,
         Mechanism,
         MechanismName,
         NoiseState,
+        Objective,
         Plan,
+        Strategy,
+        StrategyName,
         Target,
+        Workload,
+        strategy_named,
     )
+    from csgm_cli.storage.arrays.content import ArrayFile, SavedArrays, check_hash
+    from csgm_cli.storage.arrays.files import read_arrays, write_arrays
 
 __version__ = "0.1.0"
 
@@ -59,9 +84,16 @@ _HOMES = {
     "compare": "core.compare",
     "compare_at_equal_mse": "core.compare",
     "NoiseStream": "core.noise.stream",
+    "compare_strategies": "core.factorization.baselines",
+    "dense_factors": "core.factorization.dense",
+    "factorize": "core.factorization.factorize",
+    "inspect_arrays": "core.factorization.inspection",
+    "matrix_workload": "core.factorization.workload",
+    "parse_workload": "core.factorization.workload",
     "plan": "core.plan",
     "resolve_geometry": "core.geometry",
     "rounds_from_participation": "core.geometry",
+    "schedule_workload": "core.factorization.workload",
     "CsgmError": "errors",
     "NoAnswerError": "errors",
     "StorageError": "errors",
@@ -74,48 +106,87 @@ _HOMES = {
     "Adjacency": "model",
     "Bound": "model",
     "Calibration": "model",
+    "Claim": "model",
     "Comparison": "model",
+    "Dual": "model",
+    "Factorization": "model",
+    "Factors": "model",
+    "Generators": "model",
     "Geometry": "model",
     "Guarantee": "model",
+    "Inspection": "model",
     "Mechanism": "model",
     "MechanismName": "model",
     "NoiseState": "model",
+    "Objective": "model",
     "Plan": "model",
+    "Strategy": "model",
+    "StrategyName": "model",
     "Target": "model",
+    "Workload": "model",
+    "strategy_named": "model",
+    "ArrayFile": "storage.arrays.content",
+    "SavedArrays": "storage.arrays.content",
+    "check_hash": "storage.arrays.content",
+    "read_arrays": "storage.arrays.files",
+    "write_arrays": "storage.arrays.files",
 }
 
 __all__ = [  # spelled out for type checkers; a test keeps it equal to _HOMES
     "Account",
     "Accountant",
     "Adjacency",
+    "ArrayFile",
     "Bound",
     "Calibration",
+    "Claim",
     "Comparison",
     "CsgmError",
+    "Dual",
+    "Factorization",
+    "Factors",
+    "Generators",
     "Geometry",
     "Guarantee",
+    "Inspection",
     "Mechanism",
     "MechanismName",
     "NoAnswerError",
     "NoiseState",
     "NoiseStream",
+    "Objective",
     "Plan",
     "Population",
     "Release",
+    "SavedArrays",
     "Standing",
     "StorageError",
+    "Strategy",
+    "StrategyName",
     "Target",
     "UsageError",
+    "Workload",
     "__version__",
     "account_delta",
     "account_epsilon",
     "calibrate",
+    "check_hash",
     "check_population",
     "compare",
     "compare_at_equal_mse",
+    "compare_strategies",
+    "dense_factors",
+    "factorize",
+    "inspect_arrays",
+    "matrix_workload",
+    "parse_workload",
     "plan",
+    "read_arrays",
     "resolve_geometry",
     "rounds_from_participation",
+    "schedule_workload",
+    "strategy_named",
+    "write_arrays",
 ]
 
 

@@ -479,8 +479,14 @@ class Strategy:
         return self.name.value if self.buffers is None else f"{self.name.value}:{self.buffers}"
 
 
+def objective_named(value: str) -> Objective:
+    """The objective of that name; ``UsageError`` (slug ``unknown-choice``) for any other word."""
+    return Objective(_member(Objective, "objective", value))
+
+
 def strategy_named(spec: str) -> Strategy:
     """The strategy written ``optimal``, ``tree``, ``streaming:4``, ...; ``UsageError`` for anything else."""
+    check_type("strategy", spec, str)
     word, colon, number = spec.partition(":")
     name = StrategyName(_member(StrategyName, "strategy", word))
     if not colon:
@@ -546,30 +552,17 @@ class Generators:
 
 
 @dataclass(frozen=True, eq=False)
-class Factorization:
-    """A = B C, and what noise it needs.
-
-    ``sensitivity_squared``: largest squared column norm of C. ``mean_squared_error``: ||B||_F^2
-    sensitivity^2 / T, the error per row and coordinate for noise of unit sensitivity;
-    ``max_squared_error``: that of the worst row. ``lower_bound``: no factorization of this workload has
-    less of the chosen ``objective`` (proven, rounding included); ``gap``: how far above it this one is,
-    relatively. ``iterations``: steps of the solver, 0 where nothing was solved. ``dual`` is None unless
-    ``optimal`` or ``streaming``, ``generators`` unless ``streaming``, ``series`` (the first columns of B and
-    C, shape (2, T)) unless ``toeplitz-``.
-    """
+class _Errors:
+    """What any A = B C has, whoever made it; `Factorization` says what the fields mean."""
 
     workload: Workload
-    strategy: Strategy
+    strategy: Strategy | None
     objective: Objective
     sensitivity_squared: float
     mean_squared_error: float
     max_squared_error: float
     lower_bound: float
     iterations: int = 0
-    dual: Dual | None = None
-    generators: Generators | None = None
-    series: FloatArray | None = None
-    notices: tuple[Notice, ...] = ()
 
     @property
     def T(self) -> int:  # noqa: N802 - the name of the dimension everywhere
@@ -595,6 +588,58 @@ class Factorization:
     def gap(self) -> float:
         """squared_error / lower_bound - 1, at least 0."""
         return max(0.0, self.squared_error / self.lower_bound - 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Factorization(_Errors):
+    """A = B C, and what noise it needs.
+
+    ``sensitivity_squared``: largest squared column norm of C. ``mean_squared_error``: ||B||_F^2
+    sensitivity^2 / T, the error per row and coordinate for noise of unit sensitivity;
+    ``max_squared_error``: that of the worst row. ``lower_bound``: no factorization of this workload has
+    less of the chosen ``objective`` (proven, rounding included); ``gap``: how far above it this one is,
+    relatively. ``iterations``: steps of the solver, 0 where nothing was solved. ``dual`` is None unless
+    ``optimal`` or ``streaming``, ``generators`` unless ``streaming``, ``series`` (the first columns of B and
+    C, shape (2, T)) unless ``toeplitz-``.
+    """
+
+    strategy: Strategy
+    dual: Dual | None = None
+    generators: Generators | None = None
+    series: FloatArray | None = None
+    notices: tuple[Notice, ...] = ()
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One thing that a file of arrays says of itself, against what was computed from the arrays.
+
+    ``name``: one of the keys of a factorization's result, ``sha256``, or what every file claims by being
+    one: ``product`` (B C = A: the largest entry of the difference, relative), ``inverse`` (C_inv C = 1,
+    likewise), ``generators`` (C is the C of the streaming form, likewise) and ``causal`` (row t of B uses
+    nothing that is known only after step t). Of those ``claimed`` is 0 or True.
+    """
+
+    name: str
+    claimed: bool | int | float | str | None
+    computed: bool | int | float | str | None
+    holds: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Inspection(_Errors):
+    """All numbers of a factorization recomputed from its arrays, and whether its ``claims`` hold.
+
+    The fields are those of `Factorization`; ``strategy`` is what the file says, None where it says nothing.
+    ``iterations``: steps that the solver took to find the bound, 0 where the file's dual proves it.
+    """
+
+    claims: tuple[Claim, ...] = ()
+
+    @property
+    def holds(self) -> bool:
+        """True where every claim does."""
+        return all(claim.holds for claim in self.claims)
 
 
 @dataclass(frozen=True, eq=False)

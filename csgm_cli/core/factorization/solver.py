@@ -101,6 +101,16 @@ def solve(
     )
 
 
+def certificate(workload: Workload, objective: Objective, dual: Dual) -> Solution:
+    """What given weights prove, and what belongs to them, without a step of the solver.
+
+    ``UsageError`` (slug ``bad-dual``) unless the weights are positive and as many as the workload has rows.
+    """
+    problem = _Problem(workload, objective, oracle_for(workload), 1e-14)
+    point = problem.at(problem.pack(dual))
+    return Solution(point.dual, point.lower, point.upper, point.column_scale, 0)
+
+
 def lower_bound(workload: Workload, objective: Objective) -> float:
     """A proven bound without solving: that of equal weights, (nuclear norm of A / T)^2."""
     problem = _Problem(workload, objective, oracle_for(workload), 1e-13)
@@ -201,7 +211,7 @@ class _Problem:
             rows = h / self.workload.T
         else:
             rows = columns if found.rows is None else float((found.rows / u).max())
-        return lower, columns * rows * (1.0 + 3.0 * error)
+        return float(lower), float(columns * rows * (1.0 + 3.0 * error))
 
 
 class _Anderson:
