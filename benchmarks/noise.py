@@ -57,7 +57,7 @@ def _timed(work: Callable[[], object]) -> dict[str, float]:
 def _stream(on: str) -> NoiseStream:
     from csgm_cli import NoiseStream
     from csgm_cli.core.factorization import factorize, parse_workload
-    from csgm_cli.model import Strategy, StrategyName
+    from csgm_cli.factorization_model import Strategy, StrategyName
 
     found = factorize(parse_workload("prefix-sum", _T), Strategy(StrategyName.STREAMING, _BUFFERS))
     return NoiseStream(found, sigma=1.0, dim=_DIM, on=on, dtype="float32")

@@ -15,10 +15,10 @@ from csgm_cli.cli.report import report
 from csgm_cli.cli.request import Exclusive, Request
 from csgm_cli.cli.workloads import build_workload
 from csgm_cli.errors import UsageError
-from csgm_cli.model import Objective, StrategyName, strategy_named
+from csgm_cli.factorization_model import Objective, StrategyName, strategy_named
 
 if TYPE_CHECKING:
-    from csgm_cli.model import Dual, Factorization, Strategy, Workload
+    from csgm_cli.factorization_model import Dual, Factorization, Strategy, Workload
 
 _ARRAYS = ("arrays", "dtype", "force")
 _SOLVED = (StrategyName.OPTIMAL, StrategyName.STREAMING)

@@ -17,7 +17,7 @@ from csgm_cli.cli.report import report
 from csgm_cli.cli.sources import Rank
 from csgm_cli.cli.workloads import build_workload
 from csgm_cli.errors import UsageError, one_line
-from csgm_cli.model import Claim, Inspection, Objective
+from csgm_cli.factorization_model import Claim, Inspection, Objective
 
 if TYPE_CHECKING:
     from csgm_cli.cli.request import Request

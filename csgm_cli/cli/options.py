@@ -10,7 +10,8 @@ import click
 from csgm_cli.cli.params import Choice, File, Number, StrategyChoice, Switch
 from csgm_cli.cli.sources import flag_of, variable_of
 from csgm_cli.cli.vary import Vary
-from csgm_cli.model import Accountant, Adjacency, MechanismName, Objective, StrategyName
+from csgm_cli.factorization_model import Objective, StrategyName
+from csgm_cli.model import Accountant, Adjacency, MechanismName
 from csgm_cli.render import FORMATS
 
 if TYPE_CHECKING:

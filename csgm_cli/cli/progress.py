@@ -11,7 +11,7 @@ from csgm_cli.cli import console, interrupts
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from csgm_cli.model import Dual
+    from csgm_cli.factorization_model import Dual
 
 #: Seconds before there is anything to see, and between two states that are kept.
 _PATIENCE, _PAUSE = 1.0, 2.0

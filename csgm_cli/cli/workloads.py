@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from csgm_cli.cli.request import Request
-    from csgm_cli.model import Workload
+    from csgm_cli.factorization_model import Workload
 
 
 def build_workload(request: Request, rows: int | None = None) -> Workload:

@@ -19,9 +19,7 @@ from csgm_cli.model import (
     Calibration,
     Comparison,
     ComparisonRow,
-    Factorization,
     Guarantee,
-    Inspection,
     MeanSquaredError,
     Notice,
     Plan,
@@ -33,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from csgm_cli.errors import CsgmError
+    from csgm_cli.factorization_model import Factorization, Inspection
 
 Document: TypeAlias = dict[str, Any]
 

@@ -16,29 +16,24 @@ from csgm_cli.budget import (
     Standing,
 )
 from csgm_cli.errors import NoAnswerError
+from csgm_cli.factorization_model import Claim, Factorization, Inspection, Objective, Strategy, Workload
 from csgm_cli.model import (
     Account,
     Accountant,
     Bound,
     Calibration,
-    Claim,
     Comparison,
     ComparisonRow,
     Conversion,
-    Factorization,
     Geometry,
     Guarantee,
-    Inspection,
     MeanSquaredError,
     Mechanism,
     Notice,
-    Objective,
     Plan,
     SelftestCase,
-    Strategy,
     Target,
     Verification,
-    Workload,
 )
 from csgm_cli.render import check_document, document
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from csgm_cli.core.factorization.factorize import factorize
 from csgm_cli.errors import CsgmError
-from csgm_cli.model import Factorization, Notice, Objective, Strategy, StrategyName, Workload
+from csgm_cli.factorization_model import Factorization, Objective, Strategy, StrategyName, Workload
+from csgm_cli.model import Notice
 
 if TYPE_CHECKING:
     from csgm_cli.core.factorization.solver import Progress

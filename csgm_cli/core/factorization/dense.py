@@ -14,7 +14,8 @@ from csgm_cli.core.factorization.oracle import chain_poles
 from csgm_cli.core.factorization.semiseparable import dense_from, generators
 from csgm_cli.core.factorization.workload import apply, dense, structure
 from csgm_cli.errors import UsageError, shown
-from csgm_cli.model import Dual, Factorization, Factors, StrategyName, Workload, check_type
+from csgm_cli.factorization_model import Dual, Factorization, Factors, StrategyName, Workload
+from csgm_cli.model import check_type
 
 Array = NDArray[np.float64]
 Precision: TypeAlias = Literal["float32", "float64"]

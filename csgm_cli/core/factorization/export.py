@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from csgm_cli.core.factorization.dense import Precision, dense_factors
 from csgm_cli.core.factorization.factorize import factorization_of
 from csgm_cli.core.factorization.semiseparable import row_errors
-from csgm_cli.model import Factorization, Factors, Generators
+from csgm_cli.factorization_model import Factorization, Factors, Generators
 
 Array = NDArray[np.float64]
 

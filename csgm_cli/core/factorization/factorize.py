@@ -13,19 +13,17 @@ from csgm_cli.core.factorization.semiseparable import row_errors
 from csgm_cli.core.factorization.solver import Progress, Solution, certificate, lower_bound, solve
 from csgm_cli.core.factorization.streaming import check_streams, streaming_generators
 from csgm_cli.core.factorization.workload import column_norms_squared, row_norms_squared
-from csgm_cli.model import (
+from csgm_cli.factorization_model import (
     Dual,
     Factorization,
     Generators,
-    Notice,
     Objective,
     Strategy,
     StrategyName,
     Workload,
-    check_range,
-    check_type,
     objective_named,
 )
+from csgm_cli.model import Notice, check_range, check_type
 
 Array = NDArray[np.float64]
 

@@ -25,7 +25,7 @@ from csgm_cli.core.factorization.workload import (
     schedule_workload,
 )
 from csgm_cli.errors import NoAnswerError, UsageError
-from csgm_cli.model import (
+from csgm_cli.factorization_model import (
     Claim,
     Dual,
     Factorization,
@@ -35,9 +35,9 @@ from csgm_cli.model import (
     Strategy,
     StrategyName,
     Workload,
-    check_type,
     objective_named,
 )
+from csgm_cli.model import check_type
 
 Array = NDArray[np.float64]
 Arrays: TypeAlias = Mapping[str, NDArray[Any]]

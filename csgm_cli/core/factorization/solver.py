@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from csgm_cli.core.factorization.oracle import Diagonals, Oracle, oracle_for
 from csgm_cli.errors import NoAnswerError, UsageError
-from csgm_cli.model import Dual, Objective, Workload, check_range
+from csgm_cli.factorization_model import Dual, Objective, Workload
+from csgm_cli.model import check_range
 
 Array = NDArray[np.float64]
 Progress = Callable[[int, float, Dual], None]

@@ -24,18 +24,16 @@ from csgm_cli.core.noise.dense import DenseNoise, Product
 from csgm_cli.core.noise.normals import Fill, Floats, NormalSource, checked, philox, pieces
 from csgm_cli.core.noise.streaming import Recursion, StreamingNoise, rounded_sensitivity
 from csgm_cli.errors import UsageError
-from csgm_cli.model import (
+from csgm_cli.factorization_model import (
     AnyFloatArray,
     Factorization,
     FloatArray,
     Generators,
     NoiseOn,
     NoiseState,
-    Range,
-    check_range,
-    check_type,
     noise_on_named,
 )
+from csgm_cli.model import Range, check_range, check_type
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike

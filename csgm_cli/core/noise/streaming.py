@@ -10,7 +10,7 @@ from csgm_cli.core.noise.normals import not_below
 
 if TYPE_CHECKING:
     from csgm_cli.core.noise.normals import Fill, Floats, Piece
-    from csgm_cli.model import FloatArray, Generators
+    from csgm_cli.factorization_model import FloatArray, Generators
 
 
 #: More than the rounding of a norm that is summed in float64.

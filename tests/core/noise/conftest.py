@@ -7,7 +7,7 @@ import pytest
 
 from csgm_cli.core.factorization import factorize, parse_workload
 from csgm_cli.core.noise import dense, normals
-from csgm_cli.model import strategy_named
+from csgm_cli.factorization_model import strategy_named
 
 
 @pytest.fixture(scope="session")

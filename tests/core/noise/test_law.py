@@ -14,7 +14,7 @@ from scipy.special import ndtr
 from csgm_cli import NoiseStream
 from csgm_cli.core.factorization import dense_factors, factorize, schedule_workload
 from csgm_cli.core.noise.normals import CHUNK
-from csgm_cli.model import strategy_named
+from csgm_cli.factorization_model import strategy_named
 
 FALSE_ALARM = 1e-6
 SAMPLES = 60_000  # coordinates: independent draws of a column of the noise

@@ -8,7 +8,7 @@ import pytest
 from csgm_cli import NoiseState, NoiseStream
 from csgm_cli.core.factorization import dense_factors
 from csgm_cli.errors import CsgmError, UsageError
-from csgm_cli.model import Generators
+from csgm_cli.factorization_model import Generators
 
 IDENTITY = np.eye(3)
 OPTIONS = {"sigma": 1.0, "dim": 4, "on": "sums"}

@@ -18,7 +18,7 @@ from csgm_cli.core.factorization.semiseparable import dense_from
 from csgm_cli.core.noise.normals import CHUNK
 from csgm_cli.core.noise.streaming import rounded_sensitivity
 from csgm_cli.errors import UsageError
-from csgm_cli.model import Generators, strategy_named
+from csgm_cli.factorization_model import Generators, strategy_named
 
 FORMS = ["streaming:3", "streaming:12", "optimal", "tree"]  # sums of 8 and more have their own order
 NO_INVERSE = ("tree", "increments")
