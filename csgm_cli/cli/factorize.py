@@ -150,9 +150,9 @@ def _write(request: Request, found: Factorization, groups: tuple[str, ...]) -> F
 command = Command(
     "factorize",
     run,
-    help="""Find the best correlated noise for running sums, with a certificate.
+    help="""Find the best correlated noise, with a certificate.
 
-    Writes the workload A as B C, so that noise B Z is added in place of Z; the gap says how far at most the
+    Writes the workload A, running sums of steps, as B C, so that noise B Z is added in place of Z; the gap says how far at most the
     error is above the least there is. With --output the arrays go to a file, by its suffix: .npz,
     .safetensors (an extra), .json, or .csv (a folder).""",
     options=[
@@ -163,8 +163,7 @@ command = Command(
     ],
     examples=(
         "csgm factorize --T 32 --output prefix32.npz",
-        "csgm factorize --T 1000 --compare",
-        "csgm factorize --T 1e6 --strategy streaming:8 --tolerance 1e-6 --output stream.npz",
+        "csgm factorize --T 1000 --objective max --compare",
     ),
     exclusives=(Exclusive(("compare",), ("strategy", "output", *_ARRAYS, "checkpoint", "value")),),
 )

@@ -76,9 +76,9 @@ def _inspected(request: Request, saved: SavedArrays, progress: Progress) -> Insp
 command = Command(
     "inspect",
     run,
-    help="""Recompute all that a file of arrays claims, and trust nothing in it.
+    help="""Recompute all that a file of arrays claims.
 
-    Reads what `csgm factorize` writes, and arrays B and C made elsewhere (.npz, .npy or a folder of .npy).
+    Trusts nothing in it. Reads what `csgm factorize` writes, and arrays B and C made elsewhere (.npz, .npy or a folder of .npy).
     Exits with 1 where a claim does not hold, with 2 where the file is broken.""",
     options=[
         click.Argument(["file"], type=File()),
@@ -86,5 +86,5 @@ command = Command(
         option("objective", text="Of arrays made elsewhere: which squared error the bound is for."),
         *options(*OUTPUT),
     ],
-    examples=("csgm inspect prefix32.npz", "csgm inspect factors/ --workload momentum=0.9 --format json"),
+    examples=("csgm inspect prefix32.npz", "csgm inspect C.npy --objective max --format json"),
 )
