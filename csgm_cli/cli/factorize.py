@@ -152,9 +152,9 @@ command = Command(
     run,
     help="""Find the best correlated noise, with a certificate.
 
-    Writes the workload A, running sums of steps, as B C, so that noise B Z is added in place of Z; the gap says how far at most the
-    error is above the least there is. With --output the arrays go to a file, by its suffix: .npz,
-    .safetensors (an extra), .json, or .csv (a folder).""",
+    Writes the workload A, running sums of steps, as B C, so that noise B Z is added in place of Z; the gap
+    says how far at most the error is above the least there is. With --output the arrays go to a file, by its
+    suffix: .npz, .safetensors (an extra), .json, or .csv (a folder).""",
     options=[
         *options("T", "workload", "objective", "strategy", "tolerance", "compare", "checkpoint"),
         *options(*_ARRAYS),

@@ -78,8 +78,8 @@ command = Command(
     run,
     help="""Recompute all that a file of arrays claims.
 
-    Trusts nothing in it. Reads what `csgm factorize` writes, and arrays B and C made elsewhere (.npz, .npy or a folder of .npy).
-    Exits with 1 where a claim does not hold, with 2 where the file is broken.""",
+    Trusts nothing in it. Reads what `csgm factorize` writes, and arrays B and C made elsewhere (.npz, .npy
+    or a folder of .npy). Exits with 1 where a claim does not hold, with 2 where the file is broken.""",
     options=[
         click.Argument(["file"], type=File()),
         option("workload", text="Of arrays made elsewhere: prefix-sum, momentum=0.9 or a .npy file."),
