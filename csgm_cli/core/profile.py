@@ -89,9 +89,9 @@ def _by_contour(law: Law, direction: Direction, epsilon: float) -> Profile | Non
     if contour is None:
         return None
     value, error = contour.integral(-epsilon, np.ones_like(contour.z))
-    if not error < _USEFUL * value:
+    if not error + contour.aliases < _USEFUL * value:
         return None
-    lower = min(1.0, max(0.0, value - error))
+    lower = min(1.0, max(0.0, value - error - contour.aliases))
     return Profile(lower, min(1.0, (value + error) * (1 + over(law))), over(law), contour)
 
 
