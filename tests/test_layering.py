@@ -28,6 +28,7 @@ HOMES = {
         for name in (
             "log_moment",
             "contour",
+            "decay",
             "cones",
             "tight",
             "profile",
