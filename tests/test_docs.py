@@ -399,7 +399,7 @@ def test_readme_starts_with_the_two_commands():
     commands = [block.text.strip() for block in blocks(README, "bash")][:2]
     assert all("\n" not in command and "&&" in command for command in commands)
     assert " csgm calibrate " in commands[0].replace("/csgm", " csgm")
-    assert commands[1].endswith("-m pytest -q")
+    assert commands[1].endswith("-m pytest -q -n auto")
 
 
 def refresh(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -186,7 +186,7 @@ class Law:
 
 @dataclass(frozen=True)
 class Kernel:
-    """z -> scale exp(-z strike + z (z+1) blur/2) / product of |z - pole|: the contour passes between the poles.
+    """z -> scale exp(-z strike + z (z+1) blur/2) / product of |z - pole|; the contour is between the poles.
 
     ``blur`` is the log-variance of R.
     """
@@ -195,7 +195,7 @@ class Kernel:
     strike: mpmath.mpf
     left: tuple[mpmath.mpf, ...]
     right: tuple[mpmath.mpf, ...] = ()
-    blur: mpmath.mpf = mpmath.mpf(0)
+    blur: mpmath.mpf = 0
 
     def at(self, z: mpmath.mpc, exponent: mpmath.mpc) -> mpmath.mpc:
         """Return the kernel at ``z``, without its scale, times e^exponent."""
@@ -218,9 +218,7 @@ class Kernel:
 
 def hockey_stick(epsilon: Number, blur: Number = 0) -> Kernel:
     """Return the kernel of (u - e^eps)_+ (add) and of (1 - e^eps u)_+ (remove)."""
-    return Kernel(
-        mpmath.mpf(1), mpmath.mpf(epsilon), (mpmath.mpf(0), mpmath.mpf(-1)), blur=mpmath.mpf(blur)
-    )
+    return Kernel(mpmath.mpf(1), mpmath.mpf(epsilon), (mpmath.mpf(0), mpmath.mpf(-1)), blur=mpmath.mpf(blur))
 
 
 def saddle(law: Law, kernel: Kernel) -> mpmath.mpf:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from csgm_cli.budget import Population, Release, Standing
-from csgm_cli.core import verify
+from csgm_cli.core import check
 from csgm_cli.core.changes import population_changes
 from csgm_cli.core.check import check_population, spent_by
 from csgm_cli.errors import NoAnswerError, UsageError
@@ -74,8 +74,14 @@ def test_verified(accountant, adjacency):
 
 
 def test_a_wrong_answer_is_not_verified(monkeypatch):
-    """Verification fails where the oracle finds more than was charged."""
-    monkeypatch.setattr(verify, "AGREEMENT", 0.0)
+    """Verification fails where the oracle finds more than was charged: here by a millionth."""
+    right = check.composed_epsilon
+
+    def wrong(*arguments):
+        spent = right(*arguments)
+        return replace(spent, value=spent.value * (1 - 1e-6))
+
+    monkeypatch.setattr(check, "composed_epsilon", wrong)
     with pytest.raises(NoAnswerError, match="does not agree"):
         check_population(population(COUNTS, MODEL), verify=True)
 
