@@ -33,7 +33,7 @@ Parts: TypeAlias = tuple[tuple[float, Number], ...]
 
 SPARE_DIGITS = 10
 _COARSE = 64  # nodes of the first, too coarse, rule along the contour
-_MOST_NODES = 40_000  # of one quadrature in x
+_MOST_NODES = 60_000  # of one quadrature in x
 _MOST_TURNS = 10_000_000  # some ten seconds
 _PER_VALUE = 100  # what a value on the contour costs, in turns
 _MANY_NODES = 1500  # in x, by which it must show whether a contour will end
@@ -121,7 +121,7 @@ def complex_log_moment(order: mpmath.mpc | complex, gamma: Number, t: Number, di
 
     ``gamma`` in (0, 1], ``t`` >= 0. The relative error is about 10^-digits, however small K or
     E[Y^a] are: what cancels is measured and the precision raised by as much. Raises ``UsageError``
-    outside these ranges and ``NoAnswerError`` (slug ``oracle-not-converged``) past 40,000 nodes.
+    outside these ranges and ``NoAnswerError`` (slug ``oracle-not-converged``) past 60,000 nodes.
     """
     require(0 < gamma <= 1, "gamma", "in (0, 1]", gamma)
     require(t >= 0, "t", "at least 0", t)

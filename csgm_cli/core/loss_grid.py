@@ -59,9 +59,10 @@ ComplexArray = NDArray[np.complex128]
 
 #: The relative width of a bracket that is aimed at, and the blurs (standard deviations of the loss)
 #: to begin with: relative to 1/shift, and at most. Test functions are blurred by the last.
-_GOAL, _FIRST_BLUR, _WIDEST_BLUR, _MIXTURE_BLUR = 1e-5, 0.03, 0.5, 0.01
-#: Twice what a blur may add to the mean of a test function, relative, where nothing needs it.
-_BLUR_COST = 5e-5
+_GOAL, _FIRST_BLUR, _WIDEST_BLUR, _MIXTURE_BLUR = 1e-5, 0.03, 0.5, 0.005
+#: How much a blur of all losses may add to the mean of a test function, relative, at most this often
+#: as wide as the one that was used; and how much bounds are raised for that.
+_BLUR_COST, _WIDER, _RAISED = 5e-5, 10.0, 6e-5
 #: The blur has ended the integrand (exp(-24) of it is left) at this many times 1/blur.
 _END = 7.0
 #: Losses of single coordinates beyond s^2/2 of this are not put on a grid.
@@ -80,7 +81,10 @@ class Bracket:
 
 @dataclass(frozen=True)
 class Mixture:
-    """An upper bound on a test function's mean, the index of that function, and the blur as in `Bracket`."""
+    """An upper bound on a test function's mean, the index of that function, and a blur that keeps to it.
+
+    ``blur`` is the log-variance: the mean of the function, blurred, is also at most ``upper``.
+    """
 
     upper: float
     index: int
@@ -240,7 +244,7 @@ def grid_convex(law: Law, weights: Array, log_strikes: Array, enough: float = 0.
         return _mixture_bound(parts, float(log_strikes[i]))
 
     def bound(i: int) -> float:
-        return float(weights[i]) * mixture(i)[0]
+        return float(weights[i]) * mixture(i)[0] * (1 + _RAISED)
 
     at = _downhill(
         bound, int(np.argmin(weights * _mixture_sizes(parts, log_strikes))), weights.size - 1, enough
@@ -276,7 +280,7 @@ def _mixture_sizes(parts: Parts, log_strikes: Array) -> Array:
 
 
 def _mixture_bound(parts: Parts, log_strike: float) -> tuple[float, float]:
-    """The bound for c = 1 and the blur in it; infinite where none is known."""
+    """The bound for c = 1 and the blur that adds little to it; infinite where none is known."""
     size, best = _size(parts, max(log_strike, 0.0)), (math.inf, 0.0)
     for _ in range(3):
         far = far_event(parts, log_strike, size)
@@ -294,19 +298,18 @@ def _mixture_bound(parts: Parts, log_strike: float) -> tuple[float, float]:
 def _try_mixture(
     parts: Parts, cuts: Cuts | Chernoff, far: Far, log_strike: float, size: float
 ) -> tuple[float, float, float]:
-    """A bound for c = 1, how much of it is Chernoff bounds, and the blur in it.
+    """A bound for c = 1, how much of it is Chernoff bounds, and a blur that adds `_BLUR_COST` of it.
 
     Where some coordinate is far, phi is at most y log(y/v) - y + v, which is not negative below v
-    either. Jensen and Chernoff serve the rest as they serve hockey-sticks, of which phi is a mixture.
-    A blur adds y variance/2 where a coordinate is far: counted in, so that all is blurred alike.
+    either, and to which a blur adds y variance/2. Jensen and Chernoff serve the rest as they serve
+    hockey-sticks, of which phi is a mixture.
     """
     mean = far.mean_loss(parts)
     settled = mean - (1 + log_strike) * far.p + math.exp(log_strike + far.log_q)
     settled += far.error * (2 + abs(log_strike)) + 1e-12 * mean
     if isinstance(cuts, Chernoff):
         left_out = math.exp(cuts.log_mixture_bound(log_strike))
-        blur = _BLUR_COST * settled / max(far.p, SMALLEST)
-        return settled + far.p * blur / 2 + left_out, left_out, blur
+        return settled + left_out, left_out, _BLUR_COST * settled / max(far.p / 2, SMALLEST)
     left_out = _dropped_bound(cuts) / cuts.shift
     if cuts.bulk is not None:
         left_out += math.exp(cuts.bulk.log_mixture_bound(log_strike))
@@ -314,9 +317,12 @@ def _try_mixture(
     line, width = _line(cuts, min(_MIXTURE_BLUR / cuts.shift, _WIDEST_BLUR), expected)
     if width > 1.0:
         return math.inf, 0.0, 0.0
-    value, error = _transform(cuts, line).integral(width**2, 1.0 / line.z)
-    rest = math.exp(cuts.log_peak) * (value + error)
-    return settled + far.p * width**2 / 2 + rest + left_out, left_out, width**2
+    transform, variance, peak = _transform(cuts, line), width**2, math.exp(cuts.log_peak)
+    value, error = transform.integral(variance, 1.0 / line.z)
+    wider, _ = transform.integral(2 * variance, 1.0 / line.z)
+    bound = settled + peak * (value + error) + left_out
+    slope = far.p / 2 + peak * max(wider - value, 0.0) / variance
+    return bound, left_out, min(_BLUR_COST * bound / max(slope, SMALLEST), _WIDER**2 * variance)
 
 
 @dataclass(frozen=True)

@@ -309,9 +309,9 @@ def test_convex_bound_is_above_the_truth_and_close(gamma, rounds, s, log_v, end)
         return brute_force(gamma, rounds, s, ADD, epsilon)
 
     exact = 3.0 * mixture_of(sticks, log_v, end)
-    bound, at = grid_convex(law_of(gamma, rounds, s), np.array([3.0]), np.array([log_v]))
-    assert at == 0
-    assert exact * (1 - 1e-8) <= bound <= exact * (1 + 1e-4)
+    found = grid_convex(law_of(gamma, rounds, s), np.array([3.0]), np.array([log_v]))
+    assert found.index == 0
+    assert exact * (1 - 1e-8) <= found.upper <= exact * (1 + 1e-4)
 
 
 def test_convex_bound_over_many_rounds():
@@ -320,8 +320,8 @@ def test_convex_bound_over_many_rounds():
     spreads = np.geomspace(0.05, 3.0, 40)
     weights = 1 / spreads
     log_v = epsilon - np.log(weights * np.expm1(spreads))
-    bound, at = grid_convex(law, weights, log_v)
+    best = grid_convex(law, weights, log_v)
     delta = grid_hockey_stick(law, ADD, epsilon)
-    assert delta.upper < bound < 1.5 * delta.lower
-    for other in (at - 3, at + 3):
-        assert grid_convex(law, weights[[other]], log_v[[other]])[0] >= bound
+    assert delta.upper < best.upper < 1.5 * delta.lower
+    for other in (best.index - 3, best.index + 3):
+        assert grid_convex(law, weights[[other]], log_v[[other]]).upper >= best.upper
