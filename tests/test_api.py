@@ -205,7 +205,7 @@ ARRAYS = {"B": np.tril(np.ones((2, 2))), "C": np.eye(2)}
 STRANGERS = [None, "0.5", b"1", True, (5, 1e-8), [], {}, object(), 1j, math.nan]
 
 
-@pytest.mark.parametrize("stranger", STRANGERS, ids=repr)
+@pytest.mark.parametrize("stranger", STRANGERS, ids=lambda value: type(value).__name__)
 @pytest.mark.parametrize(
     "call",
     [
