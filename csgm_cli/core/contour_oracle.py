@@ -186,16 +186,16 @@ class Law:
 
 @dataclass(frozen=True)
 class Kernel:
-    """z -> scale exp(-z strike + z (z+1) blur/2) / product of |z - pole|; the contour is between the poles.
+    """z -> scale exp(-z strike + z (z+1) blur/2) / product of |z - pole|.
 
-    ``blur`` is the log-variance of R.
+    The contour passes between the poles. ``blur`` is the log-variance of R.
     """
 
     scale: mpmath.mpf
     strike: mpmath.mpf
     left: tuple[mpmath.mpf, ...]
     right: tuple[mpmath.mpf, ...] = ()
-    blur: mpmath.mpf = 0
+    blur: Number = 0
 
     def at(self, z: mpmath.mpc, exponent: mpmath.mpc) -> mpmath.mpc:
         """Return the kernel at ``z``, without its scale, times e^exponent."""
@@ -204,7 +204,7 @@ class Kernel:
             poles *= z - pole
         for pole in self.right:
             poles *= pole - z
-        return mpmath.exp(exponent - z * (self.strike - (z + 1) * (self.blur / 2))) / poles
+        return mpmath.exp(exponent - z * (self.strike - (z + 1) * mpmath.mpf(self.blur) / 2)) / poles
 
     def slope(self, z: mpmath.mpf) -> mpmath.mpf:
         """Return the slope of the logarithm on the real axis."""

@@ -132,7 +132,7 @@ def _spread(
 
 
 def _unit_roots(cells: int, bits: int) -> tuple[list[int], list[int]]:
-    """Cos and sin of 2 pi m/cells, m < cells/2."""
+    """Return cos and sin of 2 pi m/cells, m < cells/2."""
     angles = [2 * mpmath.pi * m / cells for m in range(cells // 8 + 1)]
     octant = [_fixed(mpmath.mpf(1), angle, bits) for angle in angles]
     quarter = octant[:-1] + [(s, c) for c, s in reversed(octant)]  # one more than a quarter

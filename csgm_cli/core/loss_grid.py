@@ -72,7 +72,7 @@ _MOST_ORDERS, _MOST_NODES = 1 << 17, 2_000_000
 
 @dataclass(frozen=True)
 class Bracket:
-    """``lower`` <= the true value <= ``upper``; blurred by log-variance ``blur`` it is about ``upper``."""
+    """``lower`` <= the true value <= ``upper``; ``blur`` is the log-variance of the blur in ``upper``."""
 
     lower: float
     upper: float

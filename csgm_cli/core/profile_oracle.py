@@ -242,7 +242,7 @@ def cone_add(
     with mpmath.workdps(digits + 2 * SPARE_DIGITS):
         scale, knee = add_shape(epsilon, exponent, r, digits + SPARE_DIGITS)
         poles = (mpmath.mpf(0), mpmath.mpf(-1), -mpmath.mpf(exponent))
-        kernel = Kernel(scale, mpmath.log(knee), poles, blur=mpmath.mpf(blur))
+        kernel = Kernel(scale, mpmath.log(knee), poles, blur=blur)
     return contour_integral(Law(gamma, parts, Direction.ADD), kernel, digits)
 
 
