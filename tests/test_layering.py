@@ -42,7 +42,14 @@ HOMES = {
     "safetensors": {"storage/arrays/tensors.py"},
     "mpmath": {
         f"core/{name}.py"
-        for name in ("oracle", "compose_oracle", "contour_oracle", "profile_oracle", "tight_oracle")
+        for name in (
+            "oracle",
+            "compose_oracle",
+            "fourier_oracle",
+            "contour_oracle",
+            "profile_oracle",
+            "tight_oracle",
+        )
     },
     "scipy": {"core/factorization/toeplitz.py"},
     "rich": {"render/terminal.py"},
@@ -111,7 +118,9 @@ def test_oracle_is_independent(place):
     """The oracle imports nothing of the float64 path, or --verify would prove little."""
     ours = {name for name in imports(PACKAGE / place) if name.startswith("csgm_cli")}
     shared = ("csgm_cli.model", "csgm_cli.errors", "csgm_cli.core.certificate")
-    oracles = tuple(f"csgm_cli.core.{name}" for name in ("oracle", "contour_oracle", "profile_oracle"))
+    oracles = tuple(
+        f"csgm_cli.core.{name}" for name in ("oracle", "fourier_oracle", "contour_oracle", "profile_oracle")
+    )
     assert all(name.startswith((*shared, *oracles)) for name in ours)
 
 
