@@ -13,7 +13,7 @@ import pytest
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtr
 
-from csgm_cli.core import contour_oracle, oracle, profile_oracle
+from csgm_cli.core import contour_oracle, fourier_oracle, oracle, profile_oracle
 from csgm_cli.core.profile_oracle import Direction
 from csgm_cli.errors import NoAnswerError, UsageError
 
@@ -620,7 +620,7 @@ def test_cone_inequalities_fail_beyond_their_exponents():
 # ---------------------------------------------------------------- independence
 
 
-@pytest.mark.parametrize("module", [contour_oracle, profile_oracle])
+@pytest.mark.parametrize("module", [fourier_oracle, contour_oracle, profile_oracle])
 def test_nothing_of_the_float64_path_is_imported(module):
     """Of the package only words, errors and the oracles may be known, and of others mpmath alone."""
     imported = set()
@@ -631,5 +631,5 @@ def test_nothing_of_the_float64_path_is_imported(module):
             assert node.level == 0
             imported.add(node.module)
     outside = {name for name in imported if name.partition(".")[0] not in sys.stdlib_module_names}
-    oracles = {"csgm_cli.core.oracle", "csgm_cli.core.contour_oracle"}
+    oracles = {f"csgm_cli.core.{name}" for name in ("oracle", "fourier_oracle", "contour_oracle")}
     assert outside <= {"mpmath", "csgm_cli.errors"} | oracles
