@@ -10,12 +10,13 @@ nonincreasing the expectation is below its limit for infinitely spread vectors, 
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from csgm_cli.core.certificate import Certificate, Proof
-from csgm_cli.core.loss_grid import grid_convex
+from csgm_cli.core.loss_grid import downhill, grid_convex
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 #: The additive error of a cone, relative to the delta at stake, with which the search begins.
 _ERROR_SHARE = 1e-3
+#: How many steps of the lattice a good set may be larger than the one to begin with.
+_FURTHEST = 400
 #: By how much bounds from the loss grid may exceed what they bound, relative.
 GRID_SLACK = 1e-4
 
@@ -78,21 +81,19 @@ def _over_good_sets(
     """
     s = math.sqrt(law.largest_t)
     least = math.ceil(8 * math.log2(s * math.sqrt(2) + s * s / 2))
-    at = max(least, round(8 * math.log2(first)))
-    found: dict[int, Certificate | None] = {}
+
+    @cache
+    def found(j: int) -> Certificate | None:
+        return bound(2 ** ((least + j) / 8))
 
     def value(j: int) -> float:
-        if j not in found:
-            found[j] = bound(2 ** (j / 8)) if least <= j else None
-        best = found[j]
+        best = found(j)
         return math.inf if best is None else best.value
 
-    while math.isinf(value(at)) and at > least:  # no exponent is admissible: a smaller good set
+    at = max(0, round(8 * math.log2(first)) - least)
+    while math.isinf(value(at)) and at > 0:  # no exponent is admissible: a smaller good set
         at -= 1
-    for step in (1, -1):
-        while value(at + step) < value(at):
-            at += step
-    return found[at]
+    return found(downhill(value, at, at + _FURTHEST))
 
 
 def add_cone(law: Law, contour: Contour, epsilon: float, scale: float) -> Certificate:
@@ -128,12 +129,19 @@ def _best_spread(
         bounds = contour.mixtures(-log_v, weights, exponent) + per_weight * weights
         return np.where(bounds > 0.0, bounds, np.inf)
 
-    spreads = lattice(0.05 / contour.shift, 60.0 / contour.shift)
+    bound, spread = _least(lattice(0.05 / contour.shift, 60.0 / contour.shift), values)
+    return Certificate(Proof.ADD_CONE, bound, exponent, spread, z)
+
+
+def _least(
+    spreads: NDArray[np.float64], values: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+) -> tuple[float, float]:
+    """The least value and where it is: the best of every fourth spread, then of all around that."""
     middle = 4 * int(np.argmin(values(spreads[::4])))
     around = spreads[max(middle - 3, 0) : middle + 4]
-    bounds = values(around)
-    at = int(np.argmin(bounds))
-    return Certificate(Proof.ADD_CONE, float(bounds[at]), exponent, float(around[at]), z)
+    found = values(around)
+    at = int(np.argmin(found))
+    return float(found[at]), float(around[at])
 
 
 def grid_add_cone(law: Law, epsilon: float, enough: float) -> Certificate | None:
@@ -200,15 +208,16 @@ def concave_twin(law: Law, epsilon: float, scale: float) -> Certificate | None:
         exponent = 1 / (2 * posterior(law.gamma, -z)) - 0.5
         if exponent > 1e3:
             return None
-        spreads = -lattice(0.01 / (1.0 + exponent), 60.0 / (1.0 + exponent))
-        log_c, log_v = _touching_below(epsilon, exponent, spreads)
-        log_weight = log_c + exponent * log_v + _log_mean_weight(law, exponent)
-        errors = np.exp(np.minimum(log_weight + log_outside(law, z), 1.0))
-        values = _lognormal_mixtures(law.gamma**2 * law.total_t, exponent, log_c, log_v) + errors
-        at = int(np.argmin(np.where(values > 0.0, values, np.inf)))
-        if not 0.0 < values[at] < 1.0:
-            return None
-        return Certificate(Proof.CONCAVE, float(values[at]), exponent, float(spreads[at]), z)
+
+        def values(spreads: NDArray[np.float64]) -> NDArray[np.float64]:
+            log_c, log_v = _touching_below(epsilon, exponent, -spreads)
+            log_weight = log_c + exponent * log_v + _log_mean_weight(law, exponent)
+            errors = np.exp(np.minimum(log_weight + log_outside(law, z), 1.0))
+            bounds = _lognormal_mixtures(law.gamma**2 * law.total_t, exponent, log_c, log_v) + errors
+            return np.where(bounds > 0.0, bounds, np.inf)
+
+        value, spread = _least(lattice(0.01 / (1.0 + exponent), 60.0 / (1.0 + exponent)), values)
+        return Certificate(Proof.CONCAVE, value, exponent, -spread, z) if value < 1.0 else None
 
     s = math.sqrt(law.largest_t)
     q = math.sqrt(max(0.0, 2 * (math.log(law.total_t / law.gamma) - math.log(scale))) + 20.0)

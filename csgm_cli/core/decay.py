@@ -1,14 +1,14 @@
 """How fast E[Y^(a + iy)] falls with y, proven for all y at once: where contour integrals may end.
 
-Two bounds, for Y = 1 - g + g exp(x s - s^2/2) under its law tilted by Y^a (docs/theory.md,
-"The privacy profile"). The loss u = log Y has a density f there. What is above each of its levels, where
-that is an interval of width w, is a uniform law with the characteristic function sinc(y w/2). So
-with the levels h,
+Two bounds, for Y = 1 - g + g exp(x s - s^2/2) under its law tilted by Y^a (see docs/theory.md,
+"The privacy profile"). The loss u = log Y has a density f there. What is above each of its levels,
+where that is an interval of width w, is a uniform law with the characteristic function
+sinc(y w/2). So with the levels h,
 
     |E[Y^(a + iy)]| / E[Y^a]  <=  1 - int w(h) (1 - |sinc(y w(h)/2)|) dh.
 
 Sums over levels from above, of intervals between nodes, only make the right side larger. For few,
-smooth coordinates it is better to move the integral over x up by q, 0 < q < pi/s:
+smooth coordinates it is better to move the integral over x up by q, 0 < q < pi/(2s):
 
     |E[Y^(a + iy)]|  <=  e^(q^2/2) E[|Y(x + iq)|^a exp(-y arg Y(x + iq))],     0 <= arg Y(x + iq) < q s.
 """

@@ -246,13 +246,13 @@ def grid_convex(law: Law, weights: Array, log_strikes: Array, enough: float = 0.
     def bound(i: int) -> float:
         return float(weights[i]) * mixture(i)[0] * (1 + _RAISED)
 
-    at = _downhill(
+    at = downhill(
         bound, int(np.argmin(weights * _mixture_sizes(parts, log_strikes))), weights.size - 1, enough
     )
     return Mixture(bound(at), at, mixture(at)[1]) if math.isfinite(bound(at)) else None
 
 
-def _downhill(function: Callable[[int], float], at: int, last: int, enough: float) -> int:
+def downhill(function: Callable[[int], float], at: int, last: int, enough: float = -math.inf) -> int:
     """The local minimum that is downhill of ``at`` in 0 ... ``last``, by steps that double and halve.
 
     Or a point on the way where the function is at most ``enough``.

@@ -18,6 +18,7 @@ from csgm_cli.core.cones import add_cone, concave_twin, grid_add_cone, remove_co
 from csgm_cli.core.contour import Contour, Direction, Law, build_contour
 from csgm_cli.core.conversion import best_log_delta
 from csgm_cli.core.curves import Curve, renyi_curve
+from csgm_cli.core.gaussian import log_delta
 from csgm_cli.core.profile import over, profile, reach
 from csgm_cli.core.search import descend
 from csgm_cli.errors import NoAnswerError
@@ -147,16 +148,25 @@ def _add_proofs(law: Law, every: Law | None, epsilon: float, *, exact: bool) -> 
 def _remove_proofs(
     law: Law, every: Law | None, epsilon: float, scale: float, *, exact: bool
 ) -> Iterator[Certificate | None]:
-    yield _remove_renyi(law, epsilon)
+    renyi = _remove_renyi(law, epsilon)
+    yield renyi
     if every is not None:
         yield _every_coordinate(every, Direction.REMOVE, epsilon)
     if exact:
         return
-    scale = max(scale, _LEAST)
+    scale, least = max(scale, _LEAST), renyi.value
     contour = _remove_contour(law, epsilon, scale)
     if contour is not None:
-        yield remove_cone(law, contour, epsilon, scale)
-    yield concave_twin(law, epsilon, scale)
+        cone = remove_cone(law, contour, epsilon, scale)
+        least = min(least, cone.value) if cone is not None else least
+        yield cone
+    if least > _infinitely_spread(law, epsilon) * (1 - 1e-9):
+        yield concave_twin(law, epsilon, scale)
+
+
+def _infinitely_spread(law: Law, epsilon: float) -> float:
+    """Delta of infinitely spread vectors, below which no concave twin gets: a Gaussian's."""
+    return math.exp(log_delta(law.gamma * math.sqrt(law.total_t), epsilon))
 
 
 def _every_coordinate(every: Law, direction: Direction, epsilon: float) -> Certificate | None:

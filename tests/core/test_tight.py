@@ -7,6 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from benchmarks.adversary import World, best_response, constant, fitting_grid, gaussian_spectrum, spectrum
 from benchmarks.attack import run
@@ -288,6 +290,45 @@ def test_more_privacy_takes_more_noise(name, values, sign):
         assert sign * (after.noise_multiplier - before.noise_multiplier) >= 0
         assert sign * (after.guarantee.lower_bound - before.guarantee.lower_bound) >= 0
     assert all(a.guarantee.lower_bound <= a.noise_multiplier for a in answers)
+
+
+_CASE = st.fixed_dictionaries(
+    {
+        "gamma": st.floats(math.log(0.01), math.log(0.9)).map(math.exp),
+        "k": st.floats(math.log(50.0), math.log(1e7)).map(math.exp),
+        "rounds": st.integers(1, 100),
+        "epsilon": st.floats(0.3, 8.0),
+        "delta": st.floats(math.log(1e-10), math.log(1e-3)).map(math.exp),
+    }
+)
+
+
+def noises(case):
+    """(lower bound, tight, rdp, paper) of a case."""
+    mechanism = csgm(case["gamma"], case["k"], case["rounds"])
+    target = Target(case["epsilon"], case["delta"])
+    tight, rdp, paper = (
+        calibrate(mechanism, target, a) for a in (Accountant.TIGHT, Accountant.RDP, Accountant.PAPER)
+    )
+    return tight.guarantee.lower_bound, *(answer.noise_multiplier for answer in (tight, rdp, paper))
+
+
+@settings(max_examples=25, deadline=None)
+@given(_CASE)
+def test_every_answer_is_between_its_neighbours(case):
+    """0 < lower bound <= tight <= rdp <= paper."""
+    lower, tight, rdp, paper = noises(case)
+    assert 0.0 < lower <= tight <= rdp * (1 + 3e-12)
+    assert rdp <= paper * (1 + 3e-12)
+
+
+@settings(max_examples=25, deadline=None)
+@given(_CASE, st.sampled_from(["epsilon", "delta", "gamma", "rounds"]), st.floats(0.02, 1.0))
+def test_the_lower_bound_moves_one_way(case, name, share):
+    """A smaller target, a smaller gamma and fewer rounds: monotone to 3e-10, as `lower_bound` is solved."""
+    smaller = case | {name: math.ceil(case[name] * share) if name == "rounds" else case[name] * share}
+    harder, easier = (smaller, case) if name in ("epsilon", "delta") else (case, smaller)
+    assert noises(easier)[0] <= noises(harder)[0] * (1 + 3e-10)
 
 
 # ---------------------------------------------------------------- extremes

@@ -5,7 +5,18 @@ import math
 
 import pytest
 
-from csgm_cli.core import account, bounds, calibrate, conversion, gaussian, log_moment, oracle
+from csgm_cli.core import (
+    account,
+    bounds,
+    calibrate,
+    contour_oracle,
+    conversion,
+    gaussian,
+    log_moment,
+    loss_grid,
+    oracle,
+    profile,
+)
 from csgm_cli.core.account import account_delta, account_epsilon
 from csgm_cli.core.bounds import Spent
 from csgm_cli.core.verify import verify_delta, verify_epsilon
@@ -155,3 +166,54 @@ def test_a_smaller_candidate_that_is_no_bound_is_caught(monkeypatch):
         wrong = lambda *a, right=right, **k: dataclasses.replace(right(*a, **k), value=1e-9)  # noqa: E731
         monkeypatch.setattr(account, name, wrong)
     assert_caught(every_answer())
+
+
+# ---------------------------------------------------------------- where contours do not converge
+
+CORNER = Mechanism("l2-csgm", 0.02, Geometry(1.5))  # few mask bits are ever set
+ALL_AT_THE_CLIP = Mechanism("l2-csgm", 0.02, Geometry(1.0, dim=1), 3)
+#: (mechanism, sigma, epsilon) and what decides there
+BRACKETS = [((CORNER, 0.45, 5.0), Bound.TIGHT_ADD), ((ALL_AT_THE_CLIP, 0.7, 4.0), Bound.PROFILE)]
+
+
+@pytest.mark.parametrize(("setting", "bound"), BRACKETS)
+def test_brackets_are_recomputed_by_blurred_contours(setting, bound):
+    """What the float64 bracket proves is what high precision finds for the certified blur."""
+    guarantee = account_delta(*setting, verify=True).guarantees[0]
+    assert guarantee.bound is bound
+    assert guarantee.verified.digits == 10
+    assert 0 < guarantee.verified.relative_difference < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("setting", "factor"),
+    [(BRACKETS[0][0], 1 - 2e-4), (BRACKETS[0][0], 1 + 1e-3), (BRACKETS[1][0], 1 - 2e-4)],
+)
+def test_a_bracket_that_is_off_is_caught(monkeypatch, setting, factor):
+    """The chance that some loss is far, and the transform of the others, off by little."""
+    right_sum, right_far = loss_grid._Transform.integral, loss_grid.far_event
+
+    def wrong_sum(self, variance, kernel=1.0):
+        value, error = right_sum(self, variance, kernel)
+        return value * factor, error
+
+    def wrong_far(*arguments):
+        far = right_far(*arguments)
+        return dataclasses.replace(far, p=far.p * factor, log_q=far.log_q + math.log(factor))
+
+    monkeypatch.setattr(loss_grid._Transform, "integral", wrong_sum)
+    monkeypatch.setattr(loss_grid, "far_event", wrong_far)
+    profile.profile.cache_clear()
+    try:
+        assert_caught([lambda: account_delta(*setting, verify=True)])
+    finally:
+        profile.profile.cache_clear()
+
+
+def test_what_would_take_too_long_is_refused_at_once(monkeypatch):
+    """Before anything is summed: the number of steps is known beforehand."""
+    monkeypatch.setattr(
+        contour_oracle._Line, "integrand", lambda *arguments: pytest.fail("a contour was begun")
+    )
+    monkeypatch.setattr(contour_oracle, "_MOST_NODES", 1000)
+    assert_caught([lambda: account_delta(*BRACKETS[0][0], verify=True)], "oracle-not-converged")
