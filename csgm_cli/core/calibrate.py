@@ -39,8 +39,9 @@ from csgm_cli.model import (
 
 #: Room for the rounding of numbers derived from sigma (noise multiplier, sigma / l2_norm l2_norm).
 _MARGIN = 2e-13
-#: More room for an answer that account, on its own way to the best order, does not confirm.
-_ROOM = (1e-11, 1e-10, 1e-9)
+#: Room, tried in turn, for an answer that account, on its own way to the best bound, does not confirm:
+#: an order next to 1 moves epsilon by how float64 rounds it, and a bracket of a profile by its own width.
+_ROOM = (0.0, 1e-11, 1e-10, 1e-9)
 #: Joint Newton steps that settle nine problems in ten; five or six are the rule.
 _JOINT_STEPS = 8
 
@@ -98,8 +99,7 @@ def _certified(
 ) -> tuple[float, Guarantee]:
     """The least sigma that account, asked for its epsilon, agrees with."""
     enough = _sufficient(mechanism, accountant, target)
-    # Where delta is next to 1 the best order is next to 1, and how float64 rounds it moves epsilon.
-    for sigma in (*reversed(enough), *(enough[0] * (1 + room) for room in _ROOM)):
+    for sigma in (sigma * (1 + room) for sigma in reversed(enough) for room in _ROOM):
         guarantee = epsilon_guarantee(
             mechanism,
             sigma,

@@ -35,3 +35,8 @@ class Certificate:
     order: float | None = None
     slack: float = 0.0
     blur: float = 0.0
+
+    @property
+    def is_smooth(self) -> bool:
+        """True where ``value`` is as smooth in all parameters as what it bounds: not of a bracket."""
+        return self.slack == self.blur == 0.0

@@ -28,6 +28,8 @@ from csgm_cli.model import Bound, Mechanism
 _DEEPEST = 2.0
 #: Relative width to which a sigma is solved, and room left for an epsilon solved at it.
 _WIDTH = 4e-13
+#: Relative width of a first step.
+_ROUGH = 1e-4
 #: Relative width to which lower bounds are solved, and by which they are rounded down.
 _LOOSE = 1e-10
 #: Targets above this delta are met at this one: of what is closer to 1, float64 has too few digits.
@@ -201,15 +203,23 @@ def kappa_delta(mechanism: Mechanism, sigma: float, epsilon: float) -> float:
 def tight_epsilon(
     mechanism: Mechanism, sigma: float, delta: float, ceiling: float, *, near: float, with_lower: bool
 ) -> TightEpsilon:
-    """Epsilon at ``delta``, at most ``ceiling``, which is proven; or just ``near`` where that will do."""
+    """Epsilon at ``delta``, at most ``ceiling``, which is proven; or just ``near`` where that will do.
+
+    It will where the bound there is smooth, so that a search from the ceiling would end no higher.
+    """
     delta = min(delta, LARGEST_DELTA)
 
     def excess(epsilon: float) -> float:
         return _log_ratio(tight_delta(mechanism, sigma, epsilon).upper, delta)
 
-    enough = near < ceiling and excess(near) <= 0.0
-    upper = near if enough else descend(excess, ceiling, 0.0, width=_WIDTH / 2)
-    there = tight_delta(mechanism, sigma, upper)
+    there = tight_delta(mechanism, sigma, near) if near < ceiling else None
+    if there is not None and there.upper <= delta and there.decisive.is_smooth:
+        upper = near
+    else:
+        # In two steps, for widths are relative to where a search starts: the ceiling can be far above.
+        rough = descend(excess, ceiling, 0.0, width=_ROUGH)
+        upper = descend(excess, rough, 0.0, width=_WIDTH / 2)
+        there = tight_delta(mechanism, sigma, upper)
     lower = 0.0
     if upper < ceiling and is_the_truth(mechanism, there):
         lower = upper
