@@ -347,7 +347,8 @@ def test_figures_of_another_accountant():
     )
     ours = csgm_cli.Mechanism("l2-csgm", 0.01, csgm_cli.Geometry(1000.0))
     effective = csgm_cli.calibrate(ours, csgm_cli.Target(5, 1e-8), "rdp").effective_noise_multiplier
-    assert f"noise multiplier of {composed / 10:.6f} for the first example, csgm {effective:.6f}." in text
+    said = f"noise multiplier of {composed / 10:.6f} for the first example, csgm's `rdp` {effective:.6f}."
+    assert said in text
 
     lost = dp_accounting.calibrate_dp_mechanism(
         RdpAccountant, dp_accounting.GaussianDpEvent, 0.01, 1e-8, guess(1e-3, 1), tol=1e-3

@@ -166,8 +166,9 @@ def _with_included(
     """The file and all it includes, each once; ``trail`` leads to it."""
     identity = _identity(path)
     if identity in seen:
-        slug = "include-cycle" if identity in trail else "read-twice"
-        raise UsageError(slug, f"{path} is read twice{' (it includes itself)' * (identity in trail)}")
+        if identity in trail:
+            raise UsageError("include-cycle", f"{path} includes itself")
+        raise UsageError("read-twice", f"{path} is read twice")
     if len(trail) >= _DEEPEST:
         raise UsageError("include-depth", f"{path} is included more than {_DEEPEST} levels deep")
     seen[identity] = path

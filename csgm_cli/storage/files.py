@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
-import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -173,7 +171,7 @@ def _move(temporary: Path, target: Path) -> None:
 
 
 def _sibling(target: Path) -> Path:
-    return target.with_name(f".csgm-{secrets.token_hex(8)}.tmp")
+    return target.with_name(f".csgm-{os.urandom(8).hex()}.tmp")
 
 
 def _sync(file: Path) -> None:
@@ -186,6 +184,8 @@ def _sync(file: Path) -> None:
 
 def _remove(path: Path) -> None:
     if path.is_dir():
+        import shutil  # slow to import
+
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)

@@ -496,7 +496,7 @@ BAD_FILES = [
         "factorization at b.toml:7 is not in this version",
     ),
     (LIMIT + GAUSSIAN + "sigma = 1\nepochs = 2\n", "not-in-this-version", "epochs at b.toml:7"),
-    ("include = 'b.toml'\n" + LIMIT, "include-cycle", "b.toml is read twice (it includes itself)"),
+    ("include = 'b.toml'\n" + LIMIT, "include-cycle", "b.toml includes itself"),
     ("include = ['other.toml', 'other.toml']\n" + LIMIT, "read-twice", "other.toml is read twice"),
     ("include = 'other.toml'\n" + LIMIT, "different-limits", "different limits at b.toml:2 and other.toml:1"),
     (

@@ -60,6 +60,15 @@ def test_the_joint_search_finds_what_the_nested_one_finds(reference):
     assert settled >= 4
 
 
+@pytest.mark.parametrize("delta", [0.9999999999977179, 0.99999999999771, 0.9999999999977])
+def test_an_order_next_to_one_is_certified(delta):
+    """Orders 1 + 2e-12 have four digits, by which epsilon moves; an answer is found all the same."""
+    mechanism, target = Mechanism(L2, 1e-9, Geometry(16.96441757687153)), Target(2.407546751560649e-05, delta)
+    sigma = calibrate(mechanism, target, Accountant.RDP).sigma
+    assert epsilon_of(mechanism, sigma, delta, Accountant.RDP) <= target.epsilon
+    assert epsilon_of(mechanism, sigma * (1 - 1e-8), delta, Accountant.RDP) > target.epsilon
+
+
 def test_figure_one_of_the_paper(reference):
     """The fourteen points of the effective noise multiplier."""
     for row in reference["accounting"]["figure1"]:
