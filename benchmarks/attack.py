@@ -243,7 +243,7 @@ def contour_delta(at: Setting, direction: Direction, vector: Vector) -> float:
     if contour is None:
         return 0.0
     value, error = contour.integral(-at.epsilon, np.ones_like(contour.z))
-    return max(0.0, value - error)
+    return max(0.0, value - error - contour.aliases)
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:

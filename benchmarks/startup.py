@@ -15,6 +15,7 @@ _LIMITS = {
     f"csgm calibrate --mechanism gaussian {_TARGET}": 2.0,
     f"csgm calibrate --gamma 0.01 --norm-ratio 1000 --accountant rdp {_TARGET}": 5.0,
     f"csgm calibrate --gamma 0.01 --norm-ratio 1000 {_TARGET}": 7.0,
+    "csgm factorize --T 32": 12.0,
 }
 
 
@@ -22,7 +23,7 @@ def tables(*, quick: bool) -> Iterator[Table]:
     repeats = 5 if quick else 21
     commands = {name: csgm(*name.split()[1:]) for name in _LIMITS}
     commands = {_BASELINE: python("-c", "import click"), **commands}
-    # Importing numpy is most of what the last two take.
+    # Importing numpy is most of what the last three take.
     commands['python -c "import numpy"'] = python("-c", "import numpy")
     costs = interleaved(commands, repeats)
     unit = costs[_BASELINE].cpu

@@ -6,10 +6,19 @@ The noise of a training job, in three steps (docs/guide.md has a whole script)::
     mechanism = Mechanism("l2-csgm", gamma=0.01, geometry=geometry, rounds=10)
     answer = calibrate(mechanism, Target(epsilon=5, delta=1e-8))
 
+Correlated noise for running sums::
+
+    found = factorize(parse_workload("prefix-sum", 32))
+    factors = dense_factors(found)  # B, C and C_inv
+
 `Geometry`, `Mechanism` and `Target` are the questions; `calibrate`, `account_epsilon`, `account_delta`,
-`compare`, `compare_at_equal_mse` and `plan` answer them with frozen dataclasses. Whatever they are given,
-they raise `CsgmError` alone: `UsageError` names a wrong argument, `NoAnswerError` says why there is no
-answer. Numbers may be NumPy's; what is kept is a plain int or float. ``notices`` are warnings to be shown.
+`compare`, `compare_at_equal_mse` and `plan` answer them with frozen dataclasses. So do `factorize` and
+`compare_strategies` for a `Workload`; `inspect_arrays` measures arrays, which `read_arrays` and
+`write_arrays` bring from and to files. Whatever they are given, they raise `CsgmError` alone: `UsageError`
+names a wrong argument, `NoAnswerError` says why there is no answer, `StorageError` why a file cannot be had.
+Numbers may be NumPy's; what is kept is a plain int or float. ``notices`` are warnings to be shown.
+
+`NoiseStream` draws the correlated noise of a factorization, round by round (docs/noise.md).
 
 The public names below are loaded on first use, so that importing the package costs nothing.
 """
@@ -27,9 +36,29 @@ if TYPE_CHECKING:
     from csgm_cli.core.calibrate import calibrate
     from csgm_cli.core.check import check_population
     from csgm_cli.core.compare import compare, compare_at_equal_mse
+    from csgm_cli.core.factorization.baselines import compare_strategies
+    from csgm_cli.core.factorization.dense import dense_factors
+    from csgm_cli.core.factorization.factorize import factorize
+    from csgm_cli.core.factorization.inspection import inspect_arrays
+    from csgm_cli.core.factorization.workload import matrix_workload, parse_workload, schedule_workload
     from csgm_cli.core.geometry import resolve_geometry, rounds_from_participation
+    from csgm_cli.core.noise.stream import NoiseStream
     from csgm_cli.core.plan import plan
     from csgm_cli.errors import CsgmError, NoAnswerError, StorageError, UsageError
+    from csgm_cli.factorization_model import (
+        Claim,
+        Dual,
+        Factorization,
+        Factors,
+        Generators,
+        Inspection,
+        NoiseState,
+        Objective,
+        Strategy,
+        StrategyName,
+        Workload,
+        strategy_named,
+    )
     from csgm_cli.model import (
         Account,
         Accountant,
@@ -44,6 +73,8 @@ if TYPE_CHECKING:
         Plan,
         Target,
     )
+    from csgm_cli.storage.arrays.content import ArrayFile, SavedArrays, check_hash
+    from csgm_cli.storage.arrays.files import read_arrays, write_arrays
 
 __version__ = "0.1.0"
 
@@ -54,9 +85,17 @@ _HOMES = {
     "check_population": "core.check",
     "compare": "core.compare",
     "compare_at_equal_mse": "core.compare",
+    "NoiseStream": "core.noise.stream",
+    "compare_strategies": "core.factorization.baselines",
+    "dense_factors": "core.factorization.dense",
+    "factorize": "core.factorization.factorize",
+    "inspect_arrays": "core.factorization.inspection",
+    "matrix_workload": "core.factorization.workload",
+    "parse_workload": "core.factorization.workload",
     "plan": "core.plan",
     "resolve_geometry": "core.geometry",
     "rounds_from_participation": "core.geometry",
+    "schedule_workload": "core.factorization.workload",
     "CsgmError": "errors",
     "NoAnswerError": "errors",
     "StorageError": "errors",
@@ -69,45 +108,87 @@ _HOMES = {
     "Adjacency": "model",
     "Bound": "model",
     "Calibration": "model",
+    "Claim": "factorization_model",
     "Comparison": "model",
+    "Dual": "factorization_model",
+    "Factorization": "factorization_model",
+    "Factors": "factorization_model",
+    "Generators": "factorization_model",
     "Geometry": "model",
     "Guarantee": "model",
+    "Inspection": "factorization_model",
     "Mechanism": "model",
     "MechanismName": "model",
+    "NoiseState": "factorization_model",
+    "Objective": "factorization_model",
     "Plan": "model",
+    "Strategy": "factorization_model",
+    "StrategyName": "factorization_model",
     "Target": "model",
+    "Workload": "factorization_model",
+    "strategy_named": "factorization_model",
+    "ArrayFile": "storage.arrays.content",
+    "SavedArrays": "storage.arrays.content",
+    "check_hash": "storage.arrays.content",
+    "read_arrays": "storage.arrays.files",
+    "write_arrays": "storage.arrays.files",
 }
 
 __all__ = [  # spelled out for type checkers; a test keeps it equal to _HOMES
     "Account",
     "Accountant",
     "Adjacency",
+    "ArrayFile",
     "Bound",
     "Calibration",
+    "Claim",
     "Comparison",
     "CsgmError",
+    "Dual",
+    "Factorization",
+    "Factors",
+    "Generators",
     "Geometry",
     "Guarantee",
+    "Inspection",
     "Mechanism",
     "MechanismName",
     "NoAnswerError",
+    "NoiseState",
+    "NoiseStream",
+    "Objective",
     "Plan",
     "Population",
     "Release",
+    "SavedArrays",
     "Standing",
     "StorageError",
+    "Strategy",
+    "StrategyName",
     "Target",
     "UsageError",
+    "Workload",
     "__version__",
     "account_delta",
     "account_epsilon",
     "calibrate",
+    "check_hash",
     "check_population",
     "compare",
     "compare_at_equal_mse",
+    "compare_strategies",
+    "dense_factors",
+    "factorize",
+    "inspect_arrays",
+    "matrix_workload",
+    "parse_workload",
     "plan",
+    "read_arrays",
     "resolve_geometry",
     "rounds_from_participation",
+    "schedule_workload",
+    "strategy_named",
+    "write_arrays",
 ]
 
 

@@ -20,18 +20,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from numbers import Real
-from typing import TYPE_CHECKING, Any, TypeAlias
 
 from csgm_cli.errors import UsageError, shown
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    FloatArray: TypeAlias = NDArray[np.float64]
-    AnyFloatArray: TypeAlias = NDArray[np.float32] | NDArray[np.float64]
-else:  # at run time hints must not import numpy
-    FloatArray = AnyFloatArray = Any
 
 
 class MechanismName(StrEnum):
@@ -229,8 +219,8 @@ class Mechanism:
 
     def __post_init__(self) -> None:
         # Plain strings are welcome from callers; a wrong one is a UsageError.
-        for field, kind in (("name", MechanismName), ("adjacency", Adjacency)):
-            object.__setattr__(self, field, _member(kind, field, getattr(self, field)))
+        for name, kind in (("name", MechanismName), ("adjacency", Adjacency)):
+            object.__setattr__(self, name, member_named(kind, name, getattr(self, name)))
         check_type("geometry", self.geometry, Geometry)
         _settle(self, "gamma")
         _settle(self, "rounds")
@@ -266,10 +256,11 @@ class Mechanism:
 
 def accountant_named(value: str) -> Accountant:
     """The accountant of that name; ``UsageError`` (slug ``unknown-choice``) for any other word."""
-    return Accountant(_member(Accountant, "accountant", value))
+    return Accountant(member_named(Accountant, "accountant", value))
 
 
-def _member(kind: type[StrEnum], field: str, value: str) -> StrEnum:
+def member_named(kind: type[StrEnum], field: str, value: str) -> StrEnum:
+    """The member called ``value``; ``UsageError`` (slug ``unknown-choice``) lists the right names."""
     try:
         return kind(value)
     except ValueError:
@@ -433,181 +424,3 @@ class SelftestCase:
     def holds(self) -> bool:
         """True where the recomputation agrees (False for a NaN)."""
         return self.relative_difference <= self.tolerance
-
-
-class Objective(StrEnum):
-    """Which squared error of a factorization is made small: averaged over rows, or of the worst row."""
-
-    MEAN = "mean"
-    MAX = "max"
-
-
-class StrategyName(StrEnum):
-    """How a workload A is written as B C (docs/factorize.md)."""
-
-    OPTIMAL = "optimal"
-    TOEPLITZ_SQRT = "toeplitz-sqrt"
-    TOEPLITZ_SQRT_NORMALIZED = "toeplitz-sqrt-normalized"
-    TOEPLITZ_OPTIMAL = "toeplitz-optimal"
-    TREE = "tree"
-    HONAKER_ONLINE = "honaker-online"
-    HONAKER_FULL = "honaker-full"
-    IDENTITY = "identity"
-    OUTPUT = "output"
-    STREAMING = "streaming"
-
-
-@dataclass(frozen=True)
-class Strategy:
-    """A strategy by name; ``buffers`` (in [1, 64]) belongs to ``streaming`` and to nothing else."""
-
-    name: StrategyName
-    buffers: int | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "name", _member(StrategyName, "strategy", self.name))
-        if (self.buffers is not None) != (self.name is StrategyName.STREAMING):
-            raise UsageError(
-                "streaming-buffers",
-                f"a number of buffers belongs to streaming and to nothing else, got {self}",
-                "write streaming:4",
-            )
-        if self.buffers is not None:
-            check_range("buffers", self.buffers)
-
-    def __str__(self) -> str:
-        return self.name.value if self.buffers is None else f"{self.name.value}:{self.buffers}"
-
-
-def strategy_named(spec: str) -> Strategy:
-    """The strategy written ``optimal``, ``tree``, ``streaming:4``, ...; ``UsageError`` for anything else."""
-    word, colon, number = spec.partition(":")
-    name = StrategyName(_member(StrategyName, "strategy", word))
-    if not colon:
-        return Strategy(name)
-    if not (number.isascii() and number.isdigit()):
-        raise UsageError("not-a-number", f"the buffers of {word} must be a whole number, got {number!r}")
-    return Strategy(name, int(number))
-
-
-@dataclass(frozen=True, eq=False)
-class Workload:
-    """The lower-triangular T x T matrix A whose products with a stream are released.
-
-    Without ``matrix``: A = S diag(learning_rates) M, S prefix sums and M_ij = momentum^(i-j) for i >= j, so
-    that row i is what i+1 steps of SGD with momentum do to a model. ``learning_rates``: T positive
-    numbers, None where all are 1. Build it with ``csgm_cli.core.factorization.workload``, which checks.
-    """
-
-    T: int
-    momentum: float = 0.0
-    learning_rates: FloatArray | None = None
-    matrix: FloatArray | None = None
-
-    @property
-    def name(self) -> str:
-        """``prefix-sum``, ``momentum=0.9``, ``learning-rates``, both of these, or ``matrix``."""
-        if self.matrix is not None:
-            return "matrix"
-        rates = [] if self.learning_rates is None else ["learning-rates"]
-        momentum = [] if self.momentum == 0 else [f"momentum={self.momentum!r}"]
-        return ",".join(momentum + rates) or "prefix-sum"
-
-    @property
-    def is_toeplitz(self) -> bool:
-        """True where A_ij depends on i - j only and A is known by its structure."""
-        return self.matrix is None and self.learning_rates is None
-
-
-@dataclass(frozen=True, eq=False)
-class Dual:
-    """Weights that certify a lower bound: ``columns`` v and ``rows`` u, both T positive numbers.
-
-    For the mean error ``rows`` is all ones.
-    """
-
-    columns: FloatArray
-    rows: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
-class Generators:
-    """Correlated noise x = C^-1 z, one step at a time, with N numbers of state per model coordinate.
-
-    x_t = (z_t - outputs_t . s_t) / diagonal_t,   s_(t+1) = decays_t * s_t + inputs_t x_t,   s_0 = 0.
-
-    ``decays``, ``inputs``, ``outputs``: (T, N); ``diagonal``: (T,), the diagonal of C.
-    """
-
-    decays: FloatArray
-    inputs: FloatArray
-    outputs: FloatArray
-    diagonal: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
-class Factorization:
-    """A = B C, and what noise it needs.
-
-    ``sensitivity_squared``: largest squared column norm of C. ``mean_squared_error``: ||B||_F^2
-    sensitivity^2 / T, the error per row and coordinate for noise of unit sensitivity;
-    ``max_squared_error``: that of the worst row. ``lower_bound``: no factorization of this workload has
-    less of the chosen ``objective`` (proven, rounding included); ``gap``: how far above it this one is,
-    relatively. ``iterations``: steps of the solver, 0 where nothing was solved. ``dual`` is None unless
-    ``optimal`` or ``streaming``, ``generators`` unless ``streaming``, ``series`` (the first columns of B and
-    C, shape (2, T)) unless ``toeplitz-``.
-    """
-
-    workload: Workload
-    strategy: Strategy
-    objective: Objective
-    sensitivity_squared: float
-    mean_squared_error: float
-    max_squared_error: float
-    lower_bound: float
-    iterations: int = 0
-    dual: Dual | None = None
-    generators: Generators | None = None
-    series: FloatArray | None = None
-    notices: tuple[Notice, ...] = ()
-
-    @property
-    def T(self) -> int:  # noqa: N802 - the name of the dimension everywhere
-        """Number of rows of the workload."""
-        return self.workload.T
-
-    @property
-    def sensitivity(self) -> float:
-        """Largest column norm of C."""
-        return math.sqrt(self.sensitivity_squared)
-
-    @property
-    def rmse(self) -> float:
-        """Square root of the mean squared error."""
-        return math.sqrt(self.mean_squared_error)
-
-    @property
-    def squared_error(self) -> float:
-        """The error that ``objective`` names."""
-        return self.mean_squared_error if self.objective is Objective.MEAN else self.max_squared_error
-
-    @property
-    def gap(self) -> float:
-        """squared_error / lower_bound - 1, at least 0."""
-        return max(0.0, self.squared_error / self.lower_bound - 1.0)
-
-
-@dataclass(frozen=True, eq=False)
-class Factors:
-    """B and C as arrays: T x T and lower-triangular, except for ``tree`` and ``honaker-``.
-
-    The trees have one row of C (and one column of B) per node and no ``C_inv``. ``sensitivity`` is that
-    of these rounded numbers and not above the factorization's; the errors are theirs too.
-    """
-
-    B: AnyFloatArray
-    C: AnyFloatArray
-    C_inv: AnyFloatArray | None
-    sensitivity: float
-    mean_squared_error: float
-    max_squared_error: float

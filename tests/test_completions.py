@@ -62,6 +62,8 @@ def completed(capsys, monkeypatch, line: str) -> list[str]:
         ("csgm calibrate --mechanism l", ["plain,l2-csgm", "plain,linf-csgm"]),
         ("csgm calibrate --epsilon nan --accountant p", ["plain,paper"]),
         ("csgm calibrate --output ", ["file,"]),
+        ("csgm factorize --strategy str", ["plain,streaming:N"]),
+        ("csgm inspect ", ["file,"]),
         ("csgm completion ", ["plain,bash", "plain,zsh", "plain,fish"]),
         ("csgm nosuch --eps", [""]),
     ],

@@ -60,7 +60,19 @@ def test_root_help_imports_no_command(tmp_path):
 
 @pytest.mark.parametrize(
     "command",
-    ["calibrate", "account", "compare", "plan", "sweep", "check", "selftest", "completion", "version"],
+    [
+        "calibrate",
+        "account",
+        "compare",
+        "plan",
+        "sweep",
+        "check",
+        "factorize",
+        "inspect",
+        "selftest",
+        "completion",
+        "version",
+    ],
 )
 def test_help_of_a_command(tmp_path, command):
     """A command's help does not load what the command computes with."""
@@ -98,6 +110,14 @@ def test_gaussian_budget(tmp_path):
         '[population.p.release.r]\nmechanism = "gaussian"\nsigma = 9\n'
     )
     assert loaded(tmp_path, "check", "b.toml").isdisjoint(HEAVY)
+
+
+def test_factorize_path(tmp_path):
+    """Solving and writing needs numpy, but no scipy, and no format of files but the one asked for."""
+    modules = loaded(tmp_path, *["factorize", "--T", "8", "--output", "f.npz"])
+    assert modules & HEAVY == {"numpy"}
+    assert "safetensors" not in modules
+    assert loaded(tmp_path, *["inspect", "f.npz"]) & HEAVY == {"numpy"}
 
 
 @pytest.mark.parametrize("kind", ["text", "json", "csv", "markdown"])

@@ -22,6 +22,7 @@ _INPUTS = (
     "cohort_size", "rounds", "population", "training_rounds", "adjacency", "accountant", "verify",
     "value_bits", "noise_multiplier", "effective_noise_multiplier", "sigma", "max_epsilon", "at_equal_mse",
     "max_mse_overhead", "max_noise_overhead", "vary", "preset",
+    "file", "T", "workload", "objective", "strategy", "tolerance", "arrays", "dtype",
 )  # fmt: skip
 
 

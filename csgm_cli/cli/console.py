@@ -67,6 +67,13 @@ def note(text: str) -> None:
     _say(one_line(text))
 
 
+def transient(text: str) -> None:
+    """Put ``text`` in place of the current line of the terminal that stderr is; nowhere else."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        with suppress(OSError):
+            _put(f"\r{text}\x1b[K\r" if text else "\x1b[K", sys.stderr)
+
+
 def block(text: str) -> None:
     """Put lines of csgm's own, help or a traceback, on stderr."""
     _say("\n".join(one_line(line) for line in text.splitlines()))

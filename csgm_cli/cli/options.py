@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from csgm_cli.cli.params import Choice, File, Number, Switch
+from csgm_cli.cli.params import Choice, File, Number, StrategyChoice, Switch
 from csgm_cli.cli.sources import flag_of, variable_of
 from csgm_cli.cli.vary import Vary
+from csgm_cli.factorization_model import Objective, StrategyName
 from csgm_cli.model import Accountant, Adjacency, MechanismName
 from csgm_cli.render import FORMATS
 
@@ -34,11 +35,12 @@ class _Spec:
     metavar: str | None = None
 
 
-_POINTS, _TARGET, _MECHANISM, _COHORT, _NOISE, _ACCOUNTING, _OUTPUT = (
-    "Points", "Target", "Mechanism", "Cohort and rounds", "Noise", "Accounting", "Output"
+_POINTS, _TARGET, _MECHANISM, _COHORT, _NOISE, _ACCOUNTING, _PROBLEM, _ARRAYS, _OUTPUT = (
+    "Points", "Target", "Mechanism", "Cohort and rounds", "Noise", "Accounting", "Problem", "Arrays", "Output"
 )  # fmt: skip
 _FILE = File()
 _SWITCH = Switch()
+_STRATEGIES = [name.value if name is not StrategyName.STREAMING else "streaming:N" for name in StrategyName]
 
 _SPECS: dict[str, _Spec] = {
     "vary": _Spec(
@@ -96,6 +98,36 @@ _SPECS: dict[str, _Spec] = {
     ),
     "value_bits": _Spec(_ACCOUNTING, "Bits of one sent value, for the bits per client.", default=32),
     "verify": _Spec(_ACCOUNTING, "Recompute in high precision by independent code first.", _SWITCH),
+    "T": _Spec(_PROBLEM, "Rows of the workload: steps whose running sums are released."),
+    "workload": _Spec(
+        _PROBLEM,
+        "prefix-sum, momentum=0.9, or a .npy file: a lower-triangular matrix, or one learning rate per step"
+        " (with momentum: momentum=0.9,FILE.npy).",
+        _FILE,
+        "prefix-sum",
+        "WORKLOAD",
+    ),
+    "objective": _Spec(
+        _PROBLEM,
+        "Which squared error counts: of all rows on average, or of the worst row.",
+        Choice([name.value for name in Objective]),
+        Objective.MEAN.value,
+    ),
+    "strategy": _Spec(_PROBLEM, "How to factorize.", StrategyChoice(_STRATEGIES), StrategyName.OPTIMAL.value),
+    "tolerance": _Spec(_PROBLEM, "Certified relative gap to solve to.", default=1e-9),
+    "compare": _Spec(_PROBLEM, "Put all strategies side by side against the certified optimum.", _SWITCH),
+    "checkpoint": _Spec(
+        _PROBLEM, "Keep the solver's state in this file, and go on from it.", _FILE, metavar="FILE.npz"
+    ),
+    "arrays": _Spec(
+        _ARRAYS,
+        "What to write, of B,C,C_inv,v,generators; by default all that the strategy has, of streaming:N"
+        " generators,v.",
+        click.STRING,
+        metavar="LIST",
+    ),
+    "dtype": _Spec(_ARRAYS, "Precision of the arrays.", Choice(["float32", "float64"]), "float64"),
+    "force": _Spec(_ARRAYS, "Replace an existing file.", _SWITCH),
     "diff": _Spec(_TARGET, "Show what the budget spends beyond this earlier one.", _FILE, metavar="OLD.toml"),
     "against_lock": _Spec(
         _TARGET, "Show what has moved since this lock, and what moved it.", _FILE, metavar="FILE"
@@ -143,7 +175,7 @@ def option(
     # A default of None would count as a value: a required option would never be missed.
     default: dict[str, Any] = {} if spec.default is None else {"default": spec.default}
     result = Option(
-        [flag_of(name)],
+        [flag_of(name), name],
         help=(text or spec.help) + "  [repeatable]" * multiple,
         type=kind,
         show_default=True,

@@ -87,6 +87,19 @@ class Choice(click.Choice[str]):
         raise UsageError("unknown-choice", message + did_you_mean(str(value), self.choices))
 
 
+class StrategyChoice(Choice):
+    """A strategy of factorization; ``streaming:N`` with N in range."""
+
+    def read(self, value: object, label: str) -> str:
+        """Return ``value`` if it names a strategy; it is called ``label`` in an error."""
+        word, colon, number = str(value).partition(":")
+        if word == "streaming" and colon and number != "N":
+            return f"{word}:{Number('buffers').read(number, f'{label} streaming:N')}"
+        if value == "streaming:N":
+            raise UsageError("not-a-number", f"{label} streaming:N needs a number for N", "streaming:4")
+        return super().read(value, label)
+
+
 class File(click.Path):
     """The path of a file; not looked at before it is opened, where a refusal has its own exit code."""
 

@@ -24,6 +24,8 @@ REGISTRY: dict[str, tuple[str, str]] = {
     "plan": ("csgm_cli.cli.plan:command", "Find how far one can compress within an overhead."),
     "sweep": ("csgm_cli.cli.sweep:command", "Calibrate or account over a grid of parameters."),
     "check": ("csgm_cli.cli.check:command", "Check that what is released stays within each limit."),
+    "factorize": ("csgm_cli.cli.factorize:command", "Find the best correlated noise, with a certificate."),
+    "inspect": ("csgm_cli.cli.inspect:command", "Recompute all that a file of arrays claims."),
     "selftest": ("csgm_cli.cli.selftest:command", "Recompute reference values on this machine."),
     "completion": ("csgm_cli.cli.completion:command", "Print the completion script of a shell."),
     "version": ("csgm_cli.cli.version:command", "Print the versions of csgm and its libraries."),

@@ -23,7 +23,8 @@ class Certificate:
 
     ``exponent`` B or B', ``spread`` log r, ``z`` the half width of the good set, ``order`` the Renyi
     order; None where the proof has no such thing. ``slack``: how much ``value`` may exceed what the
-    proof gives, relative.
+    proof gives, relative. ``blur``: log-variance of a blur that the test function, or the
+    hockey-stick, takes without its mean exceeding ``value``; 0 where none was needed.
     """
 
     proof: Proof
@@ -33,3 +34,4 @@ class Certificate:
     z: float | None = None
     order: float | None = None
     slack: float = 0.0
+    blur: float = 0.0

@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
 #: The additive error of a cone, relative to the delta at stake, with which the search begins.
 _ERROR_SHARE = 1e-3
-#: By how much bounds from the loss grid may exceed what they bound, relative.
-GRID_SLACK = 1e-4
+#: By how much bounds from the loss grid may exceed what they bound, relative; and how much of the
+#: blur in them is certified, so that what is certified is a little less than they are.
+GRID_SLACK, _CERTIFIED_BLUR = 1e-4, 0.9
 
 
 def posterior(gamma: float, z: float) -> float:
@@ -146,7 +147,8 @@ def grid_add_cone(law: Law, epsilon: float, enough: float) -> Certificate | None
     found = grid_convex(law, weights, log_v, enough)
     if found is None:
         return None
-    return Certificate(Proof.ADD_CONE, found[0], 0.0, float(spreads[found[1]]), slack=GRID_SLACK)
+    spread, blur = float(spreads[found.index]), _CERTIFIED_BLUR * found.blur
+    return Certificate(Proof.ADD_CONE, found.upper, 0.0, spread, slack=GRID_SLACK, blur=blur)
 
 
 def touching(

@@ -14,19 +14,23 @@ trapezoid rule in Im z errs by the same expectations at strikes shifted by 2 pi 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
 
+from csgm_cli.core.decay import Decay, decay
 from csgm_cli.core.log_moment import Array, ComplexArray, complex_log_moment, log_moment
 from csgm_cli.core.moment import OUT_OF_REACH, LogMoment, combine
 from csgm_cli.core.search import Slope, increasing_root
 from csgm_cli.errors import NoAnswerError
 
-#: Relative size of what may be left out at either end of the contour, and of the aliases.
-_NEGLIGIBLE = 1e-13
-_MOST_NODES = 1 << 12
+#: Size of the aliases relative to the answer, and of what may be left out at the ends of the contour.
+_NEGLIGIBLE, _LEFT_OUT = 1e-13, 1e-12
+_MOST_NODES = 1 << 14
+#: Up to as many coordinates the bounds on the decay for few of them are looked at.
+_FEW = 64.0
 #: Orders further out than this (times sqrt(t)) make grids too long to be worth it.
 _REACH = 300.0
 
@@ -80,16 +84,17 @@ class Law:
 
 @dataclass(frozen=True)
 class Contour:
-    """S along Re z = ``shift`` at Im z = 0, step, 2 step, ...; ``tail`` bounds what lies beyond.
+    """S along Re z = ``shift`` at Im z = 0, step, 2 step, ...
 
-    ``alias`` bounds the relative error of the trapezoid rule, ``tail`` that of the end of the
-    contour, both for the hockey-stick at the epsilon it was built for.
+    ``log_tail``: log of a bound on |e^S| beyond, relative to e^S at the shift, over pi times the last
+    Im z. ``aliases`` bounds by how much the hockey-stick it was built for comes out too large.
     """
 
     z: ComplexArray
     exponent: ComplexArray
     step: float
-    error: float
+    log_tail: float
+    aliases: float
 
     @property
     def shift(self) -> float:
@@ -97,12 +102,16 @@ class Contour:
         return float(self.z[0].real)
 
     def integral(self, tilt: float, factor: ComplexArray) -> tuple[float, float]:
-        """(1/2 pi i) int exp(S + z tilt) factor(z)/(z (z+1)) dz, and a bound on its error."""
+        """(1/2 pi i) int exp(S + z tilt) factor(z)/(z (z+1)) dz, and a bound on its error.
+
+        Besides the aliases, which are at least 0. |factor| must be largest at the shift.
+        """
         exponent = self.exponent + self.z * tilt
         terms = np.exp(exponent) * factor / (self.z * (self.z + 1))
         value = self.step / math.pi * (float(terms.real.sum()) - float(terms[0].real) / 2)
         size = self.step / math.pi * float((np.abs(terms) * (1 + np.abs(exponent))).sum())
-        return value, self.error * abs(value) + 1e-14 * size
+        tail = math.exp(float(exponent[0].real) + self.log_tail) * float(abs(factor[0]))
+        return value, 1e-14 * size + tail
 
     def mixtures(self, tilts: Array, weights: Array, exponent: float) -> Array:
         """Upper bounds on the add integral with factor weight/(exponent + z), for many (tilt, weight)."""
@@ -110,7 +119,10 @@ class Contour:
         terms = np.exp(self.exponent[None, :] + tilts[:, None] * self.z[None, :]) * base[None, :]
         sums = terms.real.sum(axis=1) - terms[:, 0].real / 2
         rounding = 1e-14 * (np.abs(terms) * (1 + np.abs(self.exponent))[None, :]).sum(axis=1)
-        return np.asarray(self.step / math.pi * weights * (sums * (1 + self.error) + rounding))
+        tails = np.exp(float(self.exponent[0].real) + self.log_tail + tilts * self.shift)
+        return np.asarray(
+            weights * (self.step / math.pi * (sums + rounding) + tails / (exponent + self.shift))
+        )
 
 
 def order_of(direction: Direction, z: float) -> float:
@@ -131,15 +143,20 @@ def build_contour(law: Law, direction: Direction, epsilon: float, high: float = 
     log_peak = at_saddle.value - shift * epsilon - math.log(shift * (shift + 1))
     if not math.isfinite(log_peak):
         return None
-    # Aliases at lower strikes are expectations of at most 1, seen through exp(-2 pi shift/step).
     curvature = at_saddle.d2_order + 1 / shift**2 + 1 / (shift + 1) ** 2
     log_size = log_peak - 0.5 * math.log(2 * math.pi * curvature)
-    step = 2 * math.pi * shift / (-math.log(_NEGLIGIBLE) + max(0.0, -log_size))
-    step = min(step, _alias_free(law, direction, epsilon, shift, log_size))
+    step = _alias_free(law, direction, epsilon, shift, log_size)
     if step <= 0.0:
         return None
-    block = max(8, math.ceil(9.0 / math.sqrt(curvature) / step))
-    return _walk(law, direction, epsilon, shift, step, log_peak, block)
+    log_tail = math.log(_LEFT_OUT) + log_size - at_saddle.value + shift * epsilon
+    end = _end(law, direction, shift, log_tail, step)
+    if end is None:
+        return None
+    z = (shift + 1j * step * np.arange(math.ceil(end / step) + 1)).astype(np.complex128)
+    exponent = law.complex(1.0 + z if direction is Direction.ADD else -z)
+    if exponent is None:
+        return None
+    return Contour(z, exponent, step, log_tail, _aliases(law, direction, epsilon, shift, step))
 
 
 def _saddle(law: Law, direction: Direction, epsilon: float) -> float | None:
@@ -168,50 +185,64 @@ def _saddle(law: Law, direction: Direction, epsilon: float) -> float | None:
         return None
 
 
-def _alias_free(law: Law, direction: Direction, epsilon: float, shift: float, log_size: float) -> float:
-    """A step at which the aliases at higher strikes are negligible, by Chernoff bounds further right.
+#: How much further right than the shift Chernoff bounds on the aliases are looked at.
+_FURTHER = (1.15, 1.4, 2.0, 4.0)
 
-    exp(2 pi m shift/step) delta(eps + 2 pi m/step) <= exp(S - further eps - 2 pi m (further - shift)/step).
+
+def _alias_free(law: Law, direction: Direction, epsilon: float, shift: float, log_size: float) -> float:
+    """A step at which the aliases are negligible next to an answer of about exp(``log_size``).
+
+    Those at lower strikes are expectations of at most 1, seen through exp(-2 pi shift/step); for the
+    others see `_aliases`.
     """
     best = 0.0
-    for further in (1.15 * shift, 1.4 * shift, 2.0 * shift, 4.0 * shift):
-        moment = law.real(order_of(direction, further))
-        if math.isinf(moment.value):
-            continue
-        log_chernoff = moment.value - further * epsilon
+    for log_chernoff, further in _chernoff(law, direction, epsilon, shift):
         needed = log_chernoff - log_size - math.log(_NEGLIGIBLE)
         best = max(best, 2 * math.pi * (further - shift) / max(needed, 1.0))
-    return best
+    return min(best, 2 * math.pi * shift / (-math.log(_NEGLIGIBLE) + max(0.0, -log_size)))
 
 
-def _walk(
-    law: Law, direction: Direction, epsilon: float, shift: float, step: float, log_peak: float, block: int
-) -> Contour | None:
-    """Evaluate S block by block until the integrand stays negligible over a quarter of a block."""
-    zs: list[ComplexArray] = []
-    exponents: list[ComplexArray] = []
-    size, first = min(block, _MOST_NODES), 0
-    while first < _MOST_NODES:
-        z = (shift + 1j * step * np.arange(first, first + size)).astype(np.complex128)
-        exponent = law.complex(1.0 + z if direction is Direction.ADD else -z)
-        if exponent is None:
-            return None
-        zs.append(z)
-        exponents.append(exponent)
-        first += size
-        level = exponent.real - shift * epsilon - np.log(np.abs(z * (z + 1))) - log_peak
-        if float(level[-(size // 4) :].max()) < math.log(_NEGLIGIBLE):
-            tail = _tail(law, direction, shift, shift * epsilon + log_peak, step * first)
-            if tail is not None and tail * step * first < 1e-11:
-                return Contour(np.concatenate(zs), np.concatenate(exponents), step, 1e-11)
-        size = max(8, first // 3)
-    return None
+def _aliases(law: Law, direction: Direction, epsilon: float, shift: float, step: float) -> float:
+    """A bound on the sum over m != 0 of exp(2 pi m shift/step) delta(epsilon + 2 pi m/step).
+
+    For m > 0 by Chernoff further right: exp(S - further eps - 2 pi m (further - shift)/step).
+    """
+    lower = 2 * math.pi * shift / step
+    higher = math.inf
+    for log_chernoff, further in _chernoff(law, direction, epsilon, shift):
+        gap = 2 * math.pi * (further - shift) / step
+        higher = min(higher, math.exp(min(log_chernoff - gap, 0.0)) / -math.expm1(-gap))
+    return math.exp(-lower) / -math.expm1(-lower) + higher
 
 
-def _tail(law: Law, direction: Direction, shift: float, level: float, end: float) -> float | None:
-    """The largest sampled size of the integrand beyond ``end``, relative to its peak, times end/|z|."""
-    z = (shift + 1j * end * np.linspace(1.0, 3.0, 9)).astype(np.complex128)
-    exponent = law.complex(1.0 + z if direction is Direction.ADD else -z)
-    if exponent is None:
+def _chernoff(law: Law, direction: Direction, epsilon: float, shift: float) -> Iterator[tuple[float, float]]:
+    """(log of a bound on delta(epsilon), the real z further right that it is from)."""
+    for further in (factor * shift for factor in _FURTHER):
+        moment = law.real(order_of(direction, further))
+        if math.isfinite(moment.value):
+            yield moment.value - further * epsilon, further
+
+
+def _end(law: Law, direction: Direction, shift: float, log_tail: float, step: float) -> float | None:
+    """The Im z from which on |e^S| is proven to be as small as ``log_tail`` (of a `Contour`) asks.
+
+    None where that takes too many steps.
+    """
+    order, few = order_of(direction, shift), math.fsum(count for count, _ in law.parts) <= _FEW
+    parts = [
+        (count, decay(order, law.gamma, t, log_moment(order, law.gamma, t).value, few=few))
+        for count, t in law.parts
+    ]
+    low, high = 0.0, _MOST_NODES * step
+    if _log_modulus(parts, high) - math.log(math.pi * high) > log_tail:
         return None
-    return float(np.exp(exponent.real - level - np.log(np.abs(z * (z + 1)))).max())
+    while high - low > 0.02 * high:
+        middle = (low + high) / 2
+        ends = _log_modulus(parts, middle) - math.log(math.pi * middle) <= log_tail
+        low, high = (low, middle) if ends else (middle, high)
+    return high
+
+
+def _log_modulus(parts: list[tuple[float, Decay]], height: float) -> float:
+    """Log of a bound on |e^S| at all Im z >= ``height``, relative to e^S at the shift."""
+    return sum(count * part.log_bound(height) for count, part in parts)

@@ -7,8 +7,9 @@ result has right, results are ``mpf``, and the global precision is left alone.
 
 E_Q[phi(e^L)], for phi a mixture of (u - w)_+ or of (w - u)_+ over strikes w, is one contour integral
 of E_Q[Y^a] over complex a, times a ``Kernel``. On the contour E_Q[Y^a] is E_Q[Y^(Re a)] times the
-characteristic function of log Y under the law tilted by Y^(Re a): positive weights that turn step
-by step. Nothing of the float64 path is used here.
+characteristic function of log Y under the law tilted by Y^(Re a): sums of positive weights times
+exp(i y loss). A blurred kernel is that of E_R[phi(e^L / R)] R with R lognormal of mean 1, which is
+at least phi(e^L) for convex phi and ends the integral. Nothing of the float64 path is used here.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import mpmath
 
+from csgm_cli.core.fourier_oracle import cost, exponential_sums
 from csgm_cli.core.oracle import Number
 from csgm_cli.errors import NoAnswerError, UsageError
 
@@ -33,6 +35,8 @@ SPARE_DIGITS = 10
 _COARSE = 64  # nodes of the first, too coarse, rule along the contour
 _MOST_NODES = 40_000  # of one quadrature in x
 _MOST_TURNS = 10_000_000  # some ten seconds
+_PER_VALUE = 100  # what a value on the contour costs, in turns
+_MANY_NODES = 1500  # in x, by which it must show whether a contour will end
 
 
 class Direction(Enum):
@@ -70,30 +74,11 @@ class _Tilted:
     def variance(self) -> mpmath.mpf:
         return mpmath.fdot(self.weights, [u * u for u in self.losses]) - self.mean**2
 
-    def characteristic(self, first: mpmath.mpf, step: mpmath.mpf, count: int) -> list[mpmath.mpc]:
-        """Return E[exp(i y log Y)] at y = first + j step, j < count.
-
-        In fixed-point integers: from one y to the next each term turns by its own angle, and what
-        counts is the absolute error of terms that sum to at most 1.
-        """
-        bits = mpmath.mp.prec + 16 + count.bit_length()
-        with mpmath.workprec(bits + 20):
-            terms = [_fixed(w, first * u, bits) for u, w in zip(self.losses, self.weights, strict=True)]
-            turns = [_fixed(mpmath.mpf(1), step * u, bits) for u in self.losses]
-        sums = []
-        for _ in range(count):
-            sums.append(mpmath.mpc(sum(x for x, _ in terms), sum(y for _, y in terms)) / (1 << bits))
-            terms = [
-                ((x * c - y * s) >> bits, (x * s + y * c) >> bits)
-                for (x, y), (c, s) in zip(terms, turns, strict=True)
-            ]
-        return sums
-
-
-def _fixed(factor: mpmath.mpf, angle: mpmath.mpf, bits: int) -> tuple[int, int]:
-    """Return factor exp(i angle) in units of 2^-bits."""
-    cos, sin = mpmath.cos_sin(angle)
-    return int(mpmath.ldexp(factor * cos, bits)), int(mpmath.ldexp(factor * sin, bits))
+    def characteristic(
+        self, first: mpmath.mpf, step: mpmath.mpf, count: int, digits: int
+    ) -> list[mpmath.mpc]:
+        """Return E[exp(i y log Y)] at y = first + j step, j < count, to about 10^-digits."""
+        return exponential_sums(self.losses, self.weights, first, step, count, digits)
 
 
 def log_ratio(gamma: mpmath.mpf, t: mpmath.mpf, x: mpmath.mpf) -> mpmath.mpf:
@@ -148,7 +133,7 @@ def complex_log_moment(order: mpmath.mpc | complex, gamma: Number, t: Number, di
         with mpmath.workdps(wanted + _exponent_digits(abs(order), t) + SPARE_DIGITS):
             a = mpmath.mpc(order)
             law = _tilt(a.real, mpmath.mpf(gamma), mpmath.mpf(t), abs(a.imag), wanted)
-            [rest] = law.characteristic(a.imag, mpmath.mpf(0), 1)
+            [rest] = law.characteristic(a.imag, mpmath.mpf(0), 1, mpmath.mp.dps)
             if rest != 0:
                 value = law.log_moment + mpmath.log(rest)
                 value -= 2j * mpmath.pi * mpmath.nint(value.imag / (2 * mpmath.pi))
@@ -201,30 +186,41 @@ class Law:
 
 @dataclass(frozen=True)
 class Kernel:
-    """z -> scale exp(-z strike) / product of |z - pole|: the contour passes between the poles."""
+    """z -> scale exp(-z strike + z (z+1) blur/2) / product of |z - pole|: the contour passes between the poles.
+
+    ``blur`` is the log-variance of R.
+    """
 
     scale: mpmath.mpf
     strike: mpmath.mpf
     left: tuple[mpmath.mpf, ...]
     right: tuple[mpmath.mpf, ...] = ()
+    blur: mpmath.mpf = mpmath.mpf(0)
 
-    def at(self, z: mpmath.mpc) -> mpmath.mpc:
-        """Return the kernel at ``z``, without its scale."""
-        left, right = (z - pole for pole in self.left), (pole - z for pole in self.right)
-        return mpmath.exp(-z * self.strike) / (mpmath.fprod(left) * mpmath.fprod(right))
+    def at(self, z: mpmath.mpc, exponent: mpmath.mpc) -> mpmath.mpc:
+        """Return the kernel at ``z``, without its scale, times e^exponent."""
+        poles = mpmath.mpf(1)
+        for pole in self.left:
+            poles *= z - pole
+        for pole in self.right:
+            poles *= pole - z
+        return mpmath.exp(exponent - z * (self.strike - (z + 1) * (self.blur / 2))) / poles
 
     def slope(self, z: mpmath.mpf) -> mpmath.mpf:
         """Return the slope of the logarithm on the real axis."""
-        return -self.strike - sum(1 / (z - pole) for pole in (*self.left, *self.right))
+        poles = sum(1 / (z - pole) for pole in (*self.left, *self.right))
+        return -self.strike + (2 * z + 1) * self.blur / 2 - poles
 
     def curvature(self, z: mpmath.mpf) -> mpmath.mpf:
         """Return the second derivative of the logarithm on the real axis."""
-        return sum(1 / (z - pole) ** 2 for pole in (*self.left, *self.right))
+        return self.blur + sum(1 / (z - pole) ** 2 for pole in (*self.left, *self.right))
 
 
-def hockey_stick(epsilon: Number) -> Kernel:
+def hockey_stick(epsilon: Number, blur: Number = 0) -> Kernel:
     """Return the kernel of (u - e^eps)_+ (add) and of (1 - e^eps u)_+ (remove)."""
-    return Kernel(mpmath.mpf(1), mpmath.mpf(epsilon), (mpmath.mpf(0), mpmath.mpf(-1)))
+    return Kernel(
+        mpmath.mpf(1), mpmath.mpf(epsilon), (mpmath.mpf(0), mpmath.mpf(-1)), blur=mpmath.mpf(blur)
+    )
 
 
 def saddle(law: Law, kernel: Kernel) -> mpmath.mpf:
@@ -260,14 +256,13 @@ class _Line:
     kernel: Kernel
     real: mpmath.mpf
     tilted: list[_Tilted]
+    digits: int
 
     def integrand(self, first: mpmath.mpf, step: mpmath.mpf, count: int) -> list[mpmath.mpc]:
         """Return the integrand at Im z = first + j step, j < count."""
-        turns = count * sum(len(each.losses) for each in self.tilted)
-        if turns > _MOST_TURNS:
-            raise not_converged(f"a contour for {self.law.count} coordinates", turns)
-        sign, unit = self.law.direction.sign, self.kernel.at(self.real)
-        columns = [each.characteristic(sign * first, sign * step, count) for each in self.tilted]
+        self.check(count)
+        sign, unit = self.law.direction.sign, self.kernel.at(self.real, mpmath.mpf(0))
+        columns = [each.characteristic(sign * first, sign * step, count, self.digits) for each in self.tilted]
         values = []
         for j, moments in enumerate(zip(*columns, strict=True)):
             if 0 in moments:  # rounded
@@ -275,21 +270,28 @@ class _Line:
                 continue
             exponent = self.law.sum([mpmath.log(moment) for moment in moments])
             z = mpmath.mpc(self.real, first + j * step)
-            values.append(mpmath.exp(exponent) * self.kernel.at(z) / unit)
+            values.append(self.kernel.at(z, exponent) / unit)
         return values
+
+    def check(self, count: int) -> None:
+        """Refuse ``count`` values on the contour where they would take too long."""
+        steps = sum(cost(len(each.losses), count, self.digits) for each in self.tilted) + _PER_VALUE * count
+        if steps > _MOST_TURNS:
+            raise not_converged(f"a contour for {self.law.count} coordinates", steps)
 
     def unit(self) -> mpmath.mpf:
         """Return the integrand on the real axis."""
         log_moment = self.law.sum([each.log_moment for each in self.tilted])
-        return self.kernel.scale * mpmath.exp(log_moment) * self.kernel.at(self.real)
+        return self.kernel.scale * self.kernel.at(self.real, log_moment)
 
 
 def contour_integral(law: Law, kernel: Kernel, digits: int = 20) -> mpmath.mpf:
     """(1/2 pi i) int E_Q[e^(a L)] kernel(z) dz over a vertical line, a = 1 + z (add) or -z (remove).
 
-    The window is doubled until the integrand is negligible in its outer half, then the step is
-    halved until two trapezoid sums agree: each halving about squares the error, so that the last
-    sum is far better than that. Raises ``NoAnswerError`` (slug ``oracle-not-converged``).
+    The window ends where the blur does, or is doubled until the integrand is negligible in its outer
+    half. Then the step is halved until two trapezoid sums agree: each halving about squares the
+    error, so that the last sum is far better than that. Raises ``NoAnswerError`` (slug
+    ``oracle-not-converged``).
     """
     wanted = digits + len(str(law.count)) + 2
     with mpmath.workdps(wanted + SPARE_DIGITS):
@@ -298,21 +300,59 @@ def contour_integral(law: Law, kernel: Kernel, digits: int = 20) -> mpmath.mpf:
         window = 6 / mpmath.sqrt(law.sum(variances) + kernel.curvature(real))
     largest = max(t for _, t in law.parts)
     with mpmath.workdps(wanted + _exponent_digits(abs(real) + 1, largest) + SPARE_DIGITS):
-        tolerance, count = mpmath.mpf(10) ** -digits, _COARSE
-        while True:
-            line = _Line(law, kernel, real, law.tilt(real, 2 * window, wanted))
-            window, step = 2 * window, 2 * window / count
-            terms = line.integrand(mpmath.mpf(0), step, count)
-            total = mpmath.fsum(term.real for term in terms) - terms[0].real / 2
-            outer = max(abs(term) for term in terms[count // 2 :])
-            if outer * window < tolerance / 100 * step * max(abs(total), 1):
-                break
-        while True:
+        tolerance = mpmath.mpf(10) ** -digits
+        if kernel.blur > 0:
+            line, window, count, agreement = _blurred_line(law, kernel, real, tolerance, wanted)
+        else:
+            line, window, count = _line(law, kernel, real, window, tolerance, wanted)
+            agreement = tolerance
+        step = window / count
+        terms = [term.real for term in line.integrand(mpmath.mpf(0), step, count)]
+        total, before = mpmath.fsum(terms) - terms[0] / 2, mpmath.fsum(terms[::2]) - terms[0] / 2
+        while abs(total - 2 * before) > total * agreement:
             between = line.integrand(step / 2, step, count)
             before, total = total, total + mpmath.fsum(term.real for term in between)
             step, count = step / 2, 2 * count
-            if abs(total - 2 * before) <= total * tolerance:
-                return line.unit() * total * step / mpmath.pi
+        return line.unit() * total * step / mpmath.pi
+
+
+def _line(
+    law: Law, kernel: Kernel, real: mpmath.mpf, window: mpmath.mpf, tolerance: mpmath.mpf, digits: int
+) -> tuple[_Line, mpmath.mpf, int]:
+    """A line on which the integrand is negligible in the outer half of the window, and nodes to begin with.
+
+    Given up where even an exponential fall from here on would need too many nodes in x.
+    """
+    while True:
+        window = 2 * window
+        line = _Line(law, kernel, real, law.tilt(real, window, digits), digits)
+        terms = line.integrand(mpmath.mpf(0), window / _COARSE, _COARSE)
+        outer = max(abs(term) for term in terms[_COARSE // 2 :])
+        total = abs(mpmath.fsum(term.real for term in terms) - terms[0].real / 2)
+        goal = tolerance / 100 / _COARSE * max(total, 1)
+        if outer < goal:
+            return line, window, _COARSE
+        nodes = max(len(each.losses) for each in line.tilted)
+        needed = int(nodes * mpmath.log(goal) / min(mpmath.log(outer), -1))
+        if nodes > _MANY_NODES and needed > _MOST_NODES:
+            raise not_converged(f"a contour for {law.count} coordinates", needed)
+
+
+def _blurred_line(
+    law: Law, kernel: Kernel, real: mpmath.mpf, tolerance: mpmath.mpf, digits: int
+) -> tuple[_Line, mpmath.mpf, int, mpmath.mpf]:
+    """A line up to where exp(-y^2 blur/2) is the tolerance: all else is largest on the real axis.
+
+    With an even number of nodes that makes an alias at a lower strike that small, next to an answer
+    of about the integrand's size; and how far half of the nodes may be off by such aliases.
+    """
+    window = mpmath.sqrt(-2 * mpmath.log(tolerance) / kernel.blur)
+    line = _Line(law, kernel, real, law.tilt(real, window, digits), digits)
+    distance = real - max(kernel.left)
+    size = min(distance * line.unit() / kernel.scale, mpmath.mpf(1))
+    count = 2 * math.ceil(-mpmath.log(tolerance * size) * window / (4 * mpmath.pi * distance))
+    line.check(count)
+    return line, window, count, min(2 * mpmath.sqrt(tolerance / size), mpmath.mpf("0.01"))
 
 
 # ---------------------------------------------------------------- refusals

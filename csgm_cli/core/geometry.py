@@ -99,8 +99,8 @@ def _checked_ratio(norm_ratio: float) -> float:
     if isinstance(norm_ratio, Real) and 0 < norm_ratio < 1:
         raise UsageError(
             "out-of-range",
-            f"norm_ratio is Delta_2 / Delta_inf and at least 1, got {norm_ratio!r}",
-            f"the inverse was probably meant: {1 / norm_ratio:.10g}",
+            f"norm_ratio is Delta_2 / Delta_inf and at least 1, got {float(norm_ratio)!r}",
+            f"the inverse was probably meant: {float(1 / norm_ratio):.10g}",
         )
     return check_range("norm_ratio", norm_ratio)
 

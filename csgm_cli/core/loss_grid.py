@@ -58,8 +58,10 @@ Array = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
 
 #: The relative width of a bracket that is aimed at, and the blurs (standard deviations of the loss)
-#: to begin with: relative to 1/shift, and at most.
-_GOAL, _FIRST_BLUR, _WIDEST_BLUR = 1e-5, 0.03, 0.5
+#: to begin with: relative to 1/shift, and at most. Test functions are blurred by the last.
+_GOAL, _FIRST_BLUR, _WIDEST_BLUR, _MIXTURE_BLUR = 1e-5, 0.03, 0.5, 0.01
+#: Twice what a blur may add to the mean of a test function, relative, where nothing needs it.
+_BLUR_COST = 5e-5
 #: The blur has ended the integrand (exp(-24) of it is left) at this many times 1/blur.
 _END = 7.0
 #: Losses of single coordinates beyond s^2/2 of this are not put on a grid.
@@ -69,10 +71,20 @@ _MOST_ORDERS, _MOST_NODES = 1 << 17, 2_000_000
 
 @dataclass(frozen=True)
 class Bracket:
-    """``lower`` <= the true value <= ``upper``."""
+    """``lower`` <= the true value <= ``upper``; with a blur of log-variance ``blur`` it is about ``upper``."""
 
     lower: float
     upper: float
+    blur: float = 0.0
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """An upper bound on a test function's mean, the index of that function, and the blur as in `Bracket`."""
+
+    upper: float
+    index: int
+    blur: float
 
 
 def single_round(gamma: float, t: float, direction: Direction, epsilon: float) -> float:
@@ -185,7 +197,8 @@ def _try_add(parts: Parts, epsilon: float, size: float) -> tuple[Bracket | None,
     else:
         left_out += _bulk_bound(cuts) + _dropped_bound(cuts)
         rest = _jumps_bracket(cuts, settled, size)
-    return _outward(rest.lower + settled - far.error, rest.upper + settled + far.error + left_out), left_out
+    lower, upper = rest.lower + settled - far.error, rest.upper + settled + far.error + left_out
+    return _outward(lower, upper, rest.blur), left_out
 
 
 def _remove_bracket(parts: Parts, epsilon: float) -> Bracket | None:
@@ -195,11 +208,11 @@ def _remove_bracket(parts: Parts, epsilon: float) -> Bracket | None:
     if isinstance(cuts, Chernoff):
         return _outward(0.0, math.exp(cuts.log_bound(epsilon)))
     rest = _jumps_bracket(cuts, 0.0, SMALLEST)
-    return _outward(rest.lower, rest.upper + _dropped_bound(cuts))
+    return _outward(rest.lower, rest.upper + _dropped_bound(cuts), rest.blur)
 
 
-def _outward(lower: float, upper: float) -> Bracket:
-    return Bracket(lower if lower > SMALLEST else 0.0, min(1.0, max(upper, SMALLEST)))
+def _outward(lower: float, upper: float, blur: float = 0.0) -> Bracket:
+    return Bracket(lower if lower > SMALLEST else 0.0, min(1.0, max(upper, SMALLEST)), blur)
 
 
 def _bulk_bound(cuts: Cuts) -> float:
@@ -211,27 +224,28 @@ def _dropped_bound(cuts: Cuts) -> float:
     return math.exp(min(cuts.log_peak + float(log_kappa(np.array(cuts.shift))), 700.0)) * cuts.dropped
 
 
-def grid_convex(
-    law: Law, weights: Array, log_strikes: Array, enough: float = 0.0
-) -> tuple[float, int] | None:
+def grid_convex(law: Law, weights: Array, log_strikes: Array, enough: float = 0.0) -> Mixture | None:
     """A certified upper bound on E_Q[phi(e^L)], phi(y) = c (y log(y/v) - y + v) for y >= v, else 0.
 
     The smallest over the pairs of c in ``weights`` and log v in ``log_strikes`` (one family, in
-    order), or the first that is at most ``enough``, and where it is; None where none is known. Few
-    pairs are looked at, downhill from where single coordinates have their minimum.
+    order), or the first that is at most ``enough``; None where none is known. Few pairs are looked
+    at, downhill from where single coordinates have their minimum.
     """
     parts = _parts_of(law)
     if parts[0].s > _LARGEST_S:
         return None
 
     @cache
+    def mixture(i: int) -> tuple[float, float]:
+        return _mixture_bound(parts, float(log_strikes[i]))
+
     def bound(i: int) -> float:
-        return float(weights[i]) * _mixture_bound(parts, float(log_strikes[i]))
+        return float(weights[i]) * mixture(i)[0]
 
     at = _downhill(
         bound, int(np.argmin(weights * _mixture_sizes(parts, log_strikes))), weights.size - 1, enough
     )
-    return (bound(at), at) if math.isfinite(bound(at)) else None
+    return Mixture(bound(at), at, mixture(at)[1]) if math.isfinite(bound(at)) else None
 
 
 def _downhill(function: Callable[[int], float], at: int, last: int, enough: float) -> int:
@@ -261,42 +275,48 @@ def _mixture_sizes(parts: Parts, log_strikes: Array) -> Array:
     return np.asarray(above + np.expm1(low) - low)
 
 
-def _mixture_bound(parts: Parts, log_strike: float) -> float:
-    """The bound for c = 1; infinite where none is known."""
-    size, best = _size(parts, max(log_strike, 0.0)), math.inf
+def _mixture_bound(parts: Parts, log_strike: float) -> tuple[float, float]:
+    """The bound for c = 1 and the blur in it; infinite where none is known."""
+    size, best = _size(parts, max(log_strike, 0.0)), (math.inf, 0.0)
     for _ in range(3):
         far = far_event(parts, log_strike, size)
         cuts = add_cuts(parts, log_strike, size, far)
         if cuts is None:
             break
-        bound, left_out = _try_mixture(parts, cuts, far, log_strike)
-        best = min(best, bound)
+        bound, left_out, blur = _try_mixture(parts, cuts, far, log_strike, size)
+        best = min(best, (bound, blur))
         if left_out <= 1e-5 * bound or size <= SMALLEST:
             break
         size = max(1e-3 * size, SMALLEST)
     return best
 
 
-def _try_mixture(parts: Parts, cuts: Cuts | Chernoff, far: Far, log_strike: float) -> tuple[float, float]:
-    """A bound for c = 1, and how much of it is Chernoff bounds.
+def _try_mixture(
+    parts: Parts, cuts: Cuts | Chernoff, far: Far, log_strike: float, size: float
+) -> tuple[float, float, float]:
+    """A bound for c = 1, how much of it is Chernoff bounds, and the blur in it.
 
     Where some coordinate is far, phi is at most y log(y/v) - y + v, which is not negative below v
     either. Jensen and Chernoff serve the rest as they serve hockey-sticks, of which phi is a mixture.
+    A blur adds y variance/2 where a coordinate is far: counted in, so that all is blurred alike.
     """
     mean = far.mean_loss(parts)
     settled = mean - (1 + log_strike) * far.p + math.exp(log_strike + far.log_q)
     settled += far.error * (2 + abs(log_strike)) + 1e-12 * mean
     if isinstance(cuts, Chernoff):
         left_out = math.exp(cuts.log_mixture_bound(log_strike))
-        return settled + left_out, left_out
+        blur = _BLUR_COST * settled / max(far.p, SMALLEST)
+        return settled + far.p * blur / 2 + left_out, left_out, blur
     left_out = _dropped_bound(cuts) / cuts.shift
     if cuts.bulk is not None:
         left_out += math.exp(cuts.bulk.log_mixture_bound(log_strike))
-    line, width = _line(cuts, min(0.1 * _FIRST_BLUR / cuts.shift, _WIDEST_BLUR), settled + SMALLEST)
+    expected = settled + 1e-3 * size + SMALLEST  # aliases only add
+    line, width = _line(cuts, min(_MIXTURE_BLUR / cuts.shift, _WIDEST_BLUR), expected)
     if width > 1.0:
-        return math.inf, 0.0
+        return math.inf, 0.0, 0.0
     value, error = _transform(cuts, line).integral(width**2, 1.0 / line.z)
-    return settled + math.exp(cuts.log_peak) * (value + error) + left_out, left_out
+    rest = math.exp(cuts.log_peak) * (value + error)
+    return settled + far.p * width**2 / 2 + rest + left_out, left_out, width**2
 
 
 @dataclass(frozen=True)
@@ -377,7 +397,8 @@ def _bracket(cuts: Cuts, width: float, expected: float) -> tuple[Bracket, float]
     )
     weight = 1 / (math.sqrt(2) * math.exp(-variance / 8) - 1)
     lower = upper - error - weight * (wider - upper + error + wider_error)
-    return Bracket(max(0.0, peak * lower - (1 + weight) * aliases), peak * (upper + error)), width
+    bracket = Bracket(max(0.0, peak * lower - (1 + weight) * aliases), peak * (upper + error), variance)
+    return bracket, width
 
 
 def _line(cuts: Cuts, width: float, expected: float) -> tuple[Line, float]:

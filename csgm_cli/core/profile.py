@@ -33,12 +33,14 @@ class Profile:
     """``lower`` <= delta of one direction at one vector <= ``upper``; [0, 1] where it is not known.
 
     ``upper`` may exceed the profile by ``slack``, relative; ``contour`` is None where none was needed.
+    ``blur`` is as in a `Certificate`.
     """
 
     lower: float
     upper: float
     slack: float = 0.0
     contour: Contour | None = None
+    blur: float = 0.0
 
     @property
     def is_known(self) -> bool:
@@ -89,9 +91,9 @@ def _by_contour(law: Law, direction: Direction, epsilon: float) -> Profile | Non
     if contour is None:
         return None
     value, error = contour.integral(-epsilon, np.ones_like(contour.z))
-    if not error < _USEFUL * value:
+    if not error + contour.aliases < _USEFUL * value:
         return None
-    lower = min(1.0, max(0.0, value - error))
+    lower = min(1.0, max(0.0, value - error - contour.aliases))
     return Profile(lower, min(1.0, (value + error) * (1 + over(law))), over(law), contour)
 
 
@@ -104,9 +106,12 @@ def _of_bracket(bracket: Bracket) -> Profile:
     width = bracket.upper - bracket.lower
     if width <= 1e-9 * bracket.upper:
         return Profile(bracket.lower, bracket.upper, 1e-9)
-    smooth = (bracket.upper - width * (math.sqrt(2.0) - 1.0)) * (1 + GAP)
+    excess = width * (math.sqrt(2.0) - 1.0)  # A - D
+    smooth = (bracket.upper - excess) * (1 + GAP)
     upper = min(1.0, max(bracket.upper, smooth))
-    return Profile(bracket.lower, upper, upper / bracket.lower - 1.0 if bracket.lower > 0.0 else math.inf)
+    blur = bracket.blur * (2.0 if upper >= bracket.upper + 1.2 * excess else 0.9)
+    slack = upper / bracket.lower - 1.0 if bracket.lower > 0.0 else math.inf
+    return Profile(bracket.lower, upper, slack, blur=blur)
 
 
 def _at_smaller_epsilons(law: Law, epsilon: float) -> Profile:

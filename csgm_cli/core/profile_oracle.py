@@ -68,14 +68,20 @@ _GRID_START = mpmath.mpf(1) / 16
 
 
 def profile_delta(
-    gamma: Number, parts: Parts, direction: Direction | str, epsilon: Number, digits: int = 20
+    gamma: Number,
+    parts: Parts,
+    direction: Direction | str,
+    epsilon: Number,
+    digits: int = 20,
+    blur: Number = 0,
 ) -> mpmath.mpf:
     """The exact delta at ``epsilon`` >= 0 of the privacy loss at one vector, in one direction.
 
     Add: E_Q[(e^L - e^eps)_+]; remove: E_Q[(1 - e^(eps + L))_+], 0 where epsilon is beyond any loss.
-    ``gamma`` in (0, 1]. Raises ``UsageError`` outside these ranges and ``NoAnswerError`` (slug
-    ``oracle-not-converged``) where three or more coordinates are too few, or too visible, for the
-    integrand to decay.
+    ``gamma`` in (0, 1]. With a ``blur`` > 0, the log-variance of a lognormal R of mean 1, the mean of
+    delta at epsilon + log R, an upper bound. Raises ``UsageError`` outside these ranges and
+    ``NoAnswerError`` (slug ``oracle-not-converged``) where three or more coordinates are too few, or
+    too visible, for the integrand to decay, and the blur is too small to make it.
     """
     law = Law(gamma, parts, Direction(direction))
     if law.count <= 2:
@@ -83,7 +89,7 @@ def profile_delta(
     require(epsilon >= 0, "epsilon", "at least 0", epsilon)
     if _beyond_any_loss(law, epsilon):
         return mpmath.mpf(0)
-    return contour_integral(law, hockey_stick(epsilon), digits)
+    return contour_integral(law, hockey_stick(epsilon, blur), digits)
 
 
 def _beyond_any_loss(law: Law, epsilon: Number) -> bool:
@@ -221,12 +227,22 @@ def concave_shape(
 
 
 def cone_add(
-    gamma: Number, parts: Parts, epsilon: Number, exponent: Number, r: Number, digits: int = 20
+    gamma: Number,
+    parts: Parts,
+    epsilon: Number,
+    exponent: Number,
+    r: Number,
+    digits: int = 20,
+    blur: Number = 0,
 ) -> mpmath.mpf:
-    """E_Q[phi(e^L)] for the phi of ``add_shape``: with ``err_add`` a bound on every add delta."""
+    """E_Q[phi(e^L)] for the phi of ``add_shape``: with ``err_add`` a bound on every add delta.
+
+    With a ``blur`` > 0, as in ``profile_delta``, the mean of that at strikes times R: no less.
+    """
     with mpmath.workdps(digits + 2 * SPARE_DIGITS):
         scale, knee = add_shape(epsilon, exponent, r, digits + SPARE_DIGITS)
-        kernel = Kernel(scale, mpmath.log(knee), (mpmath.mpf(0), mpmath.mpf(-1), -mpmath.mpf(exponent)))
+        poles = (mpmath.mpf(0), mpmath.mpf(-1), -mpmath.mpf(exponent))
+        kernel = Kernel(scale, mpmath.log(knee), poles, blur=mpmath.mpf(blur))
     return contour_integral(Law(gamma, parts, Direction.ADD), kernel, digits)
 
 

@@ -161,7 +161,9 @@ def _remove_proofs(
 
 def _every_coordinate(every: Law, direction: Direction, epsilon: float) -> Certificate | None:
     found = profile(every, direction, epsilon)
-    return Certificate(Proof.PROFILE, found.upper, slack=found.slack) if found.is_known else None
+    if not found.is_known:
+        return None
+    return Certificate(Proof.PROFILE, found.upper, slack=found.slack, blur=found.blur)
 
 
 def _remove_contour(law: Law, epsilon: float, scale: float) -> Contour | None:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 DIGITS = 50
 #: Digits of the contour integrals behind the profile and its bounds.
 PROFILE_DIGITS = 30
+#: Of those that are blurred, which have many nodes.
+BLURRED_DIGITS = 10
 #: The largest relative difference that counts as agreement.
 AGREEMENT = 1e-9
 
@@ -62,14 +64,13 @@ def _verify_profile(mechanism: Mechanism, sigma: float, epsilon: float, delta: f
     from csgm_cli.core.tight_oracle import certified_delta
 
     found = tight_delta(mechanism, sigma, epsilon)
-    sides = zip(Direction, (found.add, found.remove), strict=True)
-    truth = max(
-        certified_delta(mechanism, sigma, epsilon, side, proof, PROFILE_DIGITS) for side, proof in sides
-    )
+    sides = list(zip(Direction, (found.add, found.remove), strict=True))
+    digits = min(BLURRED_DIGITS if proof.blur > 0.0 else PROFILE_DIGITS for _, proof in sides)
+    truth = max(certified_delta(mechanism, sigma, epsilon, side, proof, digits) for side, proof in sides)
     if truth > delta:
-        raise _disagreement("delta", delta, truth, PROFILE_DIGITS)
+        raise _disagreement("delta", delta, truth, digits)
     upper, room = max(found.upper, DELTA_FLOOR), AGREEMENT + found.decisive.slack
-    return replace(_compared("delta", upper, max(truth, DELTA_FLOOR), room), digits=PROFILE_DIGITS)
+    return replace(_compared("delta", upper, max(truth, DELTA_FLOOR), room), digits=digits)
 
 
 def _compared(what: str, answer: float, truth: mpf, room: float = AGREEMENT) -> Verification:

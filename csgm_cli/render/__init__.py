@@ -92,10 +92,11 @@ def render_error(error: CsgmError, format: str) -> str:  # noqa: A002 - its name
 
 
 def value(document: Document) -> str:
-    """Return the one number of a calibrate, account or plan document, and a newline.
+    """Return the one number of a calibrate, account, plan or factorize document, and a newline.
 
     Round-trip digits: calibrate's noise multiplier; account's epsilon, or delta where an epsilon was
-    asked about; plan's gamma. ``UsageError`` for any other document, and for several deltas.
+    asked about; plan's gamma; factorize's objective. ``UsageError`` for any other document, and for several
+    deltas or strategies.
     """
     command = document["schema"].split("/")[1]
     asked_epsilon = document["inputs"].get("epsilon") is not None
@@ -103,6 +104,7 @@ def value(document: Document) -> str:
         "calibrate": "noise_multiplier",
         "account": "delta" if asked_epsilon else "epsilon",
         "plan": "gamma",
+        "factorize": f"{document['inputs'].get('objective')}_squared_error",
     }
     number = document["result"].get(keys.get(command, ""))
     if number is None:

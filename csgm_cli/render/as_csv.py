@@ -22,7 +22,7 @@ def render(document: Document) -> str:
     columns depend on the command alone, not on which optional values are there.
     """
     result = document["result"]
-    found = _of_budget(result) if "populations" in result else result.get("rows") or result.get("cases")
+    found = _of_budget(result) if "populations" in result else _listed(result)
     rows = found or [result]
     return header(rows[0]) + "".join(map(line, rows))
 
@@ -51,6 +51,11 @@ def _written(fields: Iterable[str]) -> str:
     text = StringIO()
     csv.writer(text, lineterminator="\n").writerow(fields)
     return text.getvalue()
+
+
+def _listed(result: Document) -> list[Document]:
+    """What the result is a list of; empty where it is none."""
+    return next((result[key] for key in ("rows", "cases", "claims") if result.get(key)), [])
 
 
 _POPULATION_CHANGE = ("recorded", "recomputed", "by_tool", "by_budget")

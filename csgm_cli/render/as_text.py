@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from csgm_cli.render.report import Fact, Table, report
+from csgm_cli.render.report import report
 
 if TYPE_CHECKING:
     from csgm_cli.render.document import Document
+    from csgm_cli.render.parts import Fact, Table
 
 
 def render(document: Document) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from csgm_cli.core.rounding import exact, round_down, round_up
-from csgm_cli.render.report import Column, Fact, Report, Table, _table, setting_word
+from csgm_cli.render.parts import Column, Fact, Report, Table, table
+from csgm_cli.render.report import setting_word
 
 if TYPE_CHECKING:
     from csgm_cli.render.document import Document
@@ -71,7 +72,7 @@ def _populations(populations: list[Document]) -> Table:
         ("bound", lambda row: row["bound"]),
         ("order", lambda row: None if row["order"] is None else f"{row['order']:.{_ORDER_DIGITS}g}"),
     ]
-    return _table(columns, populations)
+    return table(columns, populations)
 
 
 def _releases(populations: list[Document]) -> Table:
@@ -93,7 +94,7 @@ def _releases(populations: list[Document]) -> Table:
         ("owner", lambda row: _line(row["owner"])),
         ("reason", lambda row: _line(row["reason"])),
     ]
-    return _table(columns, rows) if rows else Table((), (), frozenset())
+    return table(columns, rows) if rows else Table((), (), frozenset())
 
 
 def _changes(changes: Document) -> Iterator[Table]:
@@ -105,7 +106,7 @@ def _changes(changes: Document) -> Iterator[Table]:
         ("now", lambda row: _up(row["spent"])),
         ("limit was", _moved_limit),
     ]
-    yield _table(columns, changes["populations"])
+    yield table(columns, changes["populations"])
     rows = [
         {"population": population["population"], **release}
         for population in changes["populations"]
@@ -118,7 +119,7 @@ def _changes(changes: Document) -> Iterator[Table]:
         ("spends", lambda row: _signed(row["spends"])),
         ("what", _what),
     ]
-    yield _table(columns, rows) if rows else Table((), (), frozenset())
+    yield table(columns, rows) if rows else Table((), (), frozenset())
 
 
 def _compared(changes: Document | None) -> tuple[Fact, ...]:

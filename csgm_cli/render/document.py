@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from csgm_cli.errors import CsgmError
+    from csgm_cli.factorization_model import Factorization, Inspection
 
 Document: TypeAlias = dict[str, Any]
 
@@ -51,6 +52,22 @@ CALIBRATION_KEYS = (
     "bits_per_client",
     "lower_bound",
     "verified",
+)
+
+#: Keys of a factorization, in order.
+FACTORIZATION_KEYS = (
+    "T",
+    "workload",
+    "strategy",
+    "objective",
+    "sensitivity",
+    "sensitivity_squared",
+    "mean_squared_error",
+    "rmse",
+    "max_squared_error",
+    "lower_bound",
+    "gap",
+    "iterations",
 )
 
 #: Keys of a row of a sweep that follow its inputs; a row without an answer has null for each calibration key.
@@ -123,6 +140,25 @@ def sweep_row(
     return _finite({**identity, **rest})
 
 
+def factorization_document(inputs: Mapping[str, Any], found: Factorization) -> Document:
+    """Return the ``csgm/factorize/1`` document of one factorization."""
+    return document_of("factorize", inputs, None, _factorization(found), found.notices)
+
+
+def strategies_document(
+    inputs: Mapping[str, Any], rows: Sequence[Factorization], notices: Iterable[Notice]
+) -> Document:
+    """Return the ``csgm/factorize/1`` document of several strategies: ``rows``."""
+    said = chain(notices, *(row.notices for row in rows))
+    return document_of("factorize", inputs, None, {"rows": [_factorization(row) for row in rows]}, said)
+
+
+def inspection_document(inputs: Mapping[str, Any], found: Inspection) -> Document:
+    """Return the ``csgm/inspect/1`` document."""
+    result = {**_factorization(found), "holds": found.holds, "claims": [asdict(c) for c in found.claims]}
+    return document_of("inspect", inputs, None, result, ())
+
+
 def selftest_document(cases: Sequence[SelftestCase]) -> Document:
     """Return the ``csgm/selftest/1`` document; a number that came out as NaN or infinity is null."""
     rows = [
@@ -183,6 +219,15 @@ def _calibration(calibration: Calibration) -> Document:
         "bits_per_client": calibration.bits_per_client,
     }
     return {key: values[key] for key in CALIBRATION_KEYS}
+
+
+def _factorization(found: Factorization | Inspection) -> Document:
+    words = {
+        "workload": found.workload.name,
+        "strategy": None if found.strategy is None else str(found.strategy),
+        "objective": found.objective.value,
+    }
+    return {key: words[key] if key in words else getattr(found, key) for key in FACTORIZATION_KEYS}
 
 
 def _guarantee(guarantee: Guarantee, statement: str) -> Document:

@@ -7,54 +7,16 @@ parameters and costs up; lower bounds and compression down.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from operator import itemgetter
+from typing import TYPE_CHECKING
 
 from csgm_cli.core.rounding import exact, round_down, round_up
-from csgm_cli.render.document import Document
+from csgm_cli.render.factorization import factorize_report, inspect_report
+from csgm_cli.render.parts import Column, Fact, Report, table
 
+if TYPE_CHECKING:
+    from csgm_cli.render.document import Document
 
-@dataclass(frozen=True)
-class Fact:
-    """One labelled value; ``note`` says in words what it is or what it goes with."""
-
-    label: str
-    value: str
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows of text under a ``header``; columns named in ``numeric`` are aligned to the right."""
-
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    numeric: frozenset[str]
-
-
-@dataclass(frozen=True)
-class Report:
-    """The parts in reading order: ``table`` and ``further`` ones, ``facts``, ``paragraph``; none if empty."""
-
-    table: Table | None = None
-    further: tuple[Table, ...] = ()
-    facts: tuple[Fact, ...] = ()
-    paragraph: str = ""
-
-    @property
-    def tables(self) -> tuple[Table, ...]:
-        """All tables, in reading order."""
-        return self.further if self.table is None else (self.table, *self.further)
-
-
-#: A column of a table: its title and how to read its cell off a row (None where there is nothing).
-Column = tuple[str, Callable[[Document], str | None]]
-
-#: Columns of words; all others hold numbers.
-_WORDS = {
-    "mechanism", "accountant", "bound", "error", "case", "result",
-    "population", "release", "adjacency", "owner", "reason", "change", "what", "limit was",
-}  # fmt: skip
 
 _ADJACENCY = {
     "add-remove": "one client's vector is there or not",
@@ -134,7 +96,7 @@ def _curve(inputs: Document, rows: list[Document]) -> Report:
         *_noise(inputs, exact),
         *_setting(inputs, rows),
     )
-    return Report(table=_table(columns, rows), facts=facts)
+    return Report(table=table(columns, rows), facts=facts)
 
 
 def _compare(inputs: Document, result: Document) -> Report:
@@ -157,7 +119,7 @@ def _compare(inputs: Document, result: Document) -> Report:
         # What differs from row to row stands in the table.
         *_setting({**inputs, "mechanism": None, "gamma": None}, result["rows"]),
     )
-    return Report(table=_table(columns, result["rows"]), facts=facts)
+    return Report(table=table(columns, result["rows"]), facts=facts)
 
 
 def _sweep(inputs: Document, result: Document) -> Report:
@@ -186,7 +148,7 @@ def _sweep(inputs: Document, result: Document) -> Report:
     fixed = {name: None if isinstance(value, list) else value for name, value in inputs.items()}
     shown = {**fixed, "mechanism": None if "mechanism" in several else inputs["mechanism"]}
     asked = (*_target(fixed), *_noise_asked(fixed), Fact("accountant", inputs["accountant"]))
-    return Report(table=_table(columns, rows), facts=(*asked, *_setting(shown, rows)))
+    return Report(table=table(columns, rows), facts=(*asked, *_setting(shown, rows)))
 
 
 def _input_cell(name: str) -> Callable[[Document], str | None]:
@@ -242,7 +204,7 @@ def _selftest(inputs: Document, result: Document) -> Report:  # noqa: ARG001 - t
         ("tolerance", lambda row: exact(row["tolerance"])),
     ]
     summary = f"{result['held']} of {result['total']} hold"
-    return Report(table=_table(columns, result["cases"]), paragraph=summary)
+    return Report(table=table(columns, result["cases"]), paragraph=summary)
 
 
 def _version(inputs: Document, result: Document) -> Report:  # noqa: ARG001 - the common signature
@@ -257,6 +219,8 @@ _REPORTS: dict[str, Callable[[Document, Document], Report]] = {
     "plan": _plan,
     "sweep": _sweep,
     "check": _check,
+    "factorize": factorize_report,
+    "inspect": inspect_report,
     "selftest": _selftest,
     "version": _version,
 }
@@ -359,17 +323,6 @@ def _assurance(result: Document, quantity: str) -> tuple[Fact, ...]:
         difference = f"relative difference {round_up(verified['relative_difference'], 2)}"
         facts.append(Fact("verified", f"{verified['digits']} digits", difference))
     return tuple(facts)
-
-
-def _table(columns: list[Column], rows: list[Document]) -> Table:
-    """Columns without a single cell are left out."""
-    cells = [[read(row) for row in rows] for _, read in columns]
-    kept = {title: column for (title, _), column in zip(columns, cells, strict=True) if any(column)}
-    return Table(
-        header=tuple(kept),
-        rows=tuple(tuple(cell or "-" for cell in row) for row in zip(*kept.values(), strict=True)),
-        numeric=frozenset(kept) - _WORDS,
-    )
 
 
 def _up(x: float | None, digits: int = 6) -> str | None:

@@ -10,13 +10,14 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from csgm_cli.render.as_text import fact_rows, table_lines
-from csgm_cli.render.report import Fact, Table, report
+from csgm_cli.render.report import report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from csgm_cli.render import Terminal
     from csgm_cli.render.document import Document
+    from csgm_cli.render.parts import Fact, Table
 
 #: Beside the labels, facts need this many columns for their longest number or word.
 _ROOM = 30

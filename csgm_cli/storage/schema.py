@@ -16,6 +16,8 @@ NAMES = (
     "check",
     "compare",
     "error",
+    "factorize",
+    "inspect",
     "lock",
     "plan",
     "selftest",

@@ -9,12 +9,14 @@ from importlib.metadata import version
 from pathlib import Path
 
 import jsonschema
+import numpy as np
 import pytest
 
 import csgm_cli
 from csgm_cli.cli.root import REGISTRY, root
 from csgm_cli.core import selftest as reference
 from csgm_cli.model import SelftestCase
+from csgm_cli.storage.arrays import read_arrays
 from csgm_cli.storage.schema import load_schema
 
 COMMANDS = {name: root.get_command(None, name) for name in REGISTRY}
@@ -29,6 +31,9 @@ def test_examples_in_the_help(csgm, place, name, example):
     """Every example runs, says something, and stands in the help as it is here."""
     for budget in ("budget.toml", "old.toml"):
         (place / budget).write_text(BUDGET.read_text())
+    if name == "inspect":
+        csgm("factorize --T 32 --output prefix32.npz")
+        np.save("C.npy", read_arrays("prefix32.npz").arrays["C"])
     assert f"  {example}\n" in csgm(f"{name} --help").stdout
     program, *words = shlex.split(example)
     assert (program, words[0]) == ("csgm", name)
@@ -63,6 +68,8 @@ def test_two_examples_each():
         "sweep --vary noise-multiplier=1e-3,1 --delta 1e-5 --vary compression=1,10 --norm-ratio 10",
         "sweep --epsilon 5 --vary delta=1e-8,0.9 --gamma 1e-9 --dim 100 --norm-ratio 2",
         "sweep --preset figure1",
+        "factorize --T 5 --output f.json --strategy streaming:2 --dtype float32",
+        "factorize --T 5 --compare --objective max",
         "selftest",
         "version",
         "calibrate --epsilon nan",

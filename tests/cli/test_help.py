@@ -5,7 +5,10 @@ import pytest
 from csgm_cli.cli.command import Command
 from csgm_cli.cli.root import REGISTRY, root
 
-HEADINGS = ["Points", "Target", "Mechanism", "Cohort and rounds", "Noise", "Accounting", "Output", "Examples"]
+HEADINGS = {
+    *("Points", "Target", "Mechanism", "Cohort and rounds", "Noise", "Accounting"),
+    *("Problem", "Arrays", "Output", "Examples"),
+}
 
 
 def test_registry_is_what_the_help_lists(csgm):
@@ -50,6 +53,8 @@ def test_every_option_is_explained(name):
         ("compare", {"--mechanism", "--value", "--sigma"}),
         ("plan", {"--gamma", "--compression", "--sigma"}),
         ("sweep", {"--value", "--max-epsilon", "--from", "--at-equal-mse"}),
+        ("factorize", {"--epsilon", "--gamma", "--verify"}),
+        ("inspect", {"--T", "--value", "--tolerance", "--strategy"}),
         ("selftest", {"--value", "--epsilon", "--verify"}),
         ("version", {"--value", "--epsilon"}),
         ("completion", {"--format", "--output"}),

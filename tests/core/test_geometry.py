@@ -1,6 +1,7 @@
 """From what a user knows to norm_ratio and rounds."""
 
 import math
+from fractions import Fraction
 
 import pytest
 
@@ -215,3 +216,11 @@ def test_more_rounds_than_can_be_accounted_are_refused():
     with pytest.raises(UsageError) as caught:
         rounds_from_participation(1, 1, 10**9 + 1)
     assert "rounds" in caught.value.message
+
+
+@pytest.mark.parametrize("ratio", [Fraction(1, 4), 0.25])
+def test_an_inverse_ratio_of_any_kind_of_number_is_refused_with_its_inverse(ratio):
+    """Fractions are numbers like any other, in the refusal too."""
+    with pytest.raises(UsageError) as caught:
+        resolve_geometry(norm_ratio=ratio)
+    assert caught.value.hint == "the inverse was probably meant: 4"

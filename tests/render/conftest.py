@@ -16,6 +16,7 @@ from csgm_cli.budget import (
     Standing,
 )
 from csgm_cli.errors import NoAnswerError
+from csgm_cli.factorization_model import Claim, Factorization, Inspection, Objective, Strategy, Workload
 from csgm_cli.model import (
     Account,
     Accountant,
@@ -219,6 +220,46 @@ def _checks():
     yield "check", check_document.check_document(inputs, (within, above, empty), changes, said)
 
 
+def _factorizations():
+    optimal = Factorization(
+        Workload(32), Strategy("optimal"), Objective.MEAN, 0.99999999, 3.57999071, 4.32369721, 3.57999070, 17
+    )
+    asked = {"T": 32, "workload": "prefix-sum", "objective": "mean", "tolerance": 1e-9}
+    written = {"arrays": ["B", "v"], "dtype": "float64"}
+    nothing = {"arrays": None, "dtype": None}
+    yield "factorize", document.factorization_document({**asked, "strategy": "optimal", **written}, optimal)
+    momentum = {**asked, "workload": "momentum=0.9", "objective": "max", "strategy": "streaming:3"}
+    streaming = Factorization(
+        Workload(32, 0.9), Strategy("streaming", 3), Objective.MAX, 1.0, 3.58103201, 4.0, 3.99999999
+    )
+    yield "factorize-max", document.factorization_document({**momentum, **nothing}, streaming)
+    padded = (Notice("tree-padded", "the tree has 32 leaves: 20 steps and 12 that never happen"),)
+    tree = Factorization(
+        Workload(32), Strategy("tree"), Objective.MEAN, 6.0, 15.18750001, 24.0, 3.5799907, notices=padded
+    )
+    left = (Notice("strategy-left-out", "output is left out: it is too large"),)
+    yield (
+        "factorize-compare",
+        document.strategies_document({**asked, "strategy": None, **nothing}, [optimal, tree], left),
+    )
+
+
+def _inspections():
+    hashes = ("d334b901f37117629b98ee48760abeea", "e334b901f37117629b98ee48760abeea")
+    claims = (
+        Claim("T", 32, 32, True),
+        Claim("sensitivity", 1.0, 1.00000006, False),
+        Claim("causal", True, True, True),
+        Claim("sha256", *hashes, False),
+    )
+    numbers = (1.00000012, 3.57999072, 4.32369721, 3.57999071, 17)
+    found = Inspection(Workload(32), Strategy("optimal"), Objective.MEAN, *numbers, claims)
+    inputs = {"file": "a.npz", "workload": "prefix-sum", "objective": "mean"}
+    yield "inspect", document.inspection_document(inputs, found)
+    bare = Inspection(Workload(32), None, Objective.MAX, *numbers, claims[2:3])
+    yield "inspect-bare", document.inspection_document({**inputs, "file": "C.npy", "objective": "max"}, bare)
+
+
 def _others():
     cases = (
         SelftestCase("log_moment order 2", 0.5, 0.5, 0.0, 1e-10),
@@ -240,6 +281,16 @@ def documents(monkeypatch):
         monkeypatch.setattr(module, "__version__", "0.0.0")
     return {
         name: made
-        for group in (_calibrations, _accounts, _comparisons, _plans, _sweeps, _checks, _others)
+        for group in (
+            _calibrations,
+            _accounts,
+            _comparisons,
+            _plans,
+            _sweeps,
+            _checks,
+            _factorizations,
+            _inspections,
+            _others,
+        )
         for name, made in group()
     }

@@ -40,6 +40,21 @@ ACCOUNT_KEYS = [
     "verified",
 ]
 
+FACTORIZE_KEYS = [
+    "T",
+    "workload",
+    "strategy",
+    "objective",
+    "sensitivity",
+    "sensitivity_squared",
+    "mean_squared_error",
+    "rmse",
+    "max_squared_error",
+    "lower_bound",
+    "gap",
+    "iterations",
+]
+
 CALIBRATION = Calibration(
     Mechanism("gaussian", 1.0, Geometry()),
     Accountant.EXACT,
@@ -64,7 +79,9 @@ def test_every_document_meets_its_schema(documents):
     assert commands == set(NAMES) - {"budget", "lock"}  # of files that are read
 
 
-@pytest.mark.parametrize("name", ["calibrate", "account", "compare", "plan", "selftest", "version"])
+@pytest.mark.parametrize(
+    "name", ["calibrate", "account", "compare", "plan", "factorize", "inspect", "selftest", "version"]
+)
 def test_envelope(documents, name):
     """Every result has the same five keys, in order."""
     assert list(documents[name]) == ["schema", "csgm_version", "inputs", "result", "warnings"]
@@ -90,6 +107,16 @@ def test_keys_of_the_contract(documents):
         "ratio",
     ]
     assert list(result["calibrate"]["verified"]) == ["digits", "relative_difference"]
+
+
+def test_keys_of_factorizations(documents):
+    """Factorizations have the promised keys in the promised order; an inspection adds its claims."""
+    assert list(documents["factorize"]["result"]) == FACTORIZE_KEYS
+    assert [list(row) for row in documents["factorize-compare"]["result"]["rows"]] == [FACTORIZE_KEYS] * 2
+    result = documents["inspect"]["result"]
+    assert list(result) == [*FACTORIZE_KEYS, "holds", "claims"]
+    assert result["holds"] is False
+    assert [list(claim) for claim in result["claims"]] == [["name", "claimed", "computed", "holds"]] * 4
 
 
 def test_row_without_an_answer(documents):

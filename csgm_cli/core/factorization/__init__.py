@@ -1,18 +1,27 @@
 """Factorizations A = B C of workloads: optimal with a certificate, streaming, and the usual baselines.
 
-``parse_workload``, ``schedule_workload``, ``matrix_workload`` make a workload;
-``factorize`` finds the factorization, ``dense_factors`` its arrays. Nothing here reads or writes files.
+``parse_workload``, ``schedule_workload``, ``matrix_workload`` make a workload; ``factorize`` finds the
+factorization, ``compare_strategies`` all of them; ``rounded`` makes the arrays to export, ``inspect_arrays``
+recomputes everything from arrays. Nothing here reads or writes files.
 """
 
+from csgm_cli.core.factorization.baselines import compare_strategies
 from csgm_cli.core.factorization.dense import dense_bytes, dense_factors
+from csgm_cli.core.factorization.export import rounded
 from csgm_cli.core.factorization.factorize import factorize
+from csgm_cli.core.factorization.inspection import inspect_arrays, rows_of, workload_of
 from csgm_cli.core.factorization.workload import matrix_workload, parse_workload, schedule_workload
 
 __all__ = [
+    "compare_strategies",
     "dense_bytes",
     "dense_factors",
     "factorize",
+    "inspect_arrays",
     "matrix_workload",
     "parse_workload",
+    "rounded",
+    "rows_of",
     "schedule_workload",
+    "workload_of",
 ]

@@ -13,7 +13,9 @@ from csgm_cli.core.factorization import tree
 from csgm_cli.core.factorization.oracle import chain_poles
 from csgm_cli.core.factorization.semiseparable import dense_from, generators
 from csgm_cli.core.factorization.workload import apply, dense, structure
-from csgm_cli.model import Dual, Factorization, Factors, StrategyName, Workload
+from csgm_cli.errors import UsageError, shown
+from csgm_cli.factorization_model import Dual, Factorization, Factors, StrategyName, Workload
+from csgm_cli.model import check_type
 
 Array = NDArray[np.float64]
 Precision: TypeAlias = Literal["float32", "float64"]
@@ -40,6 +42,9 @@ def dense_factors(factorization: Factorization, precision: Precision = "float64"
     C is scaled down after rounding by what rounding added, then B and C^-1 follow from the rounded C. Takes
     ``dense_bytes``. For ``optimal`` and ``streaming`` every column of C has norm 1, to rounding.
     """
+    check_type("factorization", factorization, Factorization)
+    if precision not in ("float32", "float64"):
+        raise UsageError("unknown-choice", f"precision must be float32 or float64, got {shown(precision)}")
     name = factorization.strategy.name
     if name in (StrategyName.TREE, StrategyName.HONAKER_ONLINE):
         c, b = tree.nodes(factorization.T), tree.prefixes(factorization.T, name)

@@ -10,19 +10,20 @@ from numpy.typing import NDArray
 from csgm_cli.core.factorization import toeplitz, tree
 from csgm_cli.core.factorization.oracle import oracle_for
 from csgm_cli.core.factorization.semiseparable import row_errors
-from csgm_cli.core.factorization.solver import Progress, Solution, lower_bound, solve
+from csgm_cli.core.factorization.solver import Progress, Solution, certificate, lower_bound, solve
 from csgm_cli.core.factorization.streaming import check_streams, streaming_generators
 from csgm_cli.core.factorization.workload import column_norms_squared, row_norms_squared
-from csgm_cli.model import (
+from csgm_cli.factorization_model import (
     Dual,
     Factorization,
     Generators,
-    Notice,
     Objective,
     Strategy,
     StrategyName,
     Workload,
+    objective_named,
 )
+from csgm_cli.model import Notice, check_range, check_type
 
 Array = NDArray[np.float64]
 
@@ -50,6 +51,10 @@ def factorize(
     Raises ``UsageError`` where the strategy does not apply to the workload or the objective is unknown, and
     ``NoAnswerError`` (slug ``not-certified``) where the tolerance is out of reach.
     """
+    check_type("workload", workload, Workload)
+    check_type("strategy", strategy, Strategy)
+    objective = objective_named(objective)
+    check_range("tolerance", tolerance)
     name = strategy.name
     if name is StrategyName.OPTIMAL:
         return _optimal(
@@ -74,6 +79,11 @@ def factorize(
         series=series,
         notices=_padding(workload.T) if name in _TREES else (),
     )
+
+
+def factorization_of(workload: Workload, objective: Objective, dual: Dual) -> Factorization:
+    """The factorization that belongs to any positive weights, with the bound that they prove."""
+    return _optimal(workload, objective, certificate(workload, objective, dual))
 
 
 def _optimal(workload: Workload, objective: Objective, solution: Solution) -> Factorization:

@@ -16,7 +16,7 @@ from csgm_cli.core.factorization.transfer import Chain, MomentumChain, SumChain,
 from csgm_cli.core.factorization.workload import Structure, dense, structure
 
 if TYPE_CHECKING:
-    from csgm_cli.model import Dual, Workload
+    from csgm_cli.factorization_model import Dual, Workload
 
 Array = NDArray[np.float64]
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from csgm_cli.core.factorization.workload import structure
-from csgm_cli.model import Dual, Generators, Workload
+from csgm_cli.factorization_model import Dual, Generators, Workload
 
 if TYPE_CHECKING:
     from csgm_cli.core.factorization.quadrature import Poles

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from csgm_cli.core.factorization.oracle import Diagonals, Oracle, oracle_for
 from csgm_cli.errors import NoAnswerError, UsageError
-from csgm_cli.model import Dual, Objective, Workload, check_range
+from csgm_cli.factorization_model import Dual, Objective, Workload
+from csgm_cli.model import check_range
 
 Array = NDArray[np.float64]
 Progress = Callable[[int, float, Dual], None]
@@ -99,6 +100,16 @@ def solve(
         f"the gap could not be brought to {tolerance:g} at T = {workload.T}: {least:.2g} was certified",
         "use a larger --tolerance",
     )
+
+
+def certificate(workload: Workload, objective: Objective, dual: Dual) -> Solution:
+    """What given weights prove, and what belongs to them, without a step of the solver.
+
+    ``UsageError`` (slug ``bad-dual``) unless the weights are positive and as many as the workload has rows.
+    """
+    problem = _Problem(workload, objective, oracle_for(workload), 1e-14)
+    point = problem.at(problem.pack(dual))
+    return Solution(point.dual, point.lower, point.upper, point.column_scale, 0)
 
 
 def lower_bound(workload: Workload, objective: Objective) -> float:
@@ -201,7 +212,7 @@ class _Problem:
             rows = h / self.workload.T
         else:
             rows = columns if found.rows is None else float((found.rows / u).max())
-        return lower, columns * rows * (1.0 + 3.0 * error)
+        return float(lower), float(columns * rows * (1.0 + 3.0 * error))
 
 
 class _Anderson:

@@ -15,7 +15,7 @@ from csgm_cli.core.factorization.semiseparable import generators, row_errors
 from csgm_cli.core.factorization.solver import solve
 from csgm_cli.core.factorization.workload import structure
 from csgm_cli.errors import UsageError
-from csgm_cli.model import Dual, Generators, Objective, Workload
+from csgm_cli.factorization_model import Dual, Generators, Objective, Workload
 
 Array = NDArray[np.float64]
 

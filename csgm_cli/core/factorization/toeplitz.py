@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from csgm_cli.core.factorization.workload import apply, series
 from csgm_cli.errors import UsageError
-from csgm_cli.model import Objective, Workload
+from csgm_cli.factorization_model import Objective, Workload
 
 Array = NDArray[np.float64]
 

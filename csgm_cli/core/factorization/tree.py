@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from csgm_cli.errors import UsageError
-from csgm_cli.model import StrategyName, Workload
+from csgm_cli.factorization_model import StrategyName, Workload
 
 Array = NDArray[np.float64]
 _Subtree: TypeAlias = tuple[Array, Array, float]

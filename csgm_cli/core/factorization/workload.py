@@ -15,9 +15,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from csgm_cli.errors import UsageError
-from csgm_cli.model import Workload, check_range
+from csgm_cli.factorization_model import Workload
+from csgm_cli.model import check_range, check_type
 
 Array = NDArray[np.float64]
+
+_SCALES = (1e-50, 1e50)
 
 
 def parse_workload(spec: str, T: int) -> Workload:
@@ -25,8 +28,8 @@ def parse_workload(spec: str, T: int) -> Workload:
 
     ``UsageError`` for another word (slug ``unknown-workload``) and for numbers out of range.
     """
-    check_range("T", T)
-    T = int(T)
+    check_type("workload", spec, str)
+    T = int(check_range("T", T))
     word, equals, number = spec.partition("=")
     if spec == "prefix-sum":
         return Workload(T)
@@ -54,6 +57,7 @@ def schedule_workload(learning_rates: ArrayLike, momentum: float = 0.0) -> Workl
     check_range("T", len(rates))
     if not (np.isfinite(rates).all() and (rates > 0).all()):
         raise UsageError("bad-workload", "every learning rate must be positive and finite")
+    _check_scale(rates, "learning rates")
     if np.ptp(rates) == 0 and rates[0] == 1:
         return Workload(len(rates), momentum)
     return Workload(len(rates), momentum, rates)
@@ -79,11 +83,27 @@ def matrix_workload(matrix: ArrayLike) -> Workload:
         raise UsageError(
             "bad-workload", f"a workload must not be singular: its diagonal is 0 in row {zeros[0]}"
         )
+    _check_scale(np.array([np.abs(a).max()]), "the largest entries of a workload")
     return Workload(len(a), matrix=a)
 
 
+def _check_scale(magnitudes: Array, what: str) -> None:
+    """Errors are squares, of which float64 holds no more."""
+    low, high = _SCALES
+    if magnitudes.min() < low or magnitudes.max() > high:
+        found = magnitudes.max() if magnitudes.max() > high else magnitudes.min()
+        raise UsageError(
+            "bad-workload",
+            f"{what} must be in [{low:g}, {high:g}], got {found:g}",
+            "scale it: errors scale along",
+        )
+
+
 def _real(values: ArrayLike, what: str) -> Array:
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError:  # rows of several lengths
+        raise UsageError("bad-workload", f"{what} must be a regular array") from None
     if array.dtype.kind not in "iuf":
         raise UsageError("bad-workload", f"{what} must be real numbers, got an array of {array.dtype}")
     return np.array(array, dtype=np.float64)

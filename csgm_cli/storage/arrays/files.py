@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from csgm_cli.errors import StorageError, UsageError
+from csgm_cli.errors import StorageError, UsageError, shown
+from csgm_cli.model import check_type
 from csgm_cli.storage.arrays import metadata, npy, npz, tensors, text
 from csgm_cli.storage.arrays.content import (
     Array,
@@ -63,8 +64,9 @@ def write_arrays(path: str | Path, file: ArrayFile, *, force: bool = False) -> N
     new; no second copy of the arrays is made. Errors: those of `check_destination`, those of
     `content.check_arrays`, and ``StorageError`` (slug ``cannot-write``).
     """
+    check_type("file", file, ArrayFile)
     check_arrays(file.arrays)
-    _check_place(path, {name: array.shape for name, array in file.arrays.items()}, force=force)
+    _check_place(_path(path), {name: array.shape for name, array in file.arrays.items()}, force=force)
     sealed = metadata.sealed(file.metadata, digest(file))
     if len(metadata.canonical(sealed)) > metadata.MOST_BYTES // 2:
         raise UsageError("too-large", "the metadata take more than half a mebibyte")
@@ -82,7 +84,7 @@ def read_arrays(path: str | Path) -> SavedArrays:
     ``shape-mismatch``, ``not-finite``, ``duplicate-array``, ``unknown-array``, ``no-arrays``, ``bad-name``,
     ``encrypted``, ``zip-bomb``, ``too-large``, ``missing-extra``.
     """
-    target = Path(path)
+    target = _path(path)
     with _reading(path):
         arrays, held = _reader(target)(target)
         check_arrays(arrays)
@@ -96,13 +98,30 @@ def read_matrix(path: str | Path) -> Array:
 
     Errors as for `read_arrays`; whether the matrix makes sense as a workload is for others to say.
     """
-    target = Path(path)
+    return _read_npy(path, "A", "a matrix")
+
+
+def read_vector(path: str | Path) -> Array:
+    """Read one row of finite float32 or float64 numbers from a .npy file; errors as for `read_matrix`."""
+    return _read_npy(path, "learning_rates", "a row of numbers")
+
+
+def _read_npy(path: str | Path, name: str, what: str) -> Array:
+    target = _path(path)
     with _reading(path):
         if _check_readable(target) or target.suffix.lower() != ".npy":
-            raise UsageError("unknown-format", "a matrix is read from a .npy file")
-        matrix = npy.read_file(target, "A")
-        check_finite("A", matrix)
-    return matrix
+            raise UsageError("unknown-format", f"{what} is read from a .npy file")
+        array = npy.read_file(target, name)
+        check_finite(name, array)
+    return array
+
+
+def _path(path: str | Path) -> Path:
+    """``UsageError`` (slug ``invalid-type``) for what is no path."""
+    try:
+        return Path(path)
+    except TypeError:
+        raise UsageError("invalid-type", f"a path must be text or a Path, got {shown(path)}") from None
 
 
 def _format(path: str | Path) -> _Format:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from csgm_cli.core.factorization import dense_bytes, dense_factors, factorize, matrix_workload
 from csgm_cli.core.factorization.dense import triangular_inverse
 from csgm_cli.core.factorization.workload import dense
-from csgm_cli.model import Objective, Workload, strategy_named
+from csgm_cli.factorization_model import Objective, Workload, strategy_named
 
 
 @pytest.mark.parametrize("T", [4, 8, 32])

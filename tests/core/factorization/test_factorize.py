@@ -20,7 +20,7 @@ from csgm_cli.core.factorization import (
 )
 from csgm_cli.core.factorization.workload import dense
 from csgm_cli.errors import UsageError
-from csgm_cli.model import Objective, Strategy, StrategyName, Workload, strategy_named
+from csgm_cli.factorization_model import Objective, Strategy, StrategyName, Workload, strategy_named
 
 MEAN, MAX = Objective.MEAN, Objective.MAX
 BASELINES = {

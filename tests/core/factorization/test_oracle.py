@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from csgm_cli.core.factorization import matrix_workload, parse_workload, schedule_workload
 from csgm_cli.core.factorization.oracle import oracle_for
 from csgm_cli.core.factorization.workload import dense
-from csgm_cli.model import Dual, Workload
+from csgm_cli.factorization_model import Dual, Workload
 
 
 def workloads(T, generator):

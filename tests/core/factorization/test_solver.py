@@ -12,7 +12,7 @@ from csgm_cli.core.factorization import matrix_workload, parse_workload, schedul
 from csgm_cli.core.factorization.solver import lower_bound, solve
 from csgm_cli.core.factorization.workload import dense
 from csgm_cli.errors import NoAnswerError, UsageError
-from csgm_cli.model import Dual, Objective, Workload
+from csgm_cli.factorization_model import Dual, Objective, Workload
 
 MEAN, MAX = Objective.MEAN, Objective.MAX
 #: The table of optimal values beyond the sizes in reference/factorization.json, to its digits.

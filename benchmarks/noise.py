@@ -1,0 +1,181 @@
+"""Time and memory of the noise: ``python -m benchmarks.noise [--quick] [--record]``.
+
+Each row is a process of its own with one thread, so that its peak memory is its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from benchmarks.measure import ROOT, Table, cost, python, show
+
+if TYPE_CHECKING:
+    from csgm_cli import NoiseStream
+
+_RECORD = ROOT / "docs" / "noise.md"
+_MARK = "<!-- figures -->\n"
+_DIM, _T, _BUFFERS, _BLOCK = 10**6, 1000, 4, 16_384
+#: Promised: time as a multiple of drawing and N multiply-adds, or of a matrix product; and MB.
+_STREAMING_LIMIT, _DENSE_LIMIT, _MEMORY_LIMIT = 2.0, 1.5, 100.0
+_DENSE_T, _DENSE_DIM = 1024, 8 * _BLOCK
+
+
+def main() -> None:
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    if sys.argv[1:2] == ["--case"]:
+        print(json.dumps(_CASES[sys.argv[2]](*sys.argv[3:])))
+        return
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.noise", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="50 rounds of 1000")
+    parser.add_argument("--record", action="store_true", help="write the tables to docs/noise.md")
+    options = parser.parse_args()
+    found = "\n".join(str(table) for table in (_streaming(50 if options.quick else _T), _dense()))
+    print(found)
+    if options.record:
+        text = _RECORD.read_text(encoding="utf-8").partition(_MARK)[0]
+        _RECORD.write_text(f"{text}{_MARK}\n{found}", encoding="utf-8")
+
+
+# ---------------------------------------------------------------- in a process of its own
+
+
+def _timed(work: Callable[[], object]) -> dict[str, float]:
+    begun = time.process_time()
+    work()
+    used = time.process_time() - begun
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {"cpu": used, "peak": peak * (1 if sys.platform == "darwin" else 2**10) / 1e6}
+
+
+def _stream(on: str) -> NoiseStream:
+    from csgm_cli import NoiseStream
+    from csgm_cli.core.factorization import factorize, parse_workload
+    from csgm_cli.factorization_model import Strategy, StrategyName
+
+    found = factorize(parse_workload("prefix-sum", _T), Strategy(StrategyName.STREAMING, _BUFFERS))
+    return NoiseStream(found, sigma=1.0, dim=_DIM, on=on, dtype="float32")
+
+
+def _by_round(on: str, rounds: str) -> dict[str, float]:
+    """Round after round, as in training."""
+    stream = _stream(on)
+    return _timed(lambda: [stream.next_round()[0] for _ in range(int(rounds))])
+
+
+def _by_block(on: str, rounds: str) -> dict[str, float]:
+    """All rounds of a block after those of another."""
+    stream = _stream(on)
+    return _timed(lambda: [b.next_round()[0] for b in stream.blocks(_BLOCK) for _ in range(int(rounds))])
+
+
+def _draws(rounds: str) -> dict[str, float]:
+    """What nobody can do without: NumPy's normals and N multiply-adds, in blocks that fit in cache."""
+    import numpy as np
+
+    generator = np.random.default_rng()
+    noise, scratch = np.empty(_DIM, np.float32), np.empty(_BLOCK, np.float32)
+    states, factor = np.zeros((_BUFFERS, _DIM), np.float32), np.float32(0.5)
+
+    def work() -> None:
+        for _ in range(int(rounds)):
+            for start in range(0, _DIM, _BLOCK):
+                z = noise[start : start + _BLOCK]
+                generator.standard_normal(out=z, dtype=np.float32)
+                part = scratch[: len(z)]
+                for state in states:
+                    np.multiply(state[start : start + _BLOCK], factor, out=part)
+                    np.add(part, z, out=state[start : start + _BLOCK])
+
+    return _timed(work)
+
+
+def _matrix(dtype: str) -> dict[str, float]:
+    """Noise by blocks, all rounds of each, and the product of the two matrices alone."""
+    import numpy as np
+
+    from csgm_cli import NoiseStream
+    from csgm_cli.core.factorization import dense_factors, factorize, parse_workload
+
+    b = dense_factors(factorize(parse_workload("prefix-sum", _DENSE_T)), "float64").B.astype(dtype)
+    z = np.random.default_rng().standard_normal((_DENSE_T, _BLOCK)).astype(dtype)
+    product = np.empty_like(z)
+
+    def noise() -> None:
+        for block in NoiseStream(b, sigma=1.0, dim=_DENSE_DIM, on="sums").blocks(_BLOCK):
+            for _ in block:
+                pass
+
+    def multiply() -> None:
+        for _ in range(_DENSE_DIM // _BLOCK):
+            np.matmul(b, z, out=product)
+
+    times = [(_timed(noise)["cpu"], _timed(multiply)["cpu"]) for _ in range(5)]
+    ours, theirs = (sorted(column)[2] for column in zip(*times, strict=True))
+    return {"cpu": ours, "product": theirs, "peak": _timed(lambda: None)["peak"]}
+
+
+_CASES: dict[str, Callable[..., dict[str, float]]] = {
+    "round": _by_round,
+    "block": _by_block,
+    "draws": _draws,
+    "matrix": _matrix,
+}
+
+
+# ---------------------------------------------------------------- tables
+
+
+def _case(*words: str) -> dict[str, float]:
+    found: dict[str, float] = json.loads(cost(python("-m", "benchmarks.noise", "--case", *words)).stdout)
+    return found
+
+
+def _verdict(value: float, limit: float) -> str:
+    return f"{show(value)}{' (missed)' if value > limit else ''}"
+
+
+def _streaming(rounds: int) -> Table:
+    draws = _case("draws", str(rounds))["cpu"]
+
+    def rows() -> Iterator[list[str]]:
+        for on in ("increments", "sums"):
+            for order in ("round", "block"):
+                found = _case(order, on, str(rounds))
+                multiple = _verdict(found["cpu"] / draws, _STREAMING_LIMIT)
+                peak = _verdict(found["peak"], _MEMORY_LIMIT)
+                per_round = show(1e3 * found["cpu"] / rounds)
+                yield [f"{on}, {order} by {order}", show(found["cpu"]), per_round, multiple, peak]
+
+    said = (
+        f"{_DIM:,} coordinates, {rounds:,} rounds of T = {_T:,}, streaming:{_BUFFERS}, float32. Multiple:"
+        f" of drawing normals by NumPy's default generator and {_BUFFERS} multiply-adds per coordinate, which"
+        f" took {show(draws)} s. Limits: multiple {_STREAMING_LIMIT:g}, {_MEMORY_LIMIT:g} MB for the whole"
+        f" process."
+    )
+    header = ["noise on", "CPU s", "ms per round", "multiple", "peak MB"]
+    return Table("Streaming noise", said, header, list(rows()))
+
+
+def _dense() -> Table:
+    def rows() -> Iterator[list[str]]:
+        for dtype in ("float32", "float64"):
+            found = _case("matrix", dtype)
+            multiple = _verdict(found["cpu"] / found["product"], _DENSE_LIMIT)
+            yield [dtype, show(found["cpu"]), show(found["product"]), multiple, show(found["peak"])]
+
+    said = (
+        f"T = {_DENSE_T:,}, optimal, {_DENSE_DIM:,} coordinates in blocks of {_BLOCK:,}, all rounds, drawing"
+        f" included; beside it the product of B and Z alone (medians of 5). Limit: multiple {_DENSE_LIMIT:g}."
+    )
+    return Table("Dense noise", said, ["dtype", "CPU s", "product s", "multiple", "peak MB"], list(rows()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""``csgm inspect``: everything a file of arrays claims, computed again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from csgm_cli.cli import console
+from csgm_cli.cli.build import inputs
+from csgm_cli.cli.command import Command
+from csgm_cli.cli.exits import ExitCode
+from csgm_cli.cli.options import OUTPUT, option, options
+from csgm_cli.cli.params import File
+from csgm_cli.cli.progress import Progress
+from csgm_cli.cli.report import report
+from csgm_cli.cli.sources import Rank
+from csgm_cli.cli.workloads import build_workload
+from csgm_cli.errors import UsageError, one_line
+from csgm_cli.factorization_model import Claim, Inspection, Objective
+
+if TYPE_CHECKING:
+    from csgm_cli.cli.request import Request
+    from csgm_cli.storage.arrays import SavedArrays
+
+_TOLERANCE = 1e-9
+
+
+def run(request: Request) -> ExitCode:
+    """Inspect and report; a claim that does not hold is exit code 1."""
+    from csgm_cli.render.document import inspection_document
+    from csgm_cli.storage.arrays import read_arrays
+
+    path = request["file"]
+    saved = read_arrays(path)
+    progress = Progress(_TOLERANCE)
+    try:
+        found = _inspected(request, saved, progress)
+    except UsageError as error:
+        raise UsageError(error.slug, f"{path!r}: {error.message}", error.hint) from None
+    except MemoryError:
+        raise UsageError("too-large", f"{path!r} does not fit into memory") from None
+    progress.finish()
+    settled = {"workload": found.workload.name, "objective": found.objective.value}
+    report(request, inspection_document(inputs(request, **settled), found))
+    for claim in found.claims:
+        if not claim.holds:
+            said = f"claimed {claim.claimed!r}, computed {claim.computed!r}"
+            console.note(f"failed: {claim.name}: {said}")
+    console.note(f"inspected in {progress.seconds:.3g} s")
+    return ExitCode.OK if found.holds else ExitCode.CLAIM_FAILED
+
+
+def _inspected(request: Request, saved: SavedArrays, progress: Progress) -> Inspection:
+    from dataclasses import replace
+
+    from csgm_cli.core.factorization import inspect_arrays, rows_of, workload_of
+    from csgm_cli.storage.factorizations import description_of
+
+    said = description_of(saved)
+    if said is None:
+        workload = build_workload(request, rows_of(saved.arrays))
+        return inspect_arrays(workload, saved.arrays, Objective(request["objective"]), progress=progress)
+    for name in ("workload", "objective"):
+        if request.rank([name]) is Rank.FLAG:
+            raise UsageError("conflicting-options", f"it names its own {name}", f"leave out --{name}")
+    workload = workload_of(said.workload, saved.arrays)
+    found = inspect_arrays(
+        workload, saved.arrays, said.objective, said.strategy, said.numbers, progress=progress
+    )
+    recorded = saved.recorded_hash and one_line(saved.recorded_hash, 80)
+    sha256 = Claim("sha256", recorded, saved.actual_hash, recorded == saved.actual_hash)
+    return replace(found, claims=(*found.claims, sha256))
+
+
+command = Command(
+    "inspect",
+    run,
+    help="""Recompute all that a file of arrays claims.
+
+    Trusts nothing in it. Reads what `csgm factorize` writes, and arrays B and C made elsewhere (.npz, .npy
+    or a folder of .npy). Exits with 1 where a claim does not hold, with 2 where the file is broken.""",
+    options=[
+        click.Argument(["file"], type=File()),
+        option("workload", text="Of arrays made elsewhere: prefix-sum, momentum=0.9 or a .npy file."),
+        option("objective", text="Of arrays made elsewhere: which squared error the bound is for."),
+        *options(*OUTPUT),
+    ],
+    examples=("csgm inspect prefix32.npz", "csgm inspect C.npy --objective max --format json"),
+)

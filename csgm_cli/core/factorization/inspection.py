@@ -1,0 +1,308 @@
+"""Arrays that are said to be a factorization, measured again from nothing but their numbers."""
+
+# ruff: noqa: N803, N806 - A, B, C and T are what they are called in every formula
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from csgm_cli.core.factorization.dense import triangular_inverse
+from csgm_cli.core.factorization.export import column_norms_squared
+from csgm_cli.core.factorization.factorize import factorization_of, factorize
+from csgm_cli.core.factorization.semiseparable import dense_from, row_errors
+from csgm_cli.core.factorization.solver import Progress, lower_bound
+from csgm_cli.core.factorization.streaming import check_streams
+from csgm_cli.core.factorization.workload import (
+    apply,
+    dense,
+    matrix_workload,
+    parse_workload,
+    schedule_workload,
+)
+from csgm_cli.errors import NoAnswerError, UsageError
+from csgm_cli.factorization_model import (
+    Claim,
+    Dual,
+    Factorization,
+    Generators,
+    Inspection,
+    Objective,
+    Strategy,
+    StrategyName,
+    Workload,
+    objective_named,
+)
+from csgm_cli.model import check_type
+
+Array = NDArray[np.float64]
+Arrays: TypeAlias = Mapping[str, NDArray[Any]]
+
+#: Relative difference up to which numbers agree, by what the arrays are stored in.
+_AGREE = {"float64": 1e-9, "float32": 1e-6}
+_TIGHT = 1e-9
+_GENERATORS = ("decays", "inputs", "outputs", "diagonal")
+#: The sides of each array: T steps, R rows of C, N numbers of state.
+_SIDES = {
+    "A": "TT",
+    "B": "TR",
+    "C": "RT",
+    "C_inv": "TR",
+    "v": "T",
+    "u": "T",
+    "learning_rates": "T",
+    "decays": "TN",
+    "inputs": "TN",
+    "outputs": "TN",
+    "diagonal": "T",
+}
+
+
+def workload_of(name: str, arrays: Arrays) -> Workload:
+    """The workload that `Workload.name` names, with as many rows as ``arrays`` have.
+
+    ``matrix`` and ``learning-rates`` are in the arrays ``A`` and ``learning_rates``. ``UsageError`` for other
+    names, and (slug ``incomplete-arrays``) where an array is missing.
+    """
+    T = rows_of(arrays)
+    momentum, comma, rest = name.partition(",")
+    if name == "matrix":
+        return matrix_workload(_needed(arrays, "A", name))
+    if name == "learning-rates":
+        return schedule_workload(_needed(arrays, "learning_rates", name))
+    if comma and rest == "learning-rates":
+        rates = _needed(arrays, "learning_rates", name)
+        return schedule_workload(rates, parse_workload(momentum, T).momentum)
+    return parse_workload(name, T)
+
+
+def inspect_arrays(
+    workload: Workload,
+    arrays: Arrays,
+    objective: Objective = Objective.MEAN,
+    strategy: Strategy | None = None,
+    claimed: Mapping[str, float] | None = None,
+    *,
+    progress: Progress | None = None,
+) -> Inspection:
+    """Recompute sensitivity, errors and bound of a factorization of ``workload`` from its ``arrays``.
+
+    ``arrays`` (float32 or float64, finite): ``B`` (T, R) and ``C`` (R, T), or one of ``B``, ``C``, ``C_inv``
+    where it is lower-triangular; or ``decays``, ``inputs``, ``outputs`` (T, N) and ``diagonal`` (T) of a
+    streaming form; or the dual ``v`` (T; with ``u``, T, where it is needed) of an optimal one. The bound is
+    what the dual proves, and without a dual the solver's, to 1e-9. ``claimed``: numbers by their key in a
+    result; the errors and the sensitivity must be those found, the bound not above and the gap not below.
+
+    ``UsageError`` where the arrays are not enough (slug ``incomplete-arrays``), the dual is not positive
+    (``bad-dual``), or the numbers are too large to be squared (``out-of-range``).
+    """
+    check_type("workload", workload, Workload)
+    objective = objective_named(objective)
+    _check_arrays(workload, arrays)
+    dual = _dual(workload, arrays, objective)
+    bound = _bound(workload, objective, dual, progress)
+    generators = _generators(workload, arrays)
+    with np.errstate(all="ignore"):  # what comes out is looked at
+        pair = _pair(workload, arrays)
+        found = _measured(workload, pair, generators)
+    if found is None:
+        if dual is None or (strategy is not None and strategy.name is not StrategyName.OPTIMAL):
+            raise _incomplete("it holds neither B nor C, nor a streaming form: nothing to measure")
+        found = (1.0, bound.mean_squared_error, bound.max_squared_error)
+    if not np.isfinite(found).all():
+        raise UsageError("out-of-range", "its numbers are too large, or too small, to be squared and added")
+    inspection = Inspection(workload, strategy, objective, *found, bound.lower_bound, bound.iterations)
+    agree = max(_AGREE[arrays[name].dtype.name] for name in _SIDES.keys() & arrays.keys())
+    with np.errstate(all="ignore"):
+        among_arrays = _array_claims(workload, arrays, pair, generators, agree)
+    claims = (*_number_claims(inspection, claimed or {}, agree), *among_arrays)
+    return Inspection(workload, strategy, objective, *found, bound.lower_bound, bound.iterations, claims)
+
+
+def _check_arrays(workload: Workload, arrays: Arrays) -> None:
+    """Raise ``UsageError`` unless these are arrays of numbers whose sides agree with ``workload``."""
+    check_type("arrays", arrays, Mapping)
+    known = {"T": workload.T}
+    for name in _SIDES.keys() & arrays.keys():
+        array, sides = arrays[name], _SIDES[name]
+        if not isinstance(array, np.ndarray) or array.dtype.name not in _AGREE:
+            raise UsageError("wrong-dtype", f"{name} must be an array of float32 or float64")
+        shape = array.shape
+        if len(shape) != len(sides) or any(
+            known.setdefault(side, n) != n for side, n in zip(sides, shape, strict=True)
+        ):
+            raise UsageError(
+                "shape-mismatch", f"{name} has shape {shape}, not ({', '.join(sides)}) with T = {workload.T}"
+            )
+        if not np.isfinite(array).all():
+            raise UsageError("not-finite", f"{name} holds NaN or infinity")
+
+
+@dataclass(frozen=True, eq=False)
+class _Pair:
+    """B and C in float64."""
+
+    B: Array
+    C: Array
+
+    def measured(self) -> tuple[float, float, float]:
+        """Squared sensitivity, mean and largest squared error."""
+        squared = float(_squares(self.C, axis=0).max())
+        rows = squared * _squares(self.B, axis=1)
+        return squared, float(rows.mean()), float(rows.max())
+
+    def residual(self, A: Array) -> float:
+        """The largest entry of B C - A, over the largest that B C and A could have; NaN beyond float64."""
+        scale = float(np.sqrt(_squares(self.B, axis=1).max() * _squares(self.C, axis=0).max()))
+        if not np.isfinite(scale):
+            return float("nan")
+        return float(np.abs(self.B @ self.C - A).max() / max(scale, float(np.abs(A).max())))
+
+    @property
+    def is_causal(self) -> bool:
+        """True where row t of B uses no row of C that has a step after t."""
+        later = self.C[:, ::-1] != 0
+        last = np.where(later.any(axis=1), self.C.shape[1] - 1 - later.argmax(axis=1), -1)
+        return not bool(((self.B != 0) & (last > np.arange(len(self.B))[:, None])).any())
+
+
+def _measured(
+    workload: Workload, pair: _Pair | None, generators: Generators | None
+) -> tuple[float, float, float] | None:
+    if pair is not None:
+        return pair.measured()
+    if generators is None:
+        return None
+    squared = float(column_norms_squared(generators).max())
+    rows = squared * row_errors(workload, generators)
+    return squared, float(rows.mean()), float(rows.max())
+
+
+def _squares(x: Array, axis: int) -> Array:
+    return np.asarray(np.einsum("ij,ij->j" if axis == 0 else "ij,ij->i", x, x))
+
+
+def _pair(workload: Workload, arrays: Arrays) -> _Pair | None:
+    """B and C as given, or the missing one from the other."""
+    B, C = (_wide(arrays, name) for name in ("B", "C"))
+    if C is None and "C_inv" in arrays:
+        C = _inverse(_needed(arrays, "C_inv", "C"), "C_inv")
+    if B is None and C is None:
+        return None
+    if C is None:
+        assert B is not None  # one of them is there
+        C = np.asarray(_inverse(B, "B") @ dense(workload))
+    if B is None:
+        B = apply(workload, _inverse(C, "C"))
+    return _Pair(B, C)
+
+
+def _inverse(x: Array, name: str) -> Array:
+    """``UsageError`` (slug ``incomplete-arrays``) unless ``x`` is lower-triangular with an inverse."""
+    if x.shape[0] != x.shape[1] or np.triu(x, 1).any():
+        raise _incomplete(f"it holds {name} alone, which is no lower-triangular square")
+    if not np.diag(x).all():
+        raise _incomplete(f"it holds {name} alone, which is singular")
+    return triangular_inverse(x.astype(np.float64))
+
+
+def _generators(workload: Workload, arrays: Arrays) -> Generators | None:
+    held = [name for name in _GENERATORS if name in arrays]
+    if not held:
+        return None
+    if len(held) < len(_GENERATORS):
+        raise _incomplete(f"of a streaming form it holds only {', '.join(held)}")
+    check_streams(workload)
+    g = Generators(*(arrays[name].astype(np.float64) for name in _GENERATORS))
+    if not (g.diagonal > 0).all():
+        raise UsageError("out-of-range", "the diagonal of a streaming form must be positive")
+    return g
+
+
+def _dual(workload: Workload, arrays: Arrays, objective: Objective) -> Dual | None:
+    v, u = _wide(arrays, "v"), _wide(arrays, "u")
+    if v is None:
+        return None
+    if objective is Objective.MEAN:
+        return Dual(v, np.ones(len(v)))
+    if u is None and not workload.is_toeplitz:
+        raise _incomplete("its dual v lacks u, which the max error of this workload needs")
+    return Dual(v, v[::-1].copy() if u is None else u)
+
+
+def _bound(
+    workload: Workload, objective: Objective, dual: Dual | None, progress: Progress | None
+) -> Factorization:
+    """With the bound that ``dual`` proves; without one, the solver's."""
+    if dual is not None:
+        return factorization_of(workload, objective, dual)
+    try:
+        return factorize(workload, objective=objective, progress=progress)
+    except NoAnswerError:  # a bound that is lower is still one
+        weak = lower_bound(workload, objective)
+        return Factorization(workload, Strategy(StrategyName.OPTIMAL), objective, 1.0, weak, weak, weak)
+
+
+def _number_claims(found: Inspection, claimed: Mapping[str, float], agree: float) -> list[Claim]:
+    claims = []
+    for name, said in claimed.items():
+        computed = getattr(found, name)
+        if name == "T":
+            holds = said == computed
+        elif name == "lower_bound":
+            holds = 0 < said <= computed * (1.0 + _TIGHT)
+        elif name == "gap":
+            holds = said >= computed - agree
+        else:
+            holds = abs(said - computed) <= agree * computed
+        claims.append(Claim(name, said, computed, holds))
+    return claims
+
+
+def _array_claims(
+    workload: Workload, arrays: Arrays, pair: _Pair | None, generators: Generators | None, agree: float
+) -> list[Claim]:
+    """What arrays claim by standing in one file."""
+    differences = {}
+    if pair is not None and "B" in arrays and ("C" in arrays or "C_inv" in arrays):
+        differences["product"] = pair.residual(dense(workload))
+    if pair is not None and "C" in arrays and "C_inv" in arrays:
+        inverse = _Pair(arrays["C_inv"].astype(np.float64), pair.C)
+        differences["inverse"] = inverse.residual(np.eye(workload.T))
+    if generators is not None and "C" in arrays:
+        assert pair is not None  # there is a C
+        C = dense_from(generators)
+        same = C.shape == pair.C.shape
+        differences["generators"] = float(np.abs(C - pair.C).max() / np.abs(C).max()) if same else 1.0
+    claims = [
+        Claim(name, 0.0, found if np.isfinite(found) else None, found <= agree)
+        for name, found in differences.items()
+    ]
+    causal = pair is None or pair.is_causal  # other forms cannot be anything else
+    return [*claims, Claim("causal", claimed=True, computed=causal, holds=causal)]
+
+
+def rows_of(arrays: Arrays) -> int:
+    """T, on which the arrays agree."""
+    name = next(iter(sorted(_SIDES.keys() & arrays.keys())), None)
+    if name is None:
+        raise _incomplete("it holds nothing to measure")
+    return int(arrays[name].shape[_SIDES[name].index("T")])
+
+
+def _wide(arrays: Arrays, name: str) -> Array | None:
+    return arrays[name].astype(np.float64) if name in arrays else None
+
+
+def _needed(arrays: Arrays, name: str, what: str) -> Array:
+    if name not in arrays:
+        raise _incomplete(f"it lacks the array {name}, which {what} needs")
+    return np.asarray(arrays[name].astype(np.float64))
+
+
+def _incomplete(reason: str) -> UsageError:
+    return UsageError("incomplete-arrays", reason)

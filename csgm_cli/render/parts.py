@@ -1,0 +1,62 @@
+"""What a report is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from csgm_cli.render.document import Document
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One labelled value; ``note`` says in words what it is or what it goes with."""
+
+    label: str
+    value: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text under a ``header``; columns named in ``numeric`` are aligned to the right."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    numeric: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Report:
+    """The parts in reading order: ``table`` and ``further`` ones, ``facts``, ``paragraph``; none if empty."""
+
+    table: Table | None = None
+    further: tuple[Table, ...] = ()
+    facts: tuple[Fact, ...] = ()
+    paragraph: str = ""
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """All tables, in reading order."""
+        return self.further if self.table is None else (self.table, *self.further)
+
+
+#: A column of a table: its title and how to read its cell off a row (None where there is nothing).
+Column = tuple[str, Callable[[Document], str | None]]
+
+#: Columns of words; all others hold numbers.
+_WORDS = {
+    "mechanism", "accountant", "bound", "error", "case", "result", "strategy", "claim",
+    "population", "release", "adjacency", "owner", "reason", "change", "what", "limit was",
+}  # fmt: skip
+
+
+def table(columns: list[Column], rows: list[Document]) -> Table:
+    """Columns without a single cell are left out."""
+    cells = [[read(row) for row in rows] for _, read in columns]
+    kept = {title: column for (title, _), column in zip(columns, cells, strict=True) if any(column)}
+    return Table(
+        header=tuple(kept),
+        rows=tuple(tuple(cell or "-" for cell in row) for row in zip(*kept.values(), strict=True)),
+        numeric=frozenset(kept) - _WORDS,
+    )

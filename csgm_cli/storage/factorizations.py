@@ -1,0 +1,217 @@
+"""Factorizations and checkpoints as files of arrays: what is in them, and what they claim."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+from csgm_cli import __version__
+from csgm_cli.errors import StorageError, UsageError, shown
+from csgm_cli.factorization_model import (
+    Dual,
+    Factorization,
+    Factors,
+    Objective,
+    Strategy,
+    StrategyName,
+    Workload,
+    strategy_named,
+)
+from csgm_cli.storage.arrays import ArrayFile, SavedArrays, check_hash, read_arrays, write_arrays
+from csgm_cli.storage.arrays.content import digest
+
+#: What may be asked for, and the arrays that it stands for.
+GROUPS: dict[str, tuple[str, ...]] = {
+    "B": ("B",),
+    "C": ("C",),
+    "C_inv": ("C_inv",),
+    "v": ("v", "u"),
+    "generators": ("decays", "inputs", "outputs", "diagonal"),
+}
+DENSE = ("B", "C", "C_inv")
+
+#: Numbers of the result that a file repeats.
+NUMBERS = (
+    "T",
+    "sensitivity",
+    "sensitivity_squared",
+    "mean_squared_error",
+    "rmse",
+    "max_squared_error",
+    "lower_bound",
+    "gap",
+)
+
+_NODES = (StrategyName.TREE, StrategyName.HONAKER_ONLINE)
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a file says that it holds; ``numbers`` by their key in a result."""
+
+    workload: str
+    strategy: Strategy
+    objective: Objective
+    numbers: Mapping[str, float]
+
+
+def groups_of(strategy: Strategy) -> tuple[str, ...]:
+    """The groups of arrays that a factorization by ``strategy`` has."""
+    if strategy.name in _NODES:
+        return ("B", "C")
+    more = {StrategyName.OPTIMAL: ("v",), StrategyName.STREAMING: ("v", "generators")}
+    return (*DENSE, *more.get(strategy.name, ()))
+
+
+def default_groups(strategy: Strategy) -> tuple[str, ...]:
+    """All of them; of a streaming form those that are small for every T."""
+    return ("generators", "v") if strategy.name is StrategyName.STREAMING else groups_of(strategy)
+
+
+def check_groups(strategy: Strategy, names: Collection[str]) -> None:
+    """Raise ``UsageError`` unless ``strategy`` has the groups ``names`` and these say all of it.
+
+    Slugs: ``unknown-choice``, ``incomplete-arrays``.
+    """
+    for name in names:
+        if name not in groups_of(strategy):
+            raise UsageError(
+                "unknown-choice",
+                f"{strategy} has the arrays {','.join(groups_of(strategy))}, not {shown(name)}",
+            )
+    enough = {*DENSE, "generators"} | ({"v"} if strategy.name is StrategyName.OPTIMAL else set())
+    if strategy.name in _NODES and not {"B", "C"} <= set(names):
+        raise UsageError("incomplete-arrays", f"the arrays of {strategy} are of use only together", "B,C")
+    if enough.isdisjoint(names):
+        raise UsageError("incomplete-arrays", f"{','.join(names)} alone are no factorization by {strategy}")
+
+
+def shapes_of(workload: Workload, strategy: Strategy, names: Collection[str]) -> dict[str, tuple[int, ...]]:
+    """The shapes of the arrays in the groups ``names``, and of those that describe the workload."""
+    T = workload.T  # noqa: N806 - its name
+    rows = T
+    if strategy.name in _NODES:
+        rows = sum(-(-T >> height) for height in range(1 + (T - 1).bit_length()))
+    sides: dict[str, tuple[int, ...]] = {"B": (T, rows), "C": (rows, T), "C_inv": (T, T)}
+    sides |= {"v": (T,), "u": (T,), "diagonal": (T,)}
+    sides |= dict.fromkeys(("decays", "inputs", "outputs"), (T, strategy.buffers or 1))
+    found = {array: sides[array] for name in names for array in GROUPS[name]}
+    if workload.is_toeplitz or "v" not in names:  # u is v reversed
+        found.pop("u", None)
+    return found | {name: array.shape for name, array in _described_by(workload).items()}
+
+
+def file_of(factorization: Factorization, factors: Factors | None, names: Collection[str]) -> ArrayFile:
+    """The file with the groups ``names``; ``factors`` are needed for the dense ones."""
+    arrays: dict[str, Any] = dict(_described_by(factorization.workload))
+    if factors is not None:
+        arrays |= {name: getattr(factors, name) for name in DENSE if name in names}
+    if factorization.dual is not None and "v" in names:
+        arrays |= _weights(factorization.workload, factorization.objective, factorization.dual)
+    if factorization.generators is not None and "generators" in names:
+        arrays |= {name: getattr(factorization.generators, name) for name in GROUPS["generators"]}
+    metadata = {
+        "kind": "factorization",
+        "workload": factorization.workload.name,
+        "strategy": str(factorization.strategy),
+        "objective": factorization.objective.value,
+        **{name: getattr(factorization, name) for name in NUMBERS},
+        "versions": {"csgm": __version__, **{name: version(name) for name in ("numpy", "scipy")}},
+    }
+    return ArrayFile(arrays, metadata)
+
+
+def description_of(saved: SavedArrays) -> Description | None:
+    """What a file of csgm claims; None for one made elsewhere, which has no metadata.
+
+    ``UsageError`` (slug ``broken-file``, or ``unknown-choice`` for a word) where it does not say it all.
+    """
+    if not saved.metadata and saved.recorded_hash is None:
+        return None
+    if saved.metadata.get("kind") != "factorization":
+        raise UsageError(
+            "broken-file", f"it is no factorization: its kind is {shown(saved.metadata.get('kind'))}"
+        )
+    try:
+        objective = Objective(_text(saved, "objective"))
+    except ValueError:
+        raise UsageError("broken-file", "its objective is neither mean nor max") from None
+    return Description(
+        _text(saved, "workload"),
+        strategy_named(_text(saved, "strategy")),
+        objective,
+        {name: _number(saved, name) for name in NUMBERS},
+    )
+
+
+def save_checkpoint(path: str, workload: Workload, objective: Objective, dual: Dual) -> None:
+    """Write the weights from which the solver can go on; errors as for `write_arrays`."""
+    file = ArrayFile(_weights(workload, objective, dual), _problem(workload, objective))
+    write_arrays(path, file, force=True)
+
+
+def load_checkpoint(path: str, workload: Workload, objective: Objective) -> Dual | None:
+    """The weights saved for this very problem, None where there is no such file.
+
+    ``UsageError``: slug ``other-problem`` for a file that is not a checkpoint of it, ``hash-mismatch`` and
+    those of `read_arrays` for a damaged one.
+    """
+    try:
+        saved = read_arrays(path)
+    except StorageError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return None
+        raise
+    for name, ours in _problem(workload, objective).items():
+        if saved.metadata.get(name) != ours:
+            raise UsageError(
+                "other-problem",
+                f"{path!r} is no checkpoint of this problem: its {name} is {shown(saved.metadata.get(name))},"
+                f" not {shown(ours)}",
+                "give another name to --checkpoint",
+            )
+    check_hash(saved)
+    if "v" not in saved.arrays:
+        raise UsageError("other-problem", f"{path!r} holds no weights v")
+    v = saved.arrays["v"].astype("float64")
+    return Dual(v, saved.arrays.get("u", v).astype("float64"))  # where u is absent it follows from v
+
+
+def _problem(workload: Workload, objective: Objective) -> dict[str, Any]:
+    return {
+        "kind": "checkpoint",
+        "T": workload.T,
+        "workload": workload.name,
+        "objective": objective.value,
+        "workload_sha256": digest(ArrayFile(_described_by(workload), {})),
+    }
+
+
+def _described_by(workload: Workload) -> dict[str, Any]:
+    """The arrays without which the workload's name says too little."""
+    held = {"A": workload.matrix, "learning_rates": workload.learning_rates}
+    return {name: array for name, array in held.items() if array is not None}
+
+
+def _weights(workload: Workload, objective: Objective, dual: Dual) -> dict[str, Any]:
+    """v, and u where it is neither all ones nor v reversed."""
+    follows = objective is Objective.MEAN or workload.is_toeplitz
+    return {"v": dual.columns} if follows else {"v": dual.columns, "u": dual.rows}
+
+
+def _text(saved: SavedArrays, name: str) -> str:
+    value = saved.metadata.get(name)
+    if not isinstance(value, str):
+        raise UsageError("broken-file", f"its metadata hold no text {name!r}")
+    return value
+
+
+def _number(saved: SavedArrays, name: str) -> float:
+    value = saved.metadata.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > 1e300:
+        raise UsageError("broken-file", f"its metadata hold no number {name!r}")
+    if name == "T" and not isinstance(value, int):
+        raise UsageError("broken-file", "its metadata hold a T that is no whole number")
+    return value

@@ -1,0 +1,37 @@
+"""How much memory there is."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_CGROUP = Path("/sys/fs/cgroup")
+
+
+def available_bytes() -> int | None:
+    """Memory that can be had without swapping, within a container's limit; None where nobody says."""
+    found = [free for free in (_of_machine(), _of_container()) if free is not None]
+    return min(found, default=None)
+
+
+def _of_machine() -> int | None:
+    try:
+        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except (OSError, ValueError, IndexError):
+        pass
+    try:  # all there is, where the system does not say what is free
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def _of_container() -> int | None:
+    try:
+        limit, used = (
+            int((_CGROUP / name).read_text(encoding="ascii")) for name in ("memory.max", "memory.current")
+        )
+    except (OSError, ValueError):  # no limit reads "max"
+        return None
+    return max(0, limit - used)

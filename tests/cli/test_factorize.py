@@ -1,0 +1,436 @@
+"""``csgm factorize``: reference values, exports, refusals before any work, checkpoints and interrupts."""
+
+import json
+import math
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+
+import csgm_cli
+from csgm_cli.cli import factorize as command_module
+from csgm_cli.storage import memory
+from csgm_cli.storage.arrays import check_hash, read_arrays
+from csgm_cli.storage.schema import load_schema
+
+ROOT = Path(csgm_cli.__file__).parents[1]
+
+#: docs/theory.md: how far each streaming form is above the dense optimum.
+STREAMING = [(32, 2, 1.1e-2), (32, 3, 3.0e-4), (32, 4, 9.6e-6), (256, 4, 4.7e-4), (256, 6, 4.5e-6)]
+
+
+def said(outcome):
+    """The lines on stderr but the timing."""
+    return [line for line in outcome.stderr.splitlines() if " in " not in line or "error" in line]
+
+
+def result(csgm, line):
+    """The result of a command line that succeeds, held against its schema."""
+    outcome = csgm(f"{line} --format json")
+    assert outcome.status == 0, outcome.stderr
+    jsonschema.Draft202012Validator(load_schema(line.split()[0])).validate(outcome.document)
+    return outcome.document["result"]
+
+
+# ---------------------------------------------------------------- numbers
+
+
+@pytest.mark.parametrize("T", [1, 2, 8, 32])
+def test_reference(csgm, reference, T):
+    """The optimum of both objectives, printed, is the reference's to 1e-9 and certified."""
+    values = reference["factorization"]["values"][str(T)]
+    mean = result(csgm, f"factorize --T {T}")
+    assert mean["mean_squared_error"] == pytest.approx(values["optimal_dense_mean"]["mse"], rel=1e-9)
+    assert mean["rmse"] == math.sqrt(mean["mean_squared_error"])
+    worst = result(csgm, f"factorize --T {T} --objective max")
+    assert worst["max_squared_error"] == pytest.approx(values["optimal_dense_max"]["max_sq"], rel=1e-9)
+    for found in (mean, worst):
+        assert found["T"] == T
+        assert found["gap"] <= 1e-9
+        assert (found["sensitivity"], found["sensitivity_squared"]) == (1, 1)
+
+
+@pytest.mark.parametrize(("T", "buffers", "excess"), STREAMING)
+def test_streaming_excess(csgm, T, buffers, excess):
+    """A streaming form is no further above the certified optimum than the theory's figures say."""
+    found = result(csgm, f"factorize --T {T} --strategy streaming:{buffers}")
+    assert 0 < found["gap"] <= 1.05 * excess
+
+
+def test_value_is_the_objective(csgm):
+    """--value prints the error that was minimised, with round-trip digits and nothing beside it."""
+    for objective, key in (("mean", "mean_squared_error"), ("max", "max_squared_error")):
+        outcome = csgm(f"factorize --T 8 --objective {objective} --value")
+        assert float(outcome.stdout) == result(csgm, f"factorize --T 8 --objective {objective}")[key]
+
+
+def test_text_is_on_the_safe_side(csgm):
+    """Errors and the gap are rounded up, the bound down; the timing is on stderr alone."""
+    outcome = csgm("factorize --T 32")
+    lines = {line[:20].strip(): line[20:].split()[0] for line in outcome.stdout.splitlines()}
+    found = result(csgm, "factorize --T 32")
+    for label, key in (("mean squared error", "mean_squared_error"), ("gap", "gap"), ("rmse", "rmse")):
+        assert found[key] <= float(lines[label]) <= found[key] * 1.01
+    assert found["lower_bound"] * (1 - 1e-5) <= float(lines["lower bound"]) <= found["lower_bound"]
+    assert outcome.stderr.startswith("solved in ")
+    assert " s, " in outcome.stderr
+    assert "solved" not in outcome.stdout
+
+
+def test_compare(csgm, reference):
+    """Every strategy's error is the reference's, and its excess is over the certified optimum."""
+    rows = {row["strategy"]: row for row in result(csgm, "factorize --T 32 --compare")["rows"]}
+    values = reference["factorization"]["values"]["32"]
+    expected = {
+        "optimal": values["optimal_dense_mean"]["mse"],
+        "toeplitz-sqrt": values["sqrt_toeplitz"]["mse"],
+        "toeplitz-sqrt-normalized": values["sqrt_toeplitz_colnorm"]["mse"],
+        "tree": values["tree_plain"]["mse"],
+        "honaker-online": values["honaker_online"]["mse"],
+        "identity": 16.5,
+        "output": 32.0,
+    }
+    for strategy, mse in expected.items():
+        assert rows[strategy]["mean_squared_error"] == pytest.approx(mse, rel=1e-9)
+        assert rows[strategy]["gap"] == pytest.approx(mse / expected["optimal"] - 1, abs=2e-9)
+    assert rows.keys() > {"streaming:2", "streaming:4", "streaming:8", "toeplitz-optimal", "honaker-full"}
+    assert len({row["lower_bound"] for row in rows.values()}) == 1
+
+
+def test_compare_at_any_size(csgm):
+    """Trees are padded and say so; strategies that a workload lacks are left out and say why."""
+    outcome = csgm("factorize --T 20 --compare")
+    assert "warning[tree-padded]: the tree has 32 leaves: 20 steps and 12 that never happen" in outcome.stderr
+    outcome = csgm("factorize --T 20 --workload momentum=0.9 --compare --format json")
+    strategies = [row["strategy"] for row in outcome.document["result"]["rows"]]
+    assert "toeplitz-sqrt" in strategies
+    assert not {"tree", "streaming:2"} & set(strategies)
+    slugs = [warning["slug"] for warning in outcome.document["warnings"]]
+    assert set(slugs) == {"strategy-left-out"}
+
+
+# ---------------------------------------------------------------- workloads
+
+
+def test_workload_files(csgm, place):
+    """A matrix, learning rates, and both with momentum; T comes from the file."""
+    np.save("A.npy", np.tril(np.ones((8, 8))))
+    np.save("rates.npy", np.linspace(1.0, 0.5, 8))
+    plain = result(csgm, "factorize --T 8")
+    matrix = result(csgm, "factorize --workload A.npy")
+    assert (matrix["T"], matrix["workload"]) == (8, "matrix")
+    assert matrix["mean_squared_error"] == pytest.approx(plain["mean_squared_error"], rel=2e-9)
+    rates = result(csgm, "factorize --workload rates.npy")
+    both = result(csgm, "factorize --workload momentum=0.5,rates.npy --T 8")
+    assert (rates["workload"], both["workload"]) == ("learning-rates", "momentum=0.5,learning-rates")
+    assert rates["mean_squared_error"] < plain["mean_squared_error"] < both["mean_squared_error"]
+
+
+NAN = np.tril(np.ones((3, 3)))
+NAN[2, 0] = np.nan
+BAD_WORKLOADS = {
+    "nan": (NAN, "not-finite", "NaN"),
+    "not-square": (np.ones((2, 3)), "bad-workload", "square"),
+    "not-causal": (np.ones((3, 3)), "bad-workload", "entry (0, 1)"),
+    "singular": (np.tril(np.ones((3, 3)), -1), "bad-workload", "singular"),
+    "empty": (np.ones((0, 0)), "shape-mismatch", "(0, 0)"),
+    "empty-row": (np.ones(0), "shape-mismatch", "(0,)"),
+    "cube": (np.ones((2, 2, 2)), "shape-mismatch", "(2, 2, 2)"),
+    "integers": (np.eye(3, dtype=int), "wrong-dtype", "float64"),
+    "tiny": (np.eye(3) * 1e-200, "bad-workload", "[1e-50, 1e+50]"),
+    "huge": (np.eye(3) * 1e200, "bad-workload", "[1e-50, 1e+50]"),
+    "tiny-rates": (np.array([1.0, 1e-300]), "bad-workload", "[1e-50, 1e+50]"),
+    "huge-rates": (np.array([1.0, 1e300]), "bad-workload", "[1e-50, 1e+50]"),
+    "negative-rates": (np.array([1.0, -1.0]), "bad-workload", "positive"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_WORKLOADS)
+def test_bad_workload_file(csgm, place, name):
+    """One line that names the file and what is wrong with it."""
+    array, slug, part = BAD_WORKLOADS[name]
+    np.save("bad.npy", array)
+    outcome = csgm("factorize --workload bad.npy")
+    assert (outcome.status, outcome.stdout) == (2, "")
+    assert outcome.stderr.startswith(f"error[{slug}]: 'bad.npy': ")
+    assert part in outcome.stderr.splitlines()[0]
+
+
+def test_pickled_workload_is_never_unpickled(csgm, place):
+    """An object array would run code on the way in: it is refused unread."""
+
+    class Bomb:
+        def __reduce__(self):
+            return (Path("ran").touch, ())
+
+    np.save("bad.npy", np.array([[Bomb()]], dtype=object), allow_pickle=True)
+    outcome = csgm("factorize --workload bad.npy")
+    assert (outcome.status, said(outcome)[0].split(":")[0]) == (2, "error[pickled]")
+    assert not Path("ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "slug"),
+    [
+        ("--T 0", "out-of-range"),
+        ("--T -3", "out-of-range"),
+        ("--T 2.5", "out-of-range"),
+        ("--T 32x", "out-of-range"),
+        ("--T 1e9", "out-of-range"),
+        ("", "missing-option"),
+        ("--T 8 --workload momentum=1", "out-of-range"),
+        ("--T 8 --workload momentum=x", "out-of-range"),
+        ("--T 8 --workload prefix", "unknown-workload"),
+        ("--T 8 --tolerance 0", "out-of-range"),
+        ("--T 8 --strategy optimum", "unknown-choice"),
+        ("--T 8 --strategy streaming", "unknown-choice"),
+        ("--T 8 --strategy streaming:N", "not-a-number"),
+        ("--T 8 --strategy streaming:0", "out-of-range"),
+        ("--T 8 --strategy streaming:65", "out-of-range"),
+        ("--T 8 --strategy streaming:2 --workload momentum=0.9", "no-streaming-form"),
+        ("--T 8 --strategy tree --workload momentum=0.9", "not-prefix-sum"),
+        ("--T 8 --arrays B", "missing-option"),
+        ("--T 8 --dtype float32", "missing-option"),
+        ("--T 8 --compare --strategy tree", "conflicting-options"),
+        ("--T 8 --compare --value", "conflicting-options"),
+        ("--T 8 --output f.npz --arrays D", "unknown-choice"),
+        ("--T 8 --output f.npz --arrays ,", "unknown-choice"),
+        ("--T 8 --output f.npz --strategy identity --arrays v", "unknown-choice"),
+        ("--T 8 --output f.npz --strategy tree --arrays B", "incomplete-arrays"),
+        ("--T 8 --output f.npz --strategy streaming:2 --arrays v", "incomplete-arrays"),
+        ("--T 8 --output f.mat", "unknown-format"),
+        ("--T 8 --output f", "unknown-format"),
+        ("--T 513 --output f.csv", "too-large"),
+        ("--T 8 --strategy tree --checkpoint c.npz", "conflicting-options"),
+    ],
+)
+def test_refused(csgm, place, words, slug):
+    """Nothing is solved or written, and one message says why."""
+    outcome = csgm(f"factorize {words}")
+    assert (outcome.status, outcome.stdout) == (2, "")
+    assert outcome.stderr.startswith(f"error[{slug}]: ")
+    assert not {path.name for path in place.iterdir()} - {".git"}
+
+
+def test_rows_of_a_file_and_a_flag_that_disagree(csgm, place):
+    """--T may stand beside a file, but not against it; a configured one gives way."""
+    np.save("A.npy", np.eye(3))
+    assert csgm("factorize --workload A.npy --T 3").status == 0
+    outcome = csgm("factorize --workload A.npy --T 4")
+    assert outcome.stderr.startswith("error[conflicting-options]: --T is 4, but 'A.npy' has 3 rows")
+    Path("csgm.toml").write_text("[tool.csgm.factorize]\nT = 4\n")
+    assert csgm("factorize --workload A.npy").status == 0
+    assert result(csgm, "factorize")["T"] == 4
+
+
+# ---------------------------------------------------------------- files
+
+
+@pytest.mark.parametrize("suffix", ["npz", "safetensors", "json", "csv"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_export(csgm, place, suffix, dtype):
+    """A file holds factors of the workload of sensitivity at most 1, and numbers that are those printed."""
+    name = f"f.{suffix}"
+    found = result(csgm, f"factorize --T 12 --output {name} --dtype {dtype}")
+    saved = read_arrays(name)
+    check_hash(saved)
+    B, C, C_inv = (saved.arrays[key].astype(np.float64) for key in ("B", "C", "C_inv"))
+    assert {saved.arrays[key].dtype.name for key in ("B", "C", "C_inv")} == {dtype}
+    unit = 1e-12 if dtype == "float64" else 1e-6
+    assert np.abs(B @ C - np.tril(np.ones((12, 12)))).max() < unit
+    assert np.abs(C_inv @ C - np.eye(12)).max() < unit
+    norms = (C**2).sum(axis=0)
+    assert found["sensitivity"] ** 2 == pytest.approx(norms.max(), rel=1e-15)
+    assert norms.max() <= 1
+    assert found["mean_squared_error"] == pytest.approx((B**2).sum() / 12 * norms.max(), rel=1e-13)
+    for key in ("T", "workload", "strategy", "objective", "rmse", "max_squared_error", "lower_bound", "gap"):
+        assert saved.metadata[key] == found[key]
+    assert saved.metadata["versions"]["csgm"] == csgm_cli.__version__
+
+
+def test_same_bytes(csgm, place):
+    """Two runs, two files, one content, whatever the format of the report."""
+    csgm("factorize --T 16 --output a.npz")
+    csgm("factorize --T 16 --output b.npz --format json")
+    assert Path("a.npz").read_bytes() == Path("b.npz").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("words", "arrays"),
+    [
+        ("", {"B", "C", "C_inv", "v"}),
+        ("--arrays C", {"C"}),
+        ("--arrays v", {"v"}),
+        ("--strategy tree", {"B", "C"}),
+        ("--strategy identity --arrays C_inv,B", {"B", "C_inv"}),
+        ("--strategy streaming:2", {"v", "decays", "inputs", "outputs", "diagonal"}),
+        ("--strategy streaming:2 --arrays C,generators", {"C", "decays", "inputs", "outputs", "diagonal"}),
+        ("--workload A.npy --objective max --arrays v", {"A", "v", "u"}),
+    ],
+)
+def test_arrays(csgm, place, words, arrays):
+    """A file holds what was asked for, what describes the workload, no more; it stands inspection."""
+    np.save("A.npy", np.tril(np.ones((8, 8))) + np.eye(8))
+    assert csgm(f"factorize --T 8 --output f.npz {words}").status == 0
+    assert read_arrays("f.npz").arrays.keys() == arrays
+    assert csgm("inspect f.npz").status == 0
+
+
+def test_existing_file(csgm, place):
+    """An existing file is left alone without --force, and replaced with it."""
+    Path("f.npz").write_text("mine")
+    outcome = csgm("factorize --T 8 --output f.npz")
+    assert (outcome.status, outcome.stdout) == (4, "")
+    assert outcome.stderr.startswith("error[file-exists]")
+    assert Path("f.npz").read_text() == "mine"
+    assert csgm("factorize --T 8 --output f.npz --force").status == 0
+    assert "C" in read_arrays("f.npz").arrays
+
+
+def test_full_disk(csgm, place):
+    """A file that cannot be written whole is not written at all; a full stdout is exit code 4 as well."""
+    csgm("factorize --T 8 --output f.npz")
+    before = Path("f.npz").read_bytes()
+    line = [sys.executable, "-m", "csgm_cli", "factorize", "--T", "200", "--output", "f.npz", "--force"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+
+    def small_files():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+
+    done = subprocess.run(
+        line, env=environment, preexec_fn=small_files, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode, done.stdout) == (4, "")
+    assert done.stderr.startswith("error[cannot-write]: cannot write 'f.npz'")
+    assert Path("f.npz").read_bytes() == before
+    assert {path.name for path in place.iterdir()} == {".git", "f.npz"}
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            line[:6], env=environment, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60
+        )
+    assert done.returncode == 4
+    assert done.stderr.startswith("error[cannot-write]")
+
+
+def test_dense_beyond_memory(csgm, place, monkeypatch):
+    """Refused before solving, with the size it would need, and the form that is small named as the way."""
+    monkeypatch.setattr(command_module, "Progress", None)  # nothing may get as far as solving
+    outcome = csgm("factorize --T 1e7 --output f.npz")
+    assert (outcome.status, outcome.stdout) == (2, "")
+    first, second = outcome.stderr.splitlines()
+    assert first.startswith("error[too-large]: dense factors at T = 10000000 need 37")
+    assert " GiB of memory" in first
+    assert "streaming:8" in second
+    monkeypatch.setattr(memory, "available_bytes", lambda: 1 << 20)
+    for words, way in (
+        ("--strategy streaming:2 --arrays B,C", "--arrays generators,v"),
+        ("--workload momentum=0.9", "--arrays v"),
+    ):
+        outcome = csgm(f"factorize --T 1000 --output f.npz {words}")
+        assert outcome.status == 2
+        assert way in outcome.stderr
+
+
+def test_available_memory():
+    """What the system says is free: more than a process needs, and no more than there is."""
+    free = memory.available_bytes()
+    assert free is not None
+    assert 1 << 24 < free <= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+# ---------------------------------------------------------------- checkpoints and interrupts
+
+
+def test_checkpoint(csgm, place):
+    """A finished state is gone on from; a tighter tolerance takes fewer steps than from nothing."""
+    assert csgm("factorize --T 64 --tolerance 1e-6 --checkpoint c.npz").status == 0
+    outcome = csgm("factorize --T 64 --checkpoint c.npz --format json")
+    assert outcome.stderr.startswith("going on from c.npz\n")
+    resumed, fresh = outcome.document["result"], result(csgm, "factorize --T 64")
+    assert resumed["iterations"] < fresh["iterations"]
+    assert resumed["gap"] <= 1e-9
+    assert resumed["mean_squared_error"] == pytest.approx(fresh["mean_squared_error"], rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["--T 65", "--T 64 --objective max", "--T 64 --workload momentum=0.5", "--workload A.npy", "--T 64 -o"],
+)
+def test_checkpoint_of_another_problem(csgm, place, words):
+    """Exit code 2, and the file stays what it was."""
+    if words.endswith("-o"):  # a factorization is no checkpoint
+        csgm("factorize --T 64 --output c.npz")
+        words = "--T 64"
+    else:
+        csgm("factorize --T 64 --checkpoint c.npz")
+    np.save("A.npy", np.eye(64))
+    before = Path("c.npz").read_bytes()
+    outcome = csgm(f"factorize {words} --checkpoint c.npz")
+    assert (outcome.status, outcome.stdout) == (2, "")
+    assert outcome.stderr.startswith("error[other-problem]: 'c.npz' is no checkpoint of this problem")
+    assert Path("c.npz").read_bytes() == before
+
+
+def test_broken_checkpoint(csgm, place):
+    """Not a checkpoint at all, or one that was changed: exit code 2, the file intact."""
+    Path("c.npz").write_text("no")
+    outcome = csgm("factorize --T 64 --checkpoint c.npz")
+    assert (outcome.status, Path("c.npz").read_text()) == (2, "no")
+    assert outcome.stderr.startswith("error[broken-file]")
+
+
+def test_interrupted_and_resumed(place):
+    """Ctrl-C ends with 130, without the output or half a file, and the checkpoint is good to go on from."""
+    source = (
+        "from csgm_cli import cli; from csgm_cli.cli import progress; progress._PAUSE = 0; cli.entry_point()"
+    )
+    line = [sys.executable, "-c", source, "factorize", "--T", "100000", "--tolerance", "1e-8"]
+    line += ["--checkpoint", "c.npz", "--output", "f.npz", "--arrays", "v"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"}
+    with subprocess.Popen(line, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        for _ in range(600):
+            if Path("c.npz").exists():
+                break
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, b"")
+    assert err.endswith(b"interrupted\n")
+    assert {path.name for path in place.iterdir()} == {".git", "c.npz"}
+    saved = read_arrays("c.npz")
+    check_hash(saved)
+    assert saved.metadata["T"] == 100000
+    assert (saved.arrays["v"] > 0).all()
+
+
+def test_no_progress_in_a_pipe(csgm, monkeypatch):
+    """However long it takes, what is no terminal gets the timing alone."""
+    monkeypatch.setattr("csgm_cli.cli.progress._PATIENCE", 0.0)
+    outcome = csgm("factorize --T 32")
+    assert len(outcome.stderr.splitlines()) == 1
+    assert "\r" not in outcome.stderr
+
+
+def test_progress_on_a_terminal(csgm, monkeypatch, capsys):
+    """Gap against target, on one line that is gone at the end."""
+    monkeypatch.setattr("csgm_cli.cli.progress._PATIENCE", 0.0)
+    monkeypatch.setattr(sys.stderr.__class__, "isatty", lambda self: self is sys.stderr, raising=False)
+    outcome = csgm("factorize --T 32 --value")
+    shown = outcome.stderr.split("\r")
+    assert any("gap " in part and "target 1.0e-09" in part for part in shown)
+    assert any("#" in part and "." in part for part in shown)
+    assert outcome.stderr.rpartition("\x1b[K")[2].startswith("solved in ")
+
+
+def test_json_error(csgm):
+    """In json mode a refusal is an object too."""
+    outcome = csgm("factorize --T 0 --format json")
+    assert json.loads(outcome.stdout)["error"]["slug"] == "out-of-range"

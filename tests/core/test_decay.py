@@ -1,0 +1,67 @@
+"""The proven fall of E[Y^(a + iy)] against its values: no contour may end before the integrand does."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from csgm_cli.core.contour import Direction, Law, build_contour
+from csgm_cli.core.contour_oracle import complex_log_moment as precise_log_moment
+from csgm_cli.core.decay import decay
+from csgm_cli.core.log_moment import complex_log_moment, log_moment
+
+
+def bound(order, gamma, t, height, *, few=False):
+    """Log of the proven bound on |E[Y^(order + iy)]| / E[Y^order] for y >= height."""
+    return decay(order, gamma, t, log_moment(order, gamma, t).value, few=few).log_bound(height)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    order=st.floats(1.01, 8.0) | st.floats(-8.0, -0.01),
+    gamma=st.floats(math.log(1e-6), math.log(0.97)).map(math.exp),
+    s=st.floats(math.log(1e-3), math.log(3.0)).map(math.exp),
+    turns=st.floats(-3.0, 1.5),
+    few=st.booleans(),
+)
+def test_no_value_is_above_the_bound(order, gamma, s, turns, few):
+    """At the height asked for and at many above, near and far."""
+    height = 10.0**turns / s
+    limit = bound(order, gamma, s * s, height, few=few)
+    with np.errstate(all="ignore"):
+        values = complex_log_moment(order + 1j * height * np.linspace(1.0, 5.0, 41), gamma, s * s)
+    assume(values is not None and np.isfinite(values).all())
+    falls = values.real - log_moment(order, gamma, s * s).value
+    assert limit <= 0.0
+    assert (falls <= limit + 1e-11 * (1 + abs(values[0].real)) + np.log1p(1e-13 * np.exp(-falls))).all()
+
+
+@pytest.mark.parametrize(("order", "gamma", "s"), [(3.0, 0.01, 1.0), (-2.0, 0.2, 1.5), (9.0, 0.3, 3.0)])
+def test_high_precision_agrees(order, gamma, s):
+    """The same against 20 digits, where the density has one peak and where it has two."""
+    for height in (0.5, 3.0, 12.0):
+        above = precise_log_moment(complex(order, 1.1 * height), gamma, s * s).real
+        fall = float(above - precise_log_moment(order, gamma, s * s).real)
+        assert fall <= bound(order, gamma, s * s, height)
+
+
+def test_gaussian_losses_are_bounded_by_their_own_decay():
+    """With gamma 1, |E[Y^(a + iy)]| falls like exp(-y^2 t/2): that is nearly found."""
+    t, height = 0.04, 25.0
+    assert -(height**2) * t / 2 <= bound(2.0, 1.0, t, height, few=True) < -0.95 * height**2 * t / 2
+    assert -(0.01**2) / 2 <= bound(2.0, 1.0, t, 0.01 / math.sqrt(t)) < -0.94 * 0.01**2 / 2
+
+
+@pytest.mark.parametrize("direction", Direction)
+def test_what_lies_beyond_a_contour_is_within_its_error(direction):
+    """Three times as many nodes change the integral by less than the error says."""
+    law, epsilon = Law(0.02, ((400.0, 0.5),)), 1.0
+    built = build_contour(law, direction, epsilon)
+    count = 3 * built.z.size
+    z = built.shift + 1j * built.step * np.arange(count)
+    sign = 1.0 + z if direction is Direction.ADD else -z
+    longer = type(built)(z, law.complex(sign), built.step, built.log_tail, built.aliases)
+    short, error = built.integral(-epsilon, np.ones_like(built.z))
+    assert abs(longer.integral(-epsilon, np.ones_like(z))[0] - short) <= error
