@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from csgm_cli.cli import console
+from csgm_cli.cli import console, interrupts
 from csgm_cli.cli.command import Command
 from csgm_cli.cli.exits import ExitCode
 from csgm_cli.cli.options import OUTPUT, option, options
@@ -49,7 +49,8 @@ def run(request: Request) -> ExitCode:
         from csgm_cli.storage.files import write_atomically
         from csgm_cli.storage.lock import lock_text
 
-        write_atomically(request["write_lock"], lock_text(standings, accountant))
+        with interrupts.unwinding():
+            write_atomically(request["write_lock"], lock_text(standings, accountant))
     report(request, document)
     return _status(standings, exit_zero=request["exit_zero"])
 

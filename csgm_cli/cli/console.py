@@ -107,18 +107,13 @@ def progress(total: int, unit: str, *, quiet: bool = False) -> Iterator[Callable
         now = monotonic()
         if now - begun >= _PROGRESS_AFTER and now - shown >= _PROGRESS_EVERY:
             shown = now
-            _show_line(f"{done} of {total} {unit}, {100 * done // total} %")
+            transient(f"{done} of {total} {unit}, {100 * done // total} %")
 
     try:
         yield advance
     finally:
         if shown > begun:
-            _show_line("")
-
-
-def _show_line(text: str) -> None:
-    with suppress(OSError):
-        _put(f"\r\x1b[K{text}", sys.stderr)
+            transient("")
 
 
 def abandon_unless_flushed() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
@@ -44,11 +45,22 @@ def _shared(work: Callable[[int], T], numbers: Sequence[int], jobs: int) -> Iter
             results = pool.map(work, numbers, chunksize=min(share, _CHUNK))
         yield from results
     except BaseException:
-        for child in active_children():
-            child.terminate()
-        pool.shutdown(cancel_futures=True)
+        with _quiet_threads():
+            for child in active_children():
+                child.terminate()
+            pool.shutdown(cancel_futures=True)
         raise
     pool.shutdown()
+
+
+@contextmanager
+def _quiet_threads() -> Iterator[None]:
+    """The pool's own thread, before Python 3.12, fails aloud where a process dies with cancelled work."""
+    before, threading.excepthook = threading.excepthook, lambda _: None
+    try:
+        yield
+    finally:
+        threading.excepthook = before
 
 
 @contextmanager
@@ -68,7 +80,6 @@ def _end_with_parent() -> None:
     """Watch the process that started this one: what is killed cannot end its children."""
     import os
     from multiprocessing import parent_process
-    from threading import Thread
 
     parent = parent_process()
     assert parent is not None
@@ -77,4 +88,4 @@ def _end_with_parent() -> None:
         parent.join()
         os._exit(1)
 
-    Thread(target=watch, daemon=True).start()
+    threading.Thread(target=watch, daemon=True).start()

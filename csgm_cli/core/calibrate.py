@@ -16,8 +16,9 @@ from csgm_cli.core.bounds import (
     spent_epsilon,
     total_mu,
 )
-from csgm_cli.core.conversion import Converted, best_epsilon, epsilon_at, epsilon_slope, first_order
+from csgm_cli.core.conversion import Converted, best_epsilon, epsilon_at, epsilon_slope
 from csgm_cli.core.curves import Curve, renyi_curve
+from csgm_cli.core.first_guess import first_guess
 from csgm_cli.core.search import Slope, increasing_root, least_safe
 from csgm_cli.core.statement import statement
 from csgm_cli.core.utility import bits_per_client, error_parts, mean_noise_std, mean_squared_error
@@ -42,8 +43,8 @@ _MARGIN = 2e-13
 #: Room, tried in turn, for an answer that account, on its own way to the best bound, does not confirm:
 #: an order next to 1 moves epsilon by how float64 rounds it, and a bracket of a profile by its own width.
 _ROOM = (0.0, 1e-11, 1e-10, 1e-9)
-#: Joint Newton steps that settle nine problems in ten; five or six are the rule.
-_JOINT_STEPS = 8
+#: Joint Newton steps that settle nine problems in ten and more; four to six are the rule.
+_JOINT_STEPS = 16
 
 
 def calibrate(
@@ -197,19 +198,20 @@ def _renyi(point: Converted) -> float:
 
 def _near_sigma(curve: Curve, target: Target) -> tuple[float, float]:
     """Where epsilon(sigma) meets the target to 1e-12 or so, and the order there."""
-    quick = None if curve.integer_orders else _joint_newton(curve, target)
-    return quick or _nested_newton(curve, target)
+    guess = first_guess(curve, target)
+    quick = None if curve.integer_orders else _joint_newton(curve, target, guess)
+    return quick or _nested_newton(curve, target, guess)
 
 
-def _joint_newton(curve: Curve, target: Target) -> tuple[float, float] | None:
+def _joint_newton(curve: Curve, target: Target, guess: tuple[float, float]) -> tuple[float, float] | None:
     """Sigma and its best order by Newton steps on both at once; None where they do not converge soon.
 
-    In x = log sigma and y = log(order - 1). At the best order epsilon does not depend on y to first
-    order, so x is solved for alone; y follows x by taking K's shape in the order not to change.
+    In x = log sigma and y = log(order - 1), from a ``guess`` of sigma and the order. At the best order
+    epsilon does not depend on y to first order, so x is solved for alone; y follows x by taking K's
+    shape in the order not to change.
     """
     log_delta, most = math.log(target.delta), 2.0
-    sigma = _first_sigma(curve, target)
-    order = first_order(curve, sigma, -log_delta)
+    sigma, order = guess
     for _ in range(_JOINT_STEPS):
         moment = curve.moment(order, sigma)
         if not 0.0 < moment.value < math.inf or order - 1 < 1e-9:
@@ -217,8 +219,7 @@ def _joint_newton(curve: Curve, target: Target) -> tuple[float, float] | None:
         point = epsilon_at(order, moment, log_delta)
         step = _sigma_step(point, target.epsilon)
         slope, curvature = epsilon_slope(order, moment, log_delta)
-        drift = -2 * moment.d_log_t / moment.value * ((order - 1) * moment.d_order - moment.value)
-        order_step = -(slope + drift * step) / (curvature * (order - 1))
+        order_step = _order_step(point, slope, log_delta, step)
         gain = abs(slope * slope / curvature) / (order - 1) ** 2
         if abs(step) <= 1e-11 and gain <= 1e-13 * point.value:
             return sigma * math.exp(step), order
@@ -237,13 +238,29 @@ def _sigma_step(point: Converted, epsilon: float) -> float:
     return math.log(renyi / wanted) / slope
 
 
-def _nested_newton(curve: Curve, target: Target) -> tuple[float, float]:
-    """The same by Newton on log sigma at the best order of each, safe in a bracket.
+def _order_step(point: Converted, slope: float, log_delta: float, sigma_step: float) -> float:
+    """A Newton step in log(order - 1) to where (a-1) K' - K meets -log(delta a), on their logarithms.
+
+    The first grows like a power of the order, or like an exponential where K has a cliff; with sigma
+    it moves as K does. ``slope`` is their difference.
+    """
+    order, moment = point.order, point.moment
+    wanted = -log_delta - math.log(order)
+    found = slope + wanted
+    if wanted <= 0.0 or found <= 0.0:  # beyond every best order, or lost to rounding far below it
+        return -math.inf if wanted <= 0.0 else math.inf
+    drift = -2 * moment.d_log_t / moment.value * sigma_step
+    steepness = (order - 1) * ((order - 1) * moment.d2_order / found + 1 / (order * wanted))
+    return -(math.log(found / wanted) + drift) / steepness
+
+
+def _nested_newton(curve: Curve, target: Target, guess: tuple[float, float]) -> tuple[float, float]:
+    """The same by Newton on log sigma at the best order of each, safe in a bracket around the ``guess``.
 
     By the envelope theorem the slope is that at a fixed order.
     """
     log_delta = math.log(target.delta)
-    order: float | None = None
+    sigma, order = guess
 
     def miss(log_sigma: float) -> Slope:
         nonlocal order
@@ -251,19 +268,8 @@ def _nested_newton(curve: Curve, target: Target) -> tuple[float, float]:
         order = point.order
         return -_sigma_step(point, target.epsilon), 1.0
 
-    root = increasing_root(miss, math.log(_first_sigma(curve, target)), tolerance=1e-11)
-    assert order is not None  # miss was called
+    root = increasing_root(miss, math.log(sigma), tolerance=1e-11)
     return math.exp(root), order
-
-
-def _first_sigma(curve: Curve, target: Target) -> float:
-    """The answer of the curve's Gaussian limit, from zero-concentrated privacy; or gamma of it."""
-    tail = max(-math.log(target.delta), 1e-3)
-    rho = (math.sqrt(tail + target.epsilon) - math.sqrt(tail)) ** 2
-    total = math.sqrt(math.fsum(count * delta**2 for count, delta in curve.parts))
-    doubled = 2.0 if curve.weak_triangle else 1.0
-    clip = max(delta for _, delta in curve.parts)
-    return doubled * max(curve.gamma * total / math.sqrt(2 * rho), clip / 40)
 
 
 def _refuse_covered(mechanism: Mechanism, target: Target) -> None:

@@ -120,9 +120,9 @@ def shown_progress(monkeypatch, clock, seconds, *, terminal=True, quiet=False):
 def test_progress(monkeypatch, clock):
     """After a second the line shows how many are done, and it is gone at the end."""
     said = shown_progress(monkeypatch, clock, 0.3)
-    assert said.startswith("\r\x1b[K4 of 10 points, 40 %\r")
+    assert said.startswith("\r4 of 10 points, 40 %\x1b[K\r")
     assert "10 of 10 points, 100 %" in said
-    assert said.endswith("\r\x1b[K")
+    assert said.endswith("\r\x1b[K")  # at the start of the line, which is cleared
     assert "\n" not in said
 
 

@@ -10,6 +10,7 @@ from csgm_cli.core import calibrate as module
 from csgm_cli.core.account import account_epsilon
 from csgm_cli.core.calibrate import calibrate, gaussian_sigma, least_sigma
 from csgm_cli.core.conversion import epsilon_at
+from csgm_cli.core.first_guess import first_guess
 from csgm_cli.errors import NoAnswerError, UsageError
 from csgm_cli.model import Accountant, Adjacency, Bound, Geometry, Mechanism, Target
 
@@ -49,8 +50,9 @@ def test_the_joint_search_finds_what_the_nested_one_finds(reference):
     for row in reference["accounting"]["rdp"]:
         mechanism, target = of_row(row)
         curve = module.renyi_curve(mechanism, Bound.RDP)
-        sigma, order = module._nested_newton(curve, target)
-        quick = module._joint_newton(curve, target)
+        guess = first_guess(curve, target)
+        sigma, order = module._nested_newton(curve, target, guess)
+        quick = module._joint_newton(curve, target, guess)
         if quick is not None:
             settled += 1
             assert quick[0] == pytest.approx(sigma, rel=1e-11), row
