@@ -6,6 +6,7 @@ import ast
 import contextlib
 import io
 import json
+import math
 import os
 import re
 import shlex
@@ -343,6 +344,18 @@ def test_every_page_is_linked_from_the_readme():
 
 
 @pytest.mark.skipif(version("dp-accounting") != "0.6.0", reason="the README speaks of 0.6.0")
+def test_the_price_of_compression_in_the_readme():
+    """The first example's effective noise beside the Gaussian mechanism's, both by auto, rounded up."""
+    text = " ".join(README.read_text(encoding="utf-8").split())
+    target = csgm_cli.Target(5, 1e-8)
+    sparse = csgm_cli.Mechanism("l2-csgm", 0.01, csgm_cli.Geometry(1000.0))
+    effective = csgm_cli.calibrate(sparse, target).effective_noise_multiplier
+    plain = csgm_cli.calibrate(csgm_cli.Mechanism("gaussian"), target).noise_multiplier
+    percent = math.ceil(1e4 * (effective / plain - 1)) / 100
+    plain = math.ceil(1e5 * plain) / 1e5  # shown rounded up
+    assert f"needs {plain} (see the next table): here 100x compression costs {percent} % of noise" in text
+
+
 def test_figures_of_another_accountant():
     """What the README says of dp-accounting's answers, and of csgm's own beside them, comes out here."""
     text = " ".join(README.read_text(encoding="utf-8").split())

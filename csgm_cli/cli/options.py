@@ -51,8 +51,8 @@ _SPECS: dict[str, _Spec] = {
     ),
     "preset": _Spec(_POINTS, "Points of a published figure.", Choice(["figure1"])),
     "epsilon": _Spec(_TARGET, "Privacy loss epsilon."),
-    "delta": _Spec(_TARGET, "Probability delta with which epsilon may be exceeded."),
-    "max_epsilon": _Spec(_TARGET, "Exit with 1 if an epsilon is above this."),
+    "delta": _Spec(_TARGET, "Probability delta with which epsilon may be exceeded; well below 1 / clients."),
+    "max_epsilon": _Spec(_TARGET, "A check: exit with 1 if an epsilon is above this."),
     "max_mse_overhead": _Spec(_TARGET, "MSE may be (1 + this) times the Gaussian mechanism's."),
     "max_noise_overhead": _Spec(
         _TARGET, "Effective noise multiplier may be (1 + this) times the Gaussian mechanism's."
@@ -68,7 +68,10 @@ _SPECS: dict[str, _Spec] = {
         "RESULT.json",
     ),
     "mechanism": _Spec(
-        _MECHANISM, "Mechanism.", Choice([name.value for name in MechanismName]), MechanismName.L2_CSGM.value
+        _MECHANISM,
+        "Coordinate-subsampled Gaussian (CSGM) by the L2 or L-inf clip norm, or plain Gaussian.",
+        Choice([name.value for name in MechanismName]),
+        MechanismName.L2_CSGM.value,
     ),
     "gamma": _Spec(_MECHANISM, "Probability that a coordinate is sent."),
     "compression": _Spec(_MECHANISM, "The same as a factor: gamma = 1 / compression."),
@@ -77,7 +80,7 @@ _SPECS: dict[str, _Spec] = {
     "l2_norm": _Spec(_MECHANISM, "L2 clip norm.", default=1.0),
     "adjacency": _Spec(
         _MECHANISM,
-        "Which two data sets must look alike.",
+        "What must not show: that one client takes part, or which of two vectors it has.",
         Choice([name.value for name in Adjacency]),
         Adjacency.ADD_REMOVE.value,
     ),
@@ -92,7 +95,8 @@ _SPECS: dict[str, _Spec] = {
     "training_rounds": _Spec(_COHORT, "Rounds of training, for --population."),
     "accountant": _Spec(
         _ACCOUNTING,
-        "How the loss is bounded.",
+        "How the loss is bounded: exact (Gaussian only), tight (privacy profile), rdp (Renyi, fast), paper"
+        " (Renyi, integer orders), auto (the smallest).",
         Choice([name.value for name in Accountant]),
         Accountant.AUTO.value,
     ),

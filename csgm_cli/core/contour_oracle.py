@@ -364,5 +364,5 @@ def require(holds: bool, name: str, allowed: str, value: object) -> None:  # noq
 
 def not_converged(what: str, steps: int) -> NoAnswerError:
     """Return the error that says that ``what`` would take too many ``steps``."""
-    said = f"{what} would take {steps} steps in high precision"
+    said = f"this answer cannot be verified: {what} would take {steps} steps in high precision"
     return NoAnswerError("oracle-not-converged", said, "leave --verify out, or use --accountant rdp")

@@ -41,7 +41,7 @@ _ASSUMPTION = {
 #: Inputs of the mechanism's line. The ratio may be a long quotient: clipping to a larger one is safe.
 _SIZES: dict[str, Callable[[float], str]] = {
     "gamma": exact,
-    "norm_ratio": round_down,  # a smaller ratio takes more noise
+    "norm_ratio": exact,  # a rounded one would not go with the noise
     "l2_norm": exact,
     "dim": exact,
     "cohort_size": exact,
@@ -177,7 +177,7 @@ def _plan(inputs: Document, result: Document) -> Report:
     (row,) = result["rows"]
     choice = (
         # In full: beside a gamma rounded up, the noise below would be too little.
-        Fact("gamma", exact(result["gamma"]), "the smallest within the allowed overhead"),
+        Fact("gamma", exact(result["gamma"]), "the smallest found within the allowed overhead"),
         Fact("compression", round_down(result["compression"]), "1 / gamma"),
     )
     allowed = tuple(
