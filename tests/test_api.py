@@ -44,6 +44,11 @@ def test_exported_names_are_the_lazy_table():
         assert defined.__doc__
 
 
+def test_dir_lists_the_public_names():
+    """What an interactive session offers is what is public, loaded or not."""
+    assert dir(csgm_cli) == sorted(csgm_cli.__all__)
+
+
 def test_an_unknown_name_is_an_attribute_error():
     """So that hasattr and from-imports behave as everywhere."""
     assert not hasattr(csgm_cli, "calibrat")

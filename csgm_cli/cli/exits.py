@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
 import click
 
-from csgm_cli.cli.root import REGISTRY
+from csgm_cli.cli.root import REGISTRY, root
 from csgm_cli.errors import CsgmError, StorageError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class ExitCode(IntEnum):
@@ -41,19 +45,16 @@ def as_csgm_error(error: Exception) -> CsgmError:
 
 
 def _from_click(error: click.ClickException) -> CsgmError:
-    from csgm_cli.storage.config import meant
-
     match error:
         case click.FileError():
             return StorageError("io", error.format_message())
         case click.exceptions.NoArgsIsHelpError():
             return UsageError("missing-command", "no command was given", f"one of {', '.join(REGISTRY)}")
         case click.exceptions.NoSuchCommand():
-            message = f"no such command: {error.command_name}{meant(error.possibilities or ())}"
+            message = f"no such command: {error.command_name}{_meant(error.possibilities)}"
             return UsageError("unknown-command", message, _help_hint(error))
         case click.NoSuchOption():
-            message = f"no such option: {error.option_name}{meant(error.possibilities or ())}"
-            return UsageError("unknown-option", message, _option_hint(error))
+            return _unknown_option(error)
         case click.MissingParameter():
             return UsageError("missing-option", f"{_name(error.param)} is required", _help_hint(error))
         case _:
@@ -66,10 +67,28 @@ def _name(param: click.Parameter | None) -> str:
     return "an argument" if param is None else param.human_readable_name
 
 
-def _option_hint(error: click.NoSuchOption) -> str:
+def _unknown_option(error: click.NoSuchOption) -> UsageError:
+    """Whoever knows an option of another command is sent there, not to one that is spelled like it."""
+    message = f"no such option: {error.option_name}"
     if error.ctx and error.ctx.parent is None:
-        return "options follow the command: csgm COMMAND --option"
-    return _help_hint(error)
+        hint = "options follow the command: csgm COMMAND --option"
+        return UsageError("unknown-option", message + _meant(error.possibilities), hint)
+    owners = [name for name in REGISTRY if _has_option(name, error.option_name)]
+    if not owners:
+        return UsageError("unknown-option", message + _meant(error.possibilities), _help_hint(error))
+    hint = f"{error.option_name} is an option of csgm {' and of csgm '.join(owners)}"
+    return UsageError("unknown-option", message, f"{hint}; {_help_hint(error)}")
+
+
+def _has_option(name: str, option: str) -> bool:
+    command = root.get_command(click.Context(root), name)
+    return command is not None and any(option in param.opts for param in command.params)
+
+
+def _meant(possibilities: Iterable[str] | None) -> str:
+    from csgm_cli.storage.config import meant
+
+    return meant(list(possibilities or ()))
 
 
 def _help_hint(error: click.ClickException) -> str:

@@ -154,6 +154,5 @@ def notices_of(spent: Spent) -> tuple[Notice, ...]:
         said = "float64 could not be trusted here; the value was computed in 30-digit arithmetic"
         notices.append(Notice("high-precision", said))
     if spent.fell_back:
-        said = "the privacy profile is out of reach of the tight accountant here; the bound is a wider one"
-        notices.append(Notice("tight-fell-back", said))
+        notices.append(Notice("tight-fell-back", spent.fell_back))
     return tuple(notices)

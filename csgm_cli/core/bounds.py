@@ -25,6 +25,9 @@ _DIGITS = 30
 DELTA_FLOOR = 1e-300
 #: The bounds of the tight module.
 OF_THE_PROFILE = (Bound.TIGHT_ADD, Bound.TIGHT_REMOVE, Bound.PROFILE)
+#: Why an accountant that was to take those bounds took wider ones.
+_OUT_OF_REACH = "the privacy profile is out of reach of the tight accountant here; the bound is a wider one"
+_REPLACED = "the tight accountant is proven for add-remove only; under replace-one the bound is a wider one"
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,7 @@ class Spent:
 
     ``high_precision``: float64 could not be trusted and mpmath gave the value. ``lower``: what
     kappa* shows, below which no analysis can go; None where the bound does not look at kappa*.
-    ``fell_back``: the profile should have been looked at, and was out of reach.
+    ``fell_back``: why the profile, which was asked for, was not looked at; empty where nothing was missed.
     """
 
     value: float
@@ -41,7 +44,7 @@ class Spent:
     bound: Bound
     high_precision: bool = False
     lower: float | None = None
-    fell_back: bool = False
+    fell_back: str = ""
 
 
 def bounds_of(mechanism: Mechanism, accountant: Accountant) -> tuple[Bound, ...]:
@@ -77,6 +80,12 @@ def looks_at_profile(mechanism: Mechanism, accountant: Accountant) -> bool:
     return tight and not mechanism.is_gaussian and mechanism.adjacency is Adjacency.ADD_REMOVE
 
 
+def _missed(mechanism: Mechanism, accountant: Accountant) -> str:
+    """Why ``tight``, asked for by name, cannot look at the profile; auto promises no bound in particular."""
+    missed = accountant is Accountant.TIGHT and not mechanism.is_gaussian
+    return _REPLACED if missed and mechanism.adjacency is Adjacency.REPLACE_ONE else ""
+
+
 def total_mu(mechanism: Mechanism, sigma: float) -> float:
     """Sensitivity / sigma of all rounds together, with every coordinate sent."""
     return unit_mu(mechanism, sigma) * math.sqrt(mechanism.rounds)
@@ -105,13 +114,13 @@ def least_epsilon(
     bounds = bounds_of(mechanism, accountant)
     best = min((spent_epsilon(mechanism, b, sigma, delta) for b in bounds), key=lambda spent: spent.value)
     if not looks_at_profile(mechanism, accountant):
-        return best
+        return replace(best, fell_back=_missed(mechanism, accountant))
     from csgm_cli.core.tight import tight_epsilon
 
     found = tight_epsilon(mechanism, sigma, delta, best.value, near=near, with_lower=with_lower)
     if found.upper < best.value:
         return Spent(found.upper, found.order, found.bound, lower=found.lower)
-    return replace(best, lower=found.lower, fell_back=not found.is_known)
+    return replace(best, lower=found.lower, fell_back="" if found.is_known else _OUT_OF_REACH)
 
 
 def least_delta(mechanism: Mechanism, accountant: Accountant, sigma: float, epsilon: float) -> Spent:
@@ -119,7 +128,7 @@ def least_delta(mechanism: Mechanism, accountant: Accountant, sigma: float, epsi
     bounds = bounds_of(mechanism, accountant)
     best = min((spent_delta(mechanism, b, sigma, epsilon) for b in bounds), key=lambda spent: spent.value)
     if not looks_at_profile(mechanism, accountant):
-        return best
+        return replace(best, fell_back=_missed(mechanism, accountant))
     from csgm_cli.core.tight import is_the_truth, kappa_delta, tight_delta
 
     found = tight_delta(mechanism, sigma, epsilon)
@@ -127,7 +136,7 @@ def least_delta(mechanism: Mechanism, accountant: Accountant, sigma: float, epsi
     lower = value if is_the_truth(mechanism, found) else min(kappa_delta(mechanism, sigma, epsilon), value)
     if value < best.value:
         return Spent(value, found.order, found.bound, lower=lower)
-    return replace(best, lower=lower, fell_back=not found.is_known)
+    return replace(best, lower=lower, fell_back="" if found.is_known else _OUT_OF_REACH)
 
 
 def spent_epsilon(mechanism: Mechanism, bound: Bound, sigma: float, delta: float) -> Spent:

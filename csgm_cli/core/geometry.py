@@ -85,13 +85,13 @@ def _ratio(
 
 
 def _no_ratio(dim: int | None, cohort_size: int | None) -> UsageError:
-    unknown = "the ratio Delta_2 / Delta_inf of the clip norms is not known"
+    unknown = "norm_ratio is missing: nothing gives the ratio l2_norm / linf_norm of the clip norms"
     others = "--norm-ratio, or --linf-norm with --l2-norm"
     if dim is None and cohort_size is None:
         hint = f"give {others}, or --dim and --cohort-size for the rotation rule"
         return UsageError("missing-norm-ratio", unknown, hint)
     given, missing = ("--dim", "--cohort-size") if dim is not None else ("--cohort-size", "--dim")
-    message = f"{unknown}: the rotation rule needs {missing} beside {given}"
+    message = f"{unknown}; the rotation rule needs {missing} beside {given}"
     return UsageError("missing-norm-ratio", message, f"give {missing} beside {given}, or {others}")
 
 

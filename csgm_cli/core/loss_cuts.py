@@ -22,8 +22,9 @@ Parts = tuple[Coordinates, ...]
 
 #: What may be left to Chernoff bounds, relative to the answer.
 LEFT_OUT = 1e-8
-#: Nothing below this is told from 0.
-SMALLEST = 1e-300
+#: Nothing below this is told from 0: well below the smallest delta that csgm accepts, so that this one is
+#: told from all that are smaller.
+SMALLEST = 1e-303
 _SHIFTS, _LEVELS = 48, 160
 #: The largest shift looked at, times the range of the losses.
 _FINEST = 4000.0

@@ -127,7 +127,7 @@ def _log_crossing(gamma: float, log_y: float) -> float:
 def grid_hockey_stick(law: Law, direction: Direction, epsilon: float) -> Bracket | None:
     """delta(epsilon) >= 0 of the loss in one direction; None where no useful bracket is known.
 
-    Nothing below 1e-300 is told from 0. Smooth in all parameters to 1e-9 or so, relative.
+    Nothing below `SMALLEST` is told from 0. Smooth in all parameters to 1e-9 or so, relative.
     """
     parts = _parts_of(law)
     if parts[0].s > _LARGEST_S:

@@ -368,3 +368,26 @@ def test_accepted_target(place, capsys, epsilon, delta, gamma, ratio, rounds):
         assert float(capsys.readouterr().out) <= target
         assert main(["account", "--noise-multiplier", repr(float(noise) * (1 - 1e-8)), *setting]) == 0
         assert float(capsys.readouterr().out) > target
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("calibrate --sigma 3", "--sigma is an option of csgm account and of csgm sweep; csgm calibrate --help"),
+        ("plan --gamma 0.1", "--gamma is an option of csgm calibrate and of csgm account and of csgm compare"),
+        ("calibrate --nosuch 3", "csgm calibrate --help"),
+    ],
+)
+def test_an_option_of_another_command_is_sent_there(csgm, line, hint):
+    """No option that is spelled a little like it is suggested instead."""
+    first, second = csgm(line).stderr.splitlines()
+    assert first == f"error[unknown-option]: no such option: {line.split()[1]}"
+    assert second.startswith(f"  try: {hint}")
+
+
+def test_a_missing_ratio_names_what_gives_it(csgm):
+    """The message says what is missing, and the hint every flag that would do."""
+    first, second = csgm("calibrate --epsilon 3 --delta 1e-6 --gamma 0.1").stderr.splitlines()
+    assert first.startswith("error[missing-norm-ratio]: norm_ratio is missing")
+    for flag in ("--norm-ratio", "--linf-norm", "--l2-norm", "--dim", "--cohort-size"):
+        assert flag in second

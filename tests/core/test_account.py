@@ -1,5 +1,6 @@
 """Accounting for a given noise, in both directions."""
 
+import dataclasses
 import itertools
 import math
 
@@ -7,8 +8,9 @@ import pytest
 
 from csgm_cli.core import oracle
 from csgm_cli.core.account import account_delta, account_epsilon
+from csgm_cli.core.calibrate import calibrate
 from csgm_cli.errors import UsageError
-from csgm_cli.model import Accountant, Bound, Conversion, Geometry, Mechanism
+from csgm_cli.model import Accountant, Adjacency, Bound, Conversion, Geometry, Mechanism, Target
 
 SPARSE = Mechanism("l2-csgm", 0.01, Geometry(1000.0))
 MECHANISMS = [
@@ -230,3 +232,18 @@ def test_no_delta_is_refused():
     with pytest.raises(UsageError) as caught:
         account_epsilon(SPARSE, 0.1, [])
     assert caught.value.slug == "missing-delta"
+
+
+def test_tight_by_name_under_replace_one_says_that_it_is_another_bound():
+    """It is proven for add-remove only; auto, which promises no bound in particular, says nothing."""
+    replaced = dataclasses.replace(SPARSE, adjacency=Adjacency.REPLACE_ONE)
+    for accountant, slugs in ((Accountant.TIGHT, ["tight-fell-back"]), (Accountant.AUTO, [])):
+        for found in (
+            account_epsilon(replaced, 0.05, [1e-6], accountant).guarantees[0],
+            account_delta(replaced, 0.05, 2.0, accountant).guarantees[0],
+            calibrate(replaced, Target(2.0, 1e-6), accountant).guarantee,
+        ):
+            assert [notice.slug for notice in found.notices] == slugs
+            assert all("replace-one" in notice.message for notice in found.notices)
+    gaussian = Mechanism("gaussian", adjacency=Adjacency.REPLACE_ONE)  # there it is exact
+    assert account_delta(gaussian, 2.0, 1.0, Accountant.TIGHT).guarantees[0].notices == ()

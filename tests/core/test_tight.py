@@ -402,3 +402,15 @@ def test_falling_back_is_said():
     assert "tight-fell-back" in [notice.slug for notice in guarantee.notices]
     [near] = account_delta(mechanism, 0.5, 1.0, Accountant.TIGHT).guarantees
     assert near.notices == ()
+
+
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_the_smallest_delta_is_told_from_smaller_ones(rounds):
+    """At delta 1e-300 as elsewhere: the closed form in mpmath meets it, and with less noise does not."""
+    mechanism = Mechanism("linf-csgm", 1e-3, Geometry(1.0, 1.0, 1), rounds)
+    sigma = calibrate(mechanism, Target(1.0, 1e-300)).sigma
+    at, below = (
+        profile_oracle.conditional_delta(1e-3, ((rounds, less / sigma**2),), "add", 1.0, 15)
+        for less in (1.0, (1 - 1e-6) ** -2)
+    )
+    assert 1e-300 * (1 - 2e-5) <= at <= 1e-300 < below  # brackets are 1e-5 above the profile
