@@ -30,6 +30,11 @@ def one_line(text: str, limit: int = 1000) -> str:
     """
     if len(text) > limit:
         text = f"{text[: limit // 2]}...{text[-(limit // 4) :]}"
+    return printable(text)
+
+
+def printable(text: str) -> str:
+    """Return ``text`` with all that would break a line, or steer a terminal, escaped."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 

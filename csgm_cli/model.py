@@ -297,7 +297,7 @@ class Guarantee:
     """An (epsilon, delta) statement and everything it rests on.
 
     ``order``: Renyi order, None where none is involved. ``lower_bound``: the same quantity below
-    which no analysis can go, None until an accountant provides it.
+    which no analysis can go, None unless the accountant looks at the privacy profile.
     """
 
     epsilon: float

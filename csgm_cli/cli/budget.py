@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from csgm_cli.budget import Place, Population, Release
-from csgm_cli.cli.build import build_mechanism
+from csgm_cli.cli.build import build_mechanism, build_noise
 from csgm_cli.cli.options import option
 from csgm_cli.cli.params import Choice, Number
 from csgm_cli.cli.request import EXCLUSIVES, Request, settled
@@ -105,11 +105,10 @@ def _request(entries: Mapping[str, Entry], adjacency: Adjacency) -> Request:
 
 
 def _sigma(request: Request, l2_norm: float) -> float:
-    if request["sigma"] is not None:
-        return float(request["sigma"])
-    if request["noise_multiplier"] is not None:
-        return float(request["noise_multiplier"] * l2_norm)
-    raise UsageError("missing-option", "it needs noise-multiplier or sigma")
+    noise = build_noise(request, l2_norm)
+    if noise is None:
+        raise UsageError("missing-option", "it needs noise-multiplier or sigma")
+    return noise[1]
 
 
 def _refuse_factorization(table: Declaration) -> None:

@@ -78,6 +78,15 @@ def build_gamma(request: Request, name: MechanismName) -> float:
     )
 
 
+def build_noise(request: Request, l2_norm: float) -> tuple[float, float] | None:
+    """Return the noise multiplier and sigma, of which one was given; None where neither was."""
+    if request["sigma"] is not None:
+        return request["sigma"] / l2_norm, request["sigma"]
+    if request["noise_multiplier"] is not None:
+        return request["noise_multiplier"], request["noise_multiplier"] * l2_norm
+    return None
+
+
 def delta_notices(request: Request, deltas: Iterable[float]) -> Notices:
     """Return a warning where a delta allows what nobody would: one client's vector, published."""
     name = "cohort_size" if request["population"] is None else "population"

@@ -14,7 +14,7 @@ from csgm_cli.cli.request import EXCLUSIVES, Exclusive, Request, request_of
 from csgm_cli.cli.root import REGISTRY, Helped
 from csgm_cli.cli.sources import DEBUG_VARIABLE, flag_of, keep_settings, variable_of
 from csgm_cli.errors import UsageError, shown
-from csgm_cli.storage.config import TooSmall, close_words, meant
+from csgm_cli.storage.config import TooSmall, check_keys, close_words, find_config, meant, read_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -95,8 +95,6 @@ def _warn_of_strange_variables() -> None:
 def _load_config(ctx: click.Context, param: click.Parameter, value: str | None) -> None:  # noqa: ARG001
     if ctx.resilient_parsing:  # completion: a broken config file must not stop it
         return
-    from csgm_cli.storage.config import check_keys, find_config, read_settings
-
     path = Path(value) if value is not None else find_config()
     if path is None:
         return

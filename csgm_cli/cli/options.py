@@ -9,13 +9,11 @@ import click
 
 from csgm_cli.cli.params import Choice, File, Number, StrategyChoice, Switch
 from csgm_cli.cli.sources import flag_of, variable_of
-from csgm_cli.cli.vary import Vary
-from csgm_cli.factorization_model import Objective, StrategyName
 from csgm_cli.model import Accountant, Adjacency, MechanismName
 from csgm_cli.render import FORMATS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
 
 class Option(click.Option):
@@ -26,11 +24,14 @@ class Option(click.Option):
 
 @dataclass(frozen=True)
 class _Spec:
-    """What is the same wherever an option appears; no ``type`` means the number that RANGES has for it."""
+    """What is the same wherever an option appears; no ``type`` means the number that RANGES has for it.
+
+    ``type`` makes the type: it may import what most commands do without.
+    """
 
     section: str
     help: str
-    type: click.ParamType[Any] | None = None
+    type: Callable[[], click.ParamType[Any]] | None = None
     default: float | str | None = None
     metavar: str | None = None
 
@@ -38,18 +39,35 @@ class _Spec:
 _POINTS, _TARGET, _MECHANISM, _COHORT, _NOISE, _ACCOUNTING, _PROBLEM, _ARRAYS, _OUTPUT = (
     "Points", "Target", "Mechanism", "Cohort and rounds", "Noise", "Accounting", "Problem", "Arrays", "Output"
 )  # fmt: skip
-_FILE = File()
-_SWITCH = Switch()
-_STRATEGIES = [name.value if name is not StrategyName.STREAMING else "streaming:N" for name in StrategyName]
+
+
+def _vary() -> click.ParamType[Any]:
+    from csgm_cli.cli.vary import Vary
+
+    return Vary()
+
+
+def _objective() -> click.ParamType[Any]:
+    from csgm_cli.factorization_model import Objective
+
+    return Choice([name.value for name in Objective])
+
+
+def _strategy() -> click.ParamType[Any]:
+    from csgm_cli.factorization_model import StrategyName
+
+    words = [name.value if name is not StrategyName.STREAMING else "streaming:N" for name in StrategyName]
+    return StrategyChoice(words)
+
 
 _SPECS: dict[str, _Spec] = {
     "vary": _Spec(
         _POINTS,
         "Values of an option: a list a,b,c, or N values from LO to HI in equal steps or (log) ratios.",
-        Vary(),
+        _vary,
         metavar="OPTION=LIST|LO:HI:N[log]",
     ),
-    "preset": _Spec(_POINTS, "Points of a published figure.", Choice(["figure1"])),
+    "preset": _Spec(_POINTS, "Points of a published figure.", lambda: Choice(["figure1"])),
     "epsilon": _Spec(_TARGET, "Privacy loss epsilon."),
     "delta": _Spec(_TARGET, "Probability delta with which epsilon may be exceeded; well below 1 / clients."),
     "max_epsilon": _Spec(_TARGET, "A check: exit with 1 if an epsilon is above this."),
@@ -57,20 +75,20 @@ _SPECS: dict[str, _Spec] = {
     "max_noise_overhead": _Spec(
         _TARGET, "Effective noise multiplier may be (1 + this) times the Gaussian mechanism's."
     ),
-    "at_equal_mse": _Spec(_TARGET, "Ask which epsilon each mechanism has at the Gaussian's MSE.", _SWITCH),
+    "at_equal_mse": _Spec(_TARGET, "Ask which epsilon each mechanism has at the Gaussian's MSE.", Switch),
     "noise_multiplier": _Spec(_NOISE, "Noise std over the L2 clip norm."),
     "sigma": _Spec(_NOISE, "Noise std on each coordinate of the sum."),
     "from": _Spec(
         _NOISE,
         "Recompute a saved JSON result of calibrate, plan or account and show the drift.",
-        _FILE,
+        File,
         None,
         "RESULT.json",
     ),
     "mechanism": _Spec(
         _MECHANISM,
         "Coordinate-subsampled Gaussian (CSGM) by the L2 or L-inf clip norm, or plain Gaussian.",
-        Choice([name.value for name in MechanismName]),
+        lambda: Choice([name.value for name in MechanismName]),
         MechanismName.L2_CSGM.value,
     ),
     "gamma": _Spec(_MECHANISM, "Probability that a coordinate is sent."),
@@ -81,7 +99,7 @@ _SPECS: dict[str, _Spec] = {
     "adjacency": _Spec(
         _MECHANISM,
         "What must not show: that one client takes part, or which of two vectors it has.",
-        Choice([name.value for name in Adjacency]),
+        lambda: Choice([name.value for name in Adjacency]),
         Adjacency.ADD_REMOVE.value,
     ),
     "dim": _Spec(
@@ -97,59 +115,59 @@ _SPECS: dict[str, _Spec] = {
         _ACCOUNTING,
         "How the loss is bounded: exact (Gaussian only), tight (privacy profile), rdp (Renyi, fast), paper"
         " (Renyi, integer orders), auto (the smallest).",
-        Choice([name.value for name in Accountant]),
+        lambda: Choice([name.value for name in Accountant]),
         Accountant.AUTO.value,
     ),
     "value_bits": _Spec(_ACCOUNTING, "Bits of one sent value, for the bits per client.", default=32),
-    "verify": _Spec(_ACCOUNTING, "Recompute in high precision by independent code first.", _SWITCH),
+    "verify": _Spec(_ACCOUNTING, "Recompute in high precision by independent code first.", Switch),
     "T": _Spec(_PROBLEM, "Rows of the workload: steps whose running sums are released."),
     "workload": _Spec(
         _PROBLEM,
         "prefix-sum, momentum=0.9, or a .npy file: a lower-triangular matrix, or one learning rate per step"
         " (with momentum: momentum=0.9,FILE.npy).",
-        _FILE,
+        File,
         "prefix-sum",
         "WORKLOAD",
     ),
     "objective": _Spec(
         _PROBLEM,
         "Which squared error counts: of all rows on average, or of the worst row.",
-        Choice([name.value for name in Objective]),
-        Objective.MEAN.value,
+        _objective,
+        "mean",
     ),
-    "strategy": _Spec(_PROBLEM, "How to factorize.", StrategyChoice(_STRATEGIES), StrategyName.OPTIMAL.value),
+    "strategy": _Spec(_PROBLEM, "How to factorize.", _strategy, "optimal"),
     "tolerance": _Spec(_PROBLEM, "Certified relative gap to solve to.", default=1e-9),
-    "compare": _Spec(_PROBLEM, "Put all strategies side by side against the certified optimum.", _SWITCH),
+    "compare": _Spec(_PROBLEM, "Put all strategies side by side against the certified optimum.", Switch),
     "checkpoint": _Spec(
-        _PROBLEM, "Keep the solver's state in this file, and go on from it.", _FILE, metavar="FILE.npz"
+        _PROBLEM, "Keep the solver's state in this file, and go on from it.", File, metavar="FILE.npz"
     ),
     "arrays": _Spec(
         _ARRAYS,
         "What to write, of B,C,C_inv,v,generators; by default all that the strategy has, of streaming:N"
         " generators,v.",
-        click.STRING,
+        lambda: click.STRING,
         metavar="LIST",
     ),
-    "dtype": _Spec(_ARRAYS, "Precision of the arrays.", Choice(["float32", "float64"]), "float64"),
-    "force": _Spec(_ARRAYS, "Replace an existing file.", _SWITCH),
-    "diff": _Spec(_TARGET, "Show what the budget spends beyond this earlier one.", _FILE, metavar="OLD.toml"),
+    "dtype": _Spec(_ARRAYS, "Precision of the arrays.", lambda: Choice(["float32", "float64"]), "float64"),
+    "force": _Spec(_ARRAYS, "Replace an existing file.", Switch),
+    "diff": _Spec(_TARGET, "Show what the budget spends beyond this earlier one.", File, metavar="OLD.toml"),
     "against_lock": _Spec(
-        _TARGET, "Show what has moved since this lock, and what moved it.", _FILE, metavar="FILE"
+        _TARGET, "Show what has moved since this lock, and what moved it.", File, metavar="FILE"
     ),
-    "write_lock": _Spec(_OUTPUT, "Record releases and numbers in this lock file.", _FILE, metavar="FILE"),
-    "exit_zero": _Spec(_TARGET, "Exit with 0 even if a limit is exceeded.", _SWITCH),
-    "format": _Spec(_OUTPUT, "Format of the report.", Choice(FORMATS), "text"),
-    "value": _Spec(_OUTPUT, "Print one bare number.", _SWITCH),
+    "write_lock": _Spec(_OUTPUT, "Record releases and numbers in this lock file.", File, metavar="FILE"),
+    "exit_zero": _Spec(_TARGET, "Exit with 0 even if a limit is exceeded.", Switch),
+    "format": _Spec(_OUTPUT, "Format of the report.", lambda: Choice(FORMATS), "text"),
+    "value": _Spec(_OUTPUT, "Print one bare number.", Switch),
     "plot": _Spec(
-        _OUTPUT, "Draw a picture (.png, .svg or .pdf), or in the terminal (-).", _FILE, metavar="FILE|-"
+        _OUTPUT, "Draw a picture (.png, .svg or .pdf), or in the terminal (-).", File, metavar="FILE|-"
     ),
     "jobs": _Spec(_OUTPUT, "Processes that share the work.", default=1),
-    "resume": _Spec(_OUTPUT, "Go on with the rows that --output has already (csv, jsonl).", _SWITCH),
-    "output": _Spec(_OUTPUT, "Write the report to this file.", _FILE, metavar="FILE"),
+    "resume": _Spec(_OUTPUT, "Go on with the rows that --output has already (csv, jsonl).", Switch),
+    "output": _Spec(_OUTPUT, "Write the report to this file.", File, metavar="FILE"),
     "config": _Spec(
-        _OUTPUT, "Read settings from this file, instead of searching for one.", _FILE, metavar="FILE"
+        _OUTPUT, "Read settings from this file, instead of searching for one.", File, metavar="FILE"
     ),
-    "show_inputs": _Spec(_OUTPUT, "Show each value and where it comes from, on stderr.", _SWITCH),
+    "show_inputs": _Spec(_OUTPUT, "Show each value and where it comes from, on stderr.", Switch),
 }
 
 #: Options that may stand in a config file: all but the one that names it.
@@ -175,7 +193,7 @@ def option(
 ) -> Option:
     """Return one option; ``kind`` and ``text`` replace its usual type and help where a command differs."""
     spec = _SPECS[name]
-    kind = kind or spec.type or Number(name)
+    kind = kind or (spec.type() if spec.type else Number(name))
     # A default of None would count as a value: a required option would never be missed.
     default: dict[str, Any] = {} if spec.default is None else {"default": spec.default}
     result = Option(

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 _FLOAT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 _GROUPED = re.compile(r"\d{1,3}(_\d{3})+", re.ASCII)
-_SUFFIXED = re.compile(r"(\d+(?:\.\d+)?) ?([kmgbt%])", re.ASCII | re.IGNORECASE)
-_COMMAS = re.compile(r"\d{1,3}(,\d{3})+", re.ASCII)
+#: How people write numbers that are refused; compiled only then.
+_SUFFIXED = r"(?ai)(\d+(?:\.\d+)?) ?([kmgbt%])"
+_COMMAS = r"(?a)\d{1,3}(,\d{3})+"
 _POWERS = {"k": 3, "m": 6, "g": 9, "b": 9, "t": 12, "%": -2}
 
 
@@ -39,9 +40,9 @@ def _hint(quantity: str, number: float) -> str:
 def _rewritten(text: str) -> str:
     """Return how to write a number that was written as people do; empty where it was not."""
     text = text.strip()
-    if suffixed := _SUFFIXED.fullmatch(text):
+    if suffixed := re.fullmatch(_SUFFIXED, text):
         return f"write it as {suffixed[1]}e{_POWERS[suffixed[2].lower()]}"
-    return f"write it as {text.replace(',', '')}" if _COMMAS.fullmatch(text) else ""
+    return f"write it as {text.replace(',', '')}" if re.fullmatch(_COMMAS, text) else ""
 
 
 class Number(click.ParamType[float]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from csgm_cli.cli.build import build_gamma, build_mechanism, delta_notices, inputs, resolved
+from csgm_cli.cli.build import build_gamma, build_mechanism, build_noise, delta_notices, inputs, resolved
 from csgm_cli.cli.request import EXCLUSIVES, Exclusive, Request, settled
 from csgm_cli.cli.sources import Rank, Source, flag_of
 from csgm_cli.cli.vary import Varied, varied_label
@@ -95,7 +95,7 @@ class Sweep:
 
         request = self._at(index)
         mechanism, notices = build_mechanism(request)
-        noise = _noise(request, mechanism.geometry.l2_norm)
+        noise = build_noise(request, mechanism.geometry.l2_norm)
         question = Question(
             mechanism,
             Accountant(request["accountant"]),
@@ -167,14 +167,6 @@ def _check_any_question(sweep: Sweep) -> None:
             return
     assert first is not None  # a grid has points
     raise first
-
-
-def _noise(request: Request, l2_norm: float) -> tuple[float, float] | None:
-    if request["sigma"] is not None:
-        return request["sigma"] / l2_norm, request["sigma"]
-    if request["noise_multiplier"] is not None:
-        return request["noise_multiplier"], request["noise_multiplier"] * l2_norm
-    return None
 
 
 def _preset(request: Request) -> Sweep:

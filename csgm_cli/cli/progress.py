@@ -35,7 +35,8 @@ class Progress:
 
     def __call__(self, iteration: int, gap: float, dual: Dual) -> None:
         """Show the gap once a second has passed; keep the best weights every two."""
-        self._first = min(self._first, gap) if math.isinf(self._first) else self._first
+        if math.isinf(self._first):
+            self._first = gap
         if gap < self._least:
             self._least, self._best = gap, dual
         if self._keep is not None and monotonic() - self._kept >= _PAUSE:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import SupportsFloat
 
 from csgm_cli.core import gaussian
 from csgm_cli.core.conversion import Converted, best_epsilon, best_log_delta
@@ -20,7 +21,7 @@ from csgm_cli.model import Accountant, Adjacency, Bound, Mechanism
 #: the truth, whichever way the error went.
 TRUST = 4e-10
 #: Digits of the oracle when it takes over.
-_DIGITS = 30
+ORACLE_DIGITS = 30
 #: Deltas below this are reported as this (it is the smallest that csgm accepts).
 DELTA_FLOOR = 1e-300
 #: The bounds of the tight module.
@@ -202,7 +203,12 @@ def oracle_epsilon(
     """The same statement at the same order from the oracle, rounded up."""
     from csgm_cli.core import oracle
 
-    value = float(oracle.epsilon(mechanism, sigma, delta, order, bound, _DIGITS))
+    return above(oracle.epsilon(mechanism, sigma, delta, order, bound, ORACLE_DIGITS))
+
+
+def above(epsilon: SupportsFloat) -> float:
+    """An epsilon of the oracle as a float that is not below it; 0 stays 0."""
+    value = float(epsilon)
     return math.nextafter(value, math.inf) if value > 0.0 else 0.0
 
 
@@ -211,5 +217,5 @@ def _oracle_delta(
 ) -> float:
     from csgm_cli.core import oracle
 
-    value = float(oracle.delta(mechanism, sigma, epsilon, point.order, bound, _DIGITS))
+    value = float(oracle.delta(mechanism, sigma, epsilon, point.order, bound, ORACLE_DIGITS))
     return min(1.0, max(DELTA_FLOOR, math.nextafter(value, math.inf)))

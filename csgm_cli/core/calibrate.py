@@ -58,7 +58,7 @@ def calibrate(
     """The least noise with which ``mechanism`` meets ``target``, and what it costs.
 
     The answer meets the target; noise smaller by 1e-8 relative does not, by the same accountant.
-    ``verify`` recomputes the achieved epsilon in 50 digits (30 for the tight bounds) by independent code.
+    ``verify`` recomputes the achieved epsilon by independent code in 50 digits (tight bounds: 30 or 10).
 
     Raises:
         UsageError: a value out of range, or an accountant without a bound for the mechanism.

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from csgm_cli.core.bounds import Spent, gaussian_epsilon, renyi_epsilon, unit_mu
+from csgm_cli.core.bounds import ORACLE_DIGITS, Spent, above, gaussian_epsilon, renyi_epsilon, unit_mu
 from csgm_cli.core.conversion import Converted, best_epsilon, best_epsilon_from, first_order
 from csgm_cli.core.curves import Curve, curve_moments, renyi_curve
 from csgm_cli.core.moment import OUT_OF_REACH, LogMoment, combine
@@ -23,8 +23,6 @@ from csgm_cli.model import Accountant, Bound, Mechanism
 Noisy: TypeAlias = tuple[Mechanism, float]
 
 _NOTHING = LogMoment(0.0, 0.0, 0.0, 0.0, 0.0)
-#: Digits of the oracle when float64 cannot be trusted.
-_DIGITS = 30
 
 
 @dataclass(frozen=True)
@@ -136,7 +134,7 @@ def bounds_of_all(releases: Sequence[Noisy], accountant: Accountant) -> tuple[Bo
 def composed_epsilon(releases: Sequence[Noisy], accountant: Accountant, delta: float) -> Spent:
     """The smallest epsilon that the accountant's bounds prove for all releases together, at least one.
 
-    One mechanism alone spends exactly what `csgm_cli.core.bounds.least_epsilon` says.
+    One mechanism alone spends exactly what `csgm_cli.core.bounds.spent_epsilon` says by the same bound.
     """
     bounds = bounds_of_all(releases, accountant)
     return min((spent_by(releases, bound, delta) for bound in bounds), key=lambda spent: spent.value)
@@ -148,8 +146,7 @@ def spent_by(releases: Sequence[Noisy], bound: Bound, delta: float) -> Spent:
     def precisely(order: float | None) -> float:
         from csgm_cli.core import compose_oracle
 
-        value = float(compose_oracle.epsilon(releases, delta, order, bound, _DIGITS))
-        return math.nextafter(value, math.inf) if value > 0.0 else 0.0
+        return above(compose_oracle.epsilon(releases, delta, order, bound, ORACLE_DIGITS))
 
     if bound in (Bound.EXACT, Bound.MASK_REVEALED):
         return gaussian_epsilon(mixed_mu(releases), delta, bound, precisely)

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from csgm_cli.core.certificate import Certificate, Proof
-from csgm_cli.core.loss_grid import downhill, grid_convex
+from csgm_cli.core.loss_grid import grid_convex
+from csgm_cli.core.search import downhill
 
 if TYPE_CHECKING:
     from collections.abc import Callable

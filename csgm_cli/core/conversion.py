@@ -10,25 +10,26 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from csgm_cli.core.search import Slope, increasing_root
 from csgm_cli.errors import NoAnswerError
 
 if TYPE_CHECKING:
+    from typing import Protocol
+
     from csgm_cli.core.curves import Curve
     from csgm_cli.core.moment import LogMoment
 
+    class RenyiCurve(Protocol):
+        """What is converted: the curve of one mechanism, or of several that compose."""
 
-class RenyiCurve(Protocol):
-    """What is converted: the curve of one mechanism, or of several that compose."""
+        @property
+        def integer_orders(self) -> bool:
+            """True where only the orders 2, 3, 4, ... are admitted."""
 
-    @property
-    def integer_orders(self) -> bool:
-        """True where only the orders 2, 3, 4, ... are admitted."""
-
-    def moment(self, order: float, sigma: float) -> LogMoment:
-        """(order - 1) times the Renyi divergence bound at this order, for order > 1."""
+        def moment(self, order: float, sigma: float) -> LogMoment:
+            """(order - 1) times the Renyi divergence bound at this order, for order > 1."""
 
 
 _ULP = 2.0**-53

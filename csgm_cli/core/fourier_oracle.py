@@ -28,9 +28,9 @@ def exponential_sums(
 ) -> list[mpmath.mpc]:
     """sum_p weights_p exp(i y points_p) at y = first + j step, j < count, to about 10^-digits."""
     bits = math.ceil((digits + 3) * math.log2(10)) + count.bit_length() + 10
-    by = _turned if count <= _FEW else _transformed
+    asked = (points, weights, first, step, count, bits)
     with mpmath.workprec(bits + 20):
-        sums = by(points, weights, first, step, count, bits, _reach(digits))
+        sums = _turned(*asked) if count <= _FEW else _transformed(*asked, _reach(digits))
         return [mpmath.mpc(x, y) / (1 << bits) for x, y in sums]
 
 
@@ -52,7 +52,6 @@ def _turned(
     step: mpmath.mpf,
     count: int,
     bits: int,
-    _reach: int,
 ) -> list[tuple[int, int]]:
     """From one frequency to the next each term turns by its own angle."""
     terms = [_fixed(w, first * u, bits) for u, w in zip(points, weights, strict=True)]

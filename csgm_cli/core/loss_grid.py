@@ -31,7 +31,6 @@ bounded at each node and taken outward.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
@@ -39,7 +38,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from csgm_cli.core.contour import Direction, Law
-from csgm_cli.core.gaussian import mills_difference
 from csgm_cli.core.loss_cuts import (
     LEFT_OUT,
     SMALLEST,
@@ -52,7 +50,8 @@ from csgm_cli.core.loss_cuts import (
     log_kappa,
     remove_cuts,
 )
-from csgm_cli.core.sliced_law import Coordinates, Line, log_upper_tail, upper_tail
+from csgm_cli.core.search import downhill
+from csgm_cli.core.sliced_law import Coordinates, Line, single_round
 
 Array = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
@@ -89,39 +88,6 @@ class Mixture:
     upper: float
     index: int
     blur: float
-
-
-def single_round(gamma: float, t: float, direction: Direction, epsilon: float) -> float:
-    """The hockey-stick of ONE coordinate-round in closed form, epsilon >= 0, to 1e-12 relative.
-
-    Y crosses e^(+-eps) at x0. With M0 = exp(x0 s - t/2) there and m Mills' ratio,
-    delta_add = g M0 phi(x0) (m(x0 - s) - m(x0)) and delta_rem = e^eps g M0 phi(x0) (m(-x0) - m(s - x0));
-    the differences are integrals of positive terms. (Where e^-eps is close to 1 - gamma the inputs do
-    not have the digits.)
-    """
-    s, add = math.sqrt(t), direction is Direction.ADD
-    log_m0 = _log_crossing(gamma, epsilon if add else -epsilon)
-    if math.isinf(log_m0):
-        return 0.0
-    x0 = (log_m0 + t / 2) / s
-    u, scale = (x0 - s, 0.0) if add else (-x0, epsilon)
-    if u >= -1.0:
-        log_front = scale + math.log(gamma) + log_m0 - x0 * x0 / 2 - 0.5 * math.log(2 * math.pi)
-        return math.exp(log_front + math.log(mills_difference(u, s)))
-    if add:
-        return gamma * (upper_tail(u) - math.exp(log_m0 + log_upper_tail(x0)))
-    return math.exp(scale) * gamma * (math.exp(log_m0) * upper_tail(u) - upper_tail(s - x0))
-
-
-def _log_crossing(gamma: float, log_y: float) -> float:
-    """Log M where 1 - gamma + gamma M = Y; -inf where there is none."""
-    if log_y > 600.0:
-        return log_y - math.log(gamma)
-    m = math.expm1(log_y) / gamma
-    if m > -0.5 or gamma < 0.5:
-        return math.log1p(m) if m > -1.0 else -math.inf
-    left = math.exp(log_y) - (1 - gamma)
-    return math.log(left / gamma) if left > 0.0 else -math.inf
 
 
 def grid_hockey_stick(law: Law, direction: Direction, epsilon: float) -> Bracket | None:
@@ -250,19 +216,6 @@ def grid_convex(law: Law, weights: Array, log_strikes: Array, enough: float = 0.
         bound, int(np.argmin(weights * _mixture_sizes(parts, log_strikes))), weights.size - 1, enough
     )
     return Mixture(bound(at), at, mixture(at)[1]) if math.isfinite(bound(at)) else None
-
-
-def downhill(function: Callable[[int], float], at: int, last: int, enough: float = -math.inf) -> int:
-    """The local minimum that is downhill of ``at`` in 0 ... ``last``, by steps that double and halve.
-
-    Or a point on the way where the function is at most ``enough``.
-    """
-    step = 1
-    while step != 0 and function(at) > enough:
-        best = min((at, at + step, at - step), key=lambda i: function(i) if 0 <= i <= last else math.inf)
-        step = 2 * step if best != at else step // 2
-        at = best
-    return at
 
 
 def _mixture_sizes(parts: Parts, log_strikes: Array) -> Array:

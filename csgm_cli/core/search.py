@@ -153,3 +153,16 @@ def _share(new: _Point, old: _Point, third: _Point) -> float:
         return 0.5
     alpha = (c - a) / (b - a)
     return f_a / (f_b - f_a) * f_c / (f_b - f_c) + alpha * f_a / (f_c - f_a) * f_b / (f_c - f_b)
+
+
+def downhill(function: Callable[[int], float], at: int, last: int, enough: float = -math.inf) -> int:
+    """The local minimum that is downhill of ``at`` in 0 ... ``last``, by steps that double and halve.
+
+    Or a point on the way where the function is at most ``enough``.
+    """
+    step = 1
+    while step != 0 and function(at) > enough:
+        best = min((at, at + step, at - step), key=lambda i: function(i) if 0 <= i <= last else math.inf)
+        step = 2 * step if best != at else step // 2
+        at = best
+    return at

@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from csgm_cli.core.rounding import exact, round_down, round_up
-from csgm_cli.render.parts import Column, Fact, Report, Table, table
+from csgm_cli.errors import printable
+from csgm_cli.render.parts import Column, Fact, Report, Table, order_text, table, up
 from csgm_cli.render.report import setting_word
 
 if TYPE_CHECKING:
     from csgm_cli.render.document import Document
-
-_ORDER_DIGITS = 6
 
 
 def check_report(inputs: Document, result: Document) -> Report:
@@ -45,7 +44,7 @@ def advice(release: Document) -> str:
         else "no noise on it alone makes the rest fit"
     )
     noise = f"noise multiplier {exact(release['noise_multiplier'])}"
-    return f"{one_line(release['release'])} has {share_text(release['share'])} of it with {noise}: {fix}"
+    return f"{printable(release['release'])} has {share_text(release['share'])} of it with {noise}: {fix}"
 
 
 def share_text(share: float) -> str:
@@ -53,11 +52,6 @@ def share_text(share: float) -> str:
     if share in (0.0, 1.0):
         return f"{100 * share:.0f} %"
     return "<0.1 %" if share < 0.001 else ">99.9 %" if share > 0.999 else f"{100 * share:.1f} %"
-
-
-def one_line(text: str) -> str:
-    """Return ``text`` with all that would break a line, or steer a terminal, escaped."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _populations(populations: list[Document]) -> Table:
@@ -70,7 +64,7 @@ def _populations(populations: list[Document]) -> Table:
         ("delta", lambda row: exact(row["delta"])),
         ("adjacency", lambda row: row["adjacency"]),
         ("bound", lambda row: row["bound"]),
-        ("order", lambda row: None if row["order"] is None else f"{row['order']:.{_ORDER_DIGITS}g}"),
+        ("order", lambda row: order_text(row["order"])),
     ]
     return table(columns, populations)
 
@@ -90,20 +84,20 @@ def _releases(populations: list[Document]) -> Table:
         ("rounds", lambda row: str(row["rounds"])),
         ("share", lambda row: share_text(row["share"]) if row["enabled"] else "disabled"),
         ("more rounds", lambda row: _text(row["more_rounds"])),
-        ("needs noise mult.", lambda row: _up(row["needed_noise_multiplier"])),
+        ("needs noise mult.", lambda row: up(row["needed_noise_multiplier"])),
         ("owner", lambda row: _line(row["owner"])),
         ("reason", lambda row: _line(row["reason"])),
     ]
-    return table(columns, rows) if rows else Table((), (), frozenset())
+    return table(columns, rows)
 
 
 def _changes(changes: Document) -> Iterator[Table]:
     columns: list[Column] = [
         ("population", lambda row: row["population"]),
-        (f"in {one_line(changes['since'])}", lambda row: _up(_first(row["recorded"], row["recomputed"]))),
+        (f"in {printable(changes['since'])}", lambda row: up(_first(row["recorded"], row["recomputed"]))),
         ("by tool", lambda row: _signed(row["by_tool"])),
         ("by budget", lambda row: _signed(row["by_budget"])),
-        ("now", lambda row: _up(row["spent"])),
+        ("now", lambda row: up(row["spent"])),
         ("limit was", _moved_limit),
     ]
     yield table(columns, changes["populations"])
@@ -119,14 +113,14 @@ def _changes(changes: Document) -> Iterator[Table]:
         ("spends", lambda row: _signed(row["spends"])),
         ("what", _what),
     ]
-    yield table(columns, rows) if rows else Table((), (), frozenset())
+    yield table(columns, rows)
 
 
 def _compared(changes: Document | None) -> tuple[Fact, ...]:
     if changes is None:
         return ()
     version = changes["csgm_version"]
-    return (Fact("compared with", one_line(changes["since"]), f"by csgm {version}" if version else ""),)
+    return (Fact("compared with", printable(changes["since"]), f"by csgm {version}" if version else ""),)
 
 
 def _facts(inputs: Document, populations: list[Document]) -> tuple[Fact, ...]:
@@ -181,10 +175,6 @@ def _first(*values: float | None) -> float | None:
     return next((value for value in values if value is not None), None)
 
 
-def _up(x: float | None) -> str | None:
-    return None if x is None else round_up(x)
-
-
 def _signed(x: float | None) -> str | None:
     return None if x is None else f"{'+' * (x > 0)}{round_up(x)}"
 
@@ -194,4 +184,4 @@ def _text(x: int | None) -> str | None:
 
 
 def _line(text: str | None) -> str | None:
-    return text and one_line(text)
+    return text and printable(text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from csgm_cli.core.rounding import DISPLAY_DIGITS, round_down, round_up
 from csgm_cli.render.document import Document
 
 
@@ -60,3 +61,18 @@ def table(columns: list[Column], rows: list[Document]) -> Table:
         rows=tuple(tuple(cell or "-" for cell in row) for row in zip(*kept.values(), strict=True)),
         numeric=frozenset(kept) - _WORDS,
     )
+
+
+def up(x: float | None, digits: int = DISPLAY_DIGITS) -> str | None:
+    """Return a cell with a number rounded up; None where there is none."""
+    return None if x is None else round_up(x, digits)
+
+
+def down(x: float | None) -> str | None:
+    """Return a cell with a number rounded down; None where there is none."""
+    return None if x is None else round_down(x)
+
+
+def order_text(order: float | None) -> str | None:
+    """Return a Renyi order as text shows it; None where none is involved."""
+    return None if order is None else f"{order:.6g}"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from csgm_cli.core.rounding import exact, round_down, round_up
 from csgm_cli.render.factorization import factorize_report, inspect_report
-from csgm_cli.render.parts import Column, Fact, Report, table
+from csgm_cli.render.parts import Column, Fact, Report, down, order_text, table, up
 
 if TYPE_CHECKING:
     from csgm_cli.render.document import Document
@@ -87,8 +87,8 @@ def _curve(inputs: Document, rows: list[Document]) -> Report:
     columns: list[Column] = [
         ("delta", lambda row: exact(row["delta"])),
         ("epsilon", lambda row: round_up(row["epsilon"])),
-        ("order", lambda row: _order(row["order"])),
-        ("lower bound", lambda row: _down(row["lower_bound"])),
+        ("order", lambda row: order_text(row["order"])),
+        ("lower bound", lambda row: down(row["lower_bound"])),
         ("bound", lambda row: row["bound"]),
     ]
     facts = (
@@ -103,14 +103,14 @@ def _compare(inputs: Document, result: Document) -> Report:
     columns: list[Column] = [
         ("mechanism", lambda row: row["mechanism"]),
         ("gamma", lambda row: exact(row["gamma"])),
-        ("noise mult.", lambda row: _up(row["noise_multiplier"])),
-        ("effective", lambda row: _up(row["effective_noise_multiplier"])),
-        ("epsilon", lambda row: _up(row["epsilon"])),
-        ("bits/client", lambda row: _up(row["bits_per_client"])),
+        ("noise mult.", lambda row: up(row["noise_multiplier"])),
+        ("effective", lambda row: up(row["effective_noise_multiplier"])),
+        ("epsilon", lambda row: up(row["epsilon"])),
+        ("bits/client", lambda row: up(row["bits_per_client"])),
         ("bound", lambda row: row["bound"]),
     ]
     if not inputs["at_equal_mse"]:  # there it is 1, give or take the last bit
-        columns.insert(5, ("MSE ratio", lambda row: _up((row["mse"] or {}).get("ratio"))))
+        columns.insert(5, ("MSE ratio", lambda row: up((row["mse"] or {}).get("ratio"))))
     target = f"epsilon {exact(inputs['epsilon'])}, delta {exact(inputs['delta'])}"
     equal_mse = "of the Gaussian mechanism, whose MSE all rows have" if inputs["at_equal_mse"] else ""
     facts = (
@@ -131,16 +131,16 @@ def _sweep(inputs: Document, result: Document) -> Report:
         *((name.replace("_", " "), _input_cell(name)) for name in inputs["vary"]),
     ]
     answers: list[Column] = [
-        ("noise mult.", lambda row: _up(row["noise_multiplier"])),
-        ("effective", lambda row: _up(row["effective_noise_multiplier"])),
-        ("MSE ratio", lambda row: _up((row["mse"] or {}).get("ratio"))),
+        ("noise mult.", lambda row: up(row["noise_multiplier"])),
+        ("effective", lambda row: up(row["effective_noise_multiplier"])),
+        ("MSE ratio", lambda row: up((row["mse"] or {}).get("ratio"))),
     ]
     privacy: list[Column] = [
         (name, _privacy_cell(name)) for name in ("epsilon", "delta") if name not in inputs["vary"]
     ]
     tail: list[Column] = [
-        ("bits/client", lambda row: _up(row["bits_per_client"])),
-        ("lower bound", lambda row: _down(row["lower_bound"])),
+        ("bits/client", lambda row: up(row["bits_per_client"])),
+        ("lower bound", lambda row: down(row["lower_bound"])),
         ("bound", itemgetter("bound")),
         ("error", lambda row: row["error"] and row["error"]["slug"]),
     ]
@@ -160,7 +160,7 @@ def _input_cell(name: str) -> Callable[[Document], str | None]:
 
 
 def _privacy_cell(name: str) -> Callable[[Document], str | None]:
-    return lambda row: _up(row[name])
+    return lambda row: up(row[name])
 
 
 def _target(fixed: Document) -> tuple[Fact, ...]:
@@ -200,7 +200,7 @@ def _selftest(inputs: Document, result: Document) -> Report:  # noqa: ARG001 - t
     columns: list[Column] = [
         ("case", lambda row: row["name"]),
         ("result", lambda row: "holds" if row["holds"] else "FAILS"),
-        ("relative difference", lambda row: _up(row["relative_difference"], 2) or "not a number"),
+        ("relative difference", lambda row: up(row["relative_difference"], 2) or "not a number"),
         ("tolerance", lambda row: exact(row["tolerance"])),
     ]
     summary = f"{result['held']} of {result['total']} hold"
@@ -247,8 +247,8 @@ def _privacy(result: Document, answer_first: tuple[str, str]) -> tuple[Fact, ...
         Fact(answer, round_up(result[answer]), f"at {given} {round_up(result[given])}"),
         Fact("bound", result["bound"], _BOUND.get(result["bound"], "") + converted),
     ]
-    if result["order"] is not None:
-        facts.append(Fact("order", f"{result['order']:.6g}", "of the Renyi divergence"))
+    if (order := order_text(result["order"])) is not None:
+        facts.append(Fact("order", order, "of the Renyi divergence"))
     return tuple(facts)
 
 
@@ -323,15 +323,3 @@ def _assurance(result: Document, quantity: str) -> tuple[Fact, ...]:
         difference = f"relative difference {round_up(verified['relative_difference'], 2)}"
         facts.append(Fact("verified", f"{verified['digits']} digits", difference))
     return tuple(facts)
-
-
-def _up(x: float | None, digits: int = 6) -> str | None:
-    return None if x is None else round_up(x, digits)
-
-
-def _down(x: float | None) -> str | None:
-    return None if x is None else round_down(x)
-
-
-def _order(x: float | None) -> str | None:
-    return None if x is None else f"{x:.6g}"

@@ -21,13 +21,12 @@ FILE_NAMES = ("csgm.toml", "pyproject.toml")
 _MOST_BYTES = 1 << 20
 _MOST_PARTS = 32
 #: Strings, closed or not, and comments: their dots are no dots of a key. Linear, whatever the text.
-_QUOTED = re.compile(
-    r""" "{3} (?: [^"\\] | \\.? | "{1,2}(?!") )*+ (?: "{3,5} )?  |  " (?: [^"\\\n] | \\[^\n]? )*+ "?
-      |  '{3} (?: [^'] | '{1,2}(?!') )*+ (?: '{3,5} )?  |  ' [^'\n]*+ '?  |  \#[^\n]*+ """,
-    re.DOTALL | re.VERBOSE,
-)
+#: Compiled only where a file is read, as most commands read none.
+_QUOTED = r"""(?sx)
+      "{3} (?: [^"\\] | \\.? | "{1,2}(?!") )*+ (?: "{3,5} )?  |  " (?: [^"\\\n] | \\[^\n]? )*+ "?
+      |  '{3} (?: [^'] | '{1,2}(?!') )*+ (?: '{3,5} )?  |  ' [^'\n]*+ '?  |  \#[^\n]*+ """
 _PART = r"(?<![\w-])[\w-]++[ \t]*+\.[ \t]*+"
-_DEEP_KEY = re.compile(rf"(?:{_PART}){{{_MOST_PARTS}}}")
+_DEEP_KEY = rf"(?:{_PART}){{{_MOST_PARTS}}}"
 
 
 class TooSmall(str):
@@ -175,7 +174,7 @@ def _refuse_absurd(path: str | Path, text: str) -> None:
     """Raise ``UsageError`` for text that would keep the parser busy, and that nobody wrote by hand."""
     if len(text) > _MOST_BYTES:
         raise UsageError("too-large", f"{path} is larger than any config file that csgm reads")
-    if found := _DEEP_KEY.search(_QUOTED.sub("_", text)):
+    if found := re.search(_DEEP_KEY, re.sub(_QUOTED, "_", text)):
         raise UsageError(
             "invalid-toml", f"{path} has a key of more than {_MOST_PARTS} parts: {shown(found[0])}"
         )

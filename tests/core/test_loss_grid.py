@@ -12,7 +12,8 @@ from scipy import special
 from csgm_cli.core import gaussian
 from csgm_cli.core.contour import Direction, Law
 from csgm_cli.core.loss_cuts import Chernoff
-from csgm_cli.core.loss_grid import Bracket, grid_convex, grid_hockey_stick, single_round
+from csgm_cli.core.loss_grid import Bracket, grid_convex, grid_hockey_stick
+from csgm_cli.core.sliced_law import single_round
 
 ADD, REMOVE = Direction.ADD, Direction.REMOVE
 POINTS, WEIGHTS = np.polynomial.legendre.leggauss(20)

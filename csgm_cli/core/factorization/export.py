@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from csgm_cli.core.factorization.dense import Precision, dense_factors
 from csgm_cli.core.factorization.factorize import factorization_of
-from csgm_cli.core.factorization.semiseparable import row_errors
-from csgm_cli.factorization_model import Factorization, Factors, Generators
+from csgm_cli.core.factorization.semiseparable import NORM_MARGIN, cast, column_norms_squared, row_errors
 
-Array = NDArray[np.float64]
-
-#: Column norms of a streaming form are summed in float64; this margin exceeds their rounding.
-_MARGIN = 2.0**-40
+if TYPE_CHECKING:
+    from csgm_cli.factorization_model import Factorization, Factors, Generators
 
 
 def rounded(
@@ -47,10 +43,10 @@ def rounded(
 
 def _streaming(factorization: Factorization, exact: Generators, precision: Precision) -> Factorization:
     g, scale = _rounded(exact, precision, 1.0), 1.0
-    while (squared := float(column_norms_squared(g).max())) > 1.0 - _MARGIN:
-        scale *= (1.0 - _MARGIN) / squared**0.5 * (1.0 - float(np.finfo(precision).eps))
+    while (squared := float(column_norms_squared(g).max())) > 1.0 - NORM_MARGIN:
+        scale *= (1.0 - NORM_MARGIN) / squared**0.5 * (1.0 - float(np.finfo(precision).eps))
         g = _rounded(exact, precision, scale)
-    rows = squared * row_errors(factorization.workload, _widened(g))
+    rows = squared * row_errors(factorization.workload, cast(g, np.float64))
     return replace(
         factorization,
         generators=g,
@@ -62,23 +58,5 @@ def _streaming(factorization: Factorization, exact: Generators, precision: Preci
 
 def _rounded(g: Generators, precision: Precision, scale: float) -> Generators:
     """C times ``scale``, in ``precision``."""
-
-    def cast(x: Any, factor: float = 1.0) -> Any:  # noqa: ANN401 - arrays of either precision
-        return (factor * x.astype(np.float64)).astype(precision)
-
-    return Generators(cast(g.decays), cast(g.inputs), cast(g.outputs, scale), cast(g.diagonal, scale))
-
-
-def _widened(g: Generators) -> Generators:
-    return Generators(*(part.astype(np.float64) for part in (g.decays, g.inputs, g.outputs, g.diagonal)))
-
-
-def column_norms_squared(generators: Generators) -> Array:
-    """The squared norm of each column of C, in O(T N^2), in float64 whatever the precision."""
-    g = _widened(generators)
-    norms = g.diagonal**2
-    gram = np.zeros((g.decays.shape[1],) * 2)  # of the rows of C that are yet to come, at this state
-    for i in reversed(range(len(norms))):
-        norms[i] += g.inputs[i] @ gram @ g.inputs[i]
-        gram = gram * g.decays[i] * g.decays[i][:, None] + np.outer(g.outputs[i], g.outputs[i])
-    return np.asarray(norms)
+    wide = cast(g, np.float64)
+    return cast(replace(wide, outputs=scale * wide.outputs, diagonal=scale * wide.diagonal), precision)

@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from csgm_cli.core.factorization.dense import triangular_inverse
-from csgm_cli.core.factorization.export import column_norms_squared
 from csgm_cli.core.factorization.factorize import factorization_of, factorize
-from csgm_cli.core.factorization.semiseparable import dense_from, row_errors
+from csgm_cli.core.factorization.semiseparable import column_norms_squared, dense_from, row_errors
 from csgm_cli.core.factorization.solver import Progress, lower_bound
 from csgm_cli.core.factorization.streaming import check_streams
 from csgm_cli.core.factorization.workload import (

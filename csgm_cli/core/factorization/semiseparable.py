@@ -20,9 +20,14 @@ from csgm_cli.core.factorization.workload import structure
 from csgm_cli.factorization_model import Dual, Generators, Workload
 
 if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
     from csgm_cli.core.factorization.quadrature import Poles
 
 Array = NDArray[np.float64]
+
+#: More than the relative rounding of `column_norms_squared`.
+NORM_MARGIN = 2.0**-40
 
 _TINY = 1e-200
 
@@ -35,7 +40,7 @@ def generators(workload: Workload, dual: Dual, poles: Poles) -> Generators:
     rates = structure(workload).rates
     decays, driven = _transitions(np.asarray(dual.columns) * rates**2, np.asarray(dual.rows), poles)
     outputs, diagonal = _innovations(decays, driven)
-    norms = np.sqrt(diagonal**2 + _tails(decays, outputs))
+    norms = np.sqrt(column_norms_squared(Generators(decays, decays, outputs, diagonal)))
     return Generators(decays, decays / norms[:, None], outputs, diagonal / norms)
 
 
@@ -67,17 +72,23 @@ def _innovations(decays: Array, driven: Array) -> tuple[Array, Array]:
     return gains, diagonal
 
 
-def _tails(decays: Array, outputs: Array) -> Array:
-    """Squared norm of each column of C below the diagonal, where the inputs are the decays."""
-    T, n = decays.shape
-    tails = np.empty(T)
-    gram = np.zeros((n, n))
+def cast(g: Generators, dtype: DTypeLike) -> Generators:
+    """The generators with their numbers rounded, or widened, to ``dtype``."""
+    return Generators(*(part.astype(dtype) for part in (g.decays, g.inputs, g.outputs, g.diagonal)))
+
+
+def column_norms_squared(generators: Generators) -> Array:
+    """The squared norm of each column of C, in O(T N^2), in float64 whatever the precision."""
+    g = cast(generators, np.float64)
+    T, n = g.decays.shape
+    norms = g.diagonal**2
+    gram = np.zeros((n, n))  # of the rows of C that are yet to come, at this state
     for i in reversed(range(T)):
-        gram *= decays[i]
-        gram *= decays[i][:, None]
-        tails[i] = gram.sum()
-        gram += outputs[i] * outputs[i][:, None]
-    return tails
+        norms[i] += g.inputs[i] @ gram @ g.inputs[i]
+        gram *= g.decays[i]
+        gram *= g.decays[i][:, None]
+        gram += g.outputs[i] * g.outputs[i][:, None]
+    return np.asarray(norms)
 
 
 def row_errors(workload: Workload, g: Generators) -> Array:

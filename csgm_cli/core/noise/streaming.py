@@ -6,15 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from csgm_cli.core.factorization.semiseparable import NORM_MARGIN, cast, column_norms_squared
 from csgm_cli.core.noise.normals import not_below
 
 if TYPE_CHECKING:
     from csgm_cli.core.noise.normals import Fill, Floats, Piece
     from csgm_cli.factorization_model import FloatArray, Generators
-
-
-#: More than the rounding of a norm that is summed in float64.
-_MARGIN = 2.0**-40
 
 
 class StreamingNoise:
@@ -94,13 +91,5 @@ class Recursion:
 
 def rounded_sensitivity(generators: Generators, dtype: np.dtype[np.floating]) -> float:
     """colmax(C) of the C that the generators, rounded to ``dtype``, are of: not below it, in O(T N^2)."""
-    g = generators
-    decays, inputs, outputs, diagonal = (
-        part.astype(dtype).astype(np.float64) for part in (g.decays, g.inputs, g.outputs, g.diagonal)
-    )
-    largest = 0.0
-    later = np.zeros((decays.shape[1],) * 2)  # Gram matrix of the later rows of C, from the state here
-    for i in reversed(range(len(diagonal))):
-        largest = max(largest, diagonal[i] ** 2 + inputs[i] @ later @ inputs[i])
-        later = later * decays[i] * decays[i][:, None] + np.outer(outputs[i], outputs[i])
-    return float(largest**0.5) * (1.0 + _MARGIN)
+    squared = column_norms_squared(cast(generators, dtype)).max()
+    return float(squared**0.5) * (1.0 + NORM_MARGIN)
