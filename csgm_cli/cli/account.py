@@ -27,19 +27,15 @@ def run(request: Request) -> ExitCode:
     """Account and report; an epsilon above --max-epsilon is a claim that fails."""
     from csgm_cli.render.document import account_document
 
-    saved = None
-    notices = _limit_set_aside(request)
-    if request["from"] is not None:
-        from csgm_cli.cli.rerun import drift, load, request_from
-
-        saved = load(request["from"])
-        request = request_from(saved, request)
     mechanism, how_completed = build_mechanism(request)
     noise_multiplier, sigma = _noise(request, mechanism.geometry.l2_norm)
     account = _account(request, mechanism, sigma)
-    notices += (*how_completed, *delta_notices(request, [found.delta for found in account.guarantees]))
-    if saved is not None:
-        notices += drift(saved, account, request)
+    notices = (*_limit_set_aside(request), *how_completed)
+    notices += delta_notices(request, [found.delta for found in account.guarantees])
+    if request["from"] is not None:
+        from csgm_cli.cli.rerun import drift
+
+        notices += drift(request, account)
     else:
         notices += _mistaken_for_effective(request, account, sigma)
     account = replace(account, notices=(*notices, *account.notices))
@@ -49,8 +45,16 @@ def run(request: Request) -> ExitCode:
     return _checked(request, account)
 
 
+def _with_saved(request: Request) -> Request:
+    if request["from"] is None:
+        return request
+    from csgm_cli.cli.rerun import with_saved
+
+    return with_saved(request)
+
+
 def _limit_set_aside(request: Request) -> tuple[Notice, ...]:
-    """A check that was configured must not be left out unsaid."""
+    """A check that was configured must not be left out unsaid where a flag asks for delta."""
     limit = request.sources["max_epsilon"]
     if request["max_epsilon"] is not None or limit.rank == Rank.DEFAULT:
         return ()
@@ -144,6 +148,7 @@ command = Command(
     exclusives=(
         Exclusive(("from",), _SAVED),
         # A shared config has the target of calibrate: what is asked of account then is its epsilon.
-        Exclusive(("delta", "max_epsilon"), ("epsilon",), left_by_default=True),
+        Exclusive(("delta", "max_epsilon"), ("epsilon",), left_by_default=True, checks=("max_epsilon",)),
     ),
+    complete=_with_saved,
 )

@@ -267,9 +267,16 @@ def _setting(inputs: Document, rows: list[Document]) -> tuple[Fact, ...]:
     return (
         Fact("mechanism" if inputs.get("mechanism") else "setting", _mechanism(inputs)),
         Fact("adjacency", adjacency, _ADJACENCY.get(adjacency, "")),
-        Fact("rounds", exact(inputs["rounds"]), _ROUNDS if inputs["rounds"] > 1 else _ONE_ROUND),
+        *_rounds(inputs["rounds"]),
         Fact("assumptions", assumptions),
     )
+
+
+def _rounds(rounds: int | None) -> tuple[Fact, ...]:
+    """The line of the rounds; none where a sweep varies them, or what they are computed from."""
+    if rounds is None:
+        return ()
+    return (Fact("rounds", exact(rounds), _ROUNDS if rounds > 1 else _ONE_ROUND),)
 
 
 def setting_word(slug: str) -> str:
