@@ -27,14 +27,17 @@ def run(request: Request) -> ExitCode:
     """Account and report; an epsilon above --max-epsilon is a claim that fails."""
     from csgm_cli.render.document import account_document
 
-    mechanism, how_completed = build_mechanism(request)
-    noise_multiplier, sigma = _noise(request, mechanism.geometry.l2_norm)
-    account = _account(request, mechanism, sigma)
-    notices = (*_limit_set_aside(request), *how_completed)
-    notices += delta_notices(request, [found.delta for found in account.guarantees])
+    mechanism, notices = build_mechanism(request)
     if request["from"] is not None:
+        from csgm_cli.cli.agreement import check_agreement
         from csgm_cli.cli.rerun import drift
 
+        notices += check_agreement(request["saved"], mechanism)
+    noise_multiplier, sigma = _noise(request, mechanism.geometry.l2_norm)
+    account = _account(request, mechanism, sigma)
+    notices = (*_limit_set_aside(request), *notices)
+    notices += delta_notices(request, [found.delta for found in account.guarantees])
+    if request["from"] is not None:
         notices += drift(request, account)
     else:
         notices += _mistaken_for_effective(request, account, sigma)

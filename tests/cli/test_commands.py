@@ -360,6 +360,17 @@ def save(csgm, line, name="saved.json"):
     assert csgm(f"{line} --format json --output {name}").status == 0
 
 
+def edit(path, value, name="saved.json"):
+    """Replace one value of a saved result; a number in ``path`` is an index."""
+    document = json.loads(Path(name).read_text(encoding="utf-8"))
+    *outer, last = path.split(".")
+    holder = document
+    for key in outer:
+        holder = holder[int(key) if key.isdigit() else key]
+    holder[last] = value
+    Path(name).write_text(json.dumps(document), encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -402,6 +413,7 @@ def test_rerun_of_a_curve(csgm):
     assert again.stderr.count("saved.json: epsilon was ") == 2
     saved = json.loads(Path("saved.json").read_text(encoding="utf-8"))
     saved["result"]["rows"][1]["epsilon"] *= 0.9
+    del saved["result"]["rows"][1]["statement"]
     Path("saved.json").write_text(json.dumps(saved), encoding="utf-8")
     warnings = csgm("account --from saved.json --format json").document["warnings"]
     assert [warning["slug"] for warning in warnings] == ["drift-up"]
@@ -464,6 +476,7 @@ def test_drift(csgm, factor, slugs):
     save(csgm, CALIBRATE)
     saved = json.loads(Path("saved.json").read_text(encoding="utf-8"))
     saved["result"]["epsilon"] *= factor
+    del saved["result"]["statement"]  # it has the number, too
     saved["csgm_version"] = "0.0.9"
     Path("saved.json").write_text(json.dumps(saved), encoding="utf-8")
     outcome = csgm("account --from saved.json --format json")
@@ -518,6 +531,63 @@ def test_wrong_input_in_a_saved_result(csgm, change, said):
     outcome = csgm("account --from saved.json")
     assert (outcome.status, outcome.stdout) == (2, "")
     assert said in outcome.stderr
+
+
+COHORT = "--population 1000 --cohort-size 30 --training-rounds 101 --dim 1e6 --accountant rdp"
+
+
+@pytest.mark.parametrize(
+    ("line", "path", "value", "said"),
+    [
+        (CALIBRATE, "inputs.rounds", 3, "rounds 3 disagrees with population 1000, cohort_size 30, training_"),
+        (CALIBRATE, "inputs.population", 700, "rounds 4 disagrees with population 700, cohort_size 30"),
+        (CALIBRATE, "inputs.cohort_size", 29, "rounds 4 disagrees with population 1000, cohort_size 29"),
+        (CALIBRATE, "inputs.training_rounds", "9", "training_rounds must be a number, got '9'"),
+        (CALIBRATE, "result.mse.total", 9.0, "mse.total 9.0 disagrees with the mechanism and its noise"),
+        (CALIBRATE, "result.mse.privacy", 9.0, "mse.privacy 9.0 disagrees"),
+        (CALIBRATE, "result.mse.sparsification", 0.0, "mse.sparsification 0.0 disagrees"),
+        (CALIBRATE, "result.mse.gaussian_total", 10**400, "mse.ratio"),
+        (CALIBRATE, "result.mse.ratio", 10**400, "mse.ratio"),
+        (CALIBRATE, "result.mse.ratio", True, "mse.ratio True disagrees"),
+        (CALIBRATE, "result.mse", None, "mse None disagrees"),
+        (CALIBRATE, "inputs.dim", None, "bits_per_client 320000.0 disagrees"),
+        (CALIBRATE, "inputs.value_bits", 16, "bits_per_client 320000.0 disagrees"),
+        (CALIBRATE, "result.mean_noise_std", 0.5, "mean_noise_std 0.5 disagrees"),
+        (CALIBRATE, "result.assumptions", [], "result.assumptions disagrees with its numbers: [] instead"),
+        (CALIBRATE, "result.epsilon", 4.0, "result.statement disagrees with its numbers: '(5, 1e-8)-"),
+        (
+            CALIBRATE,
+            "result.statement",
+            "Private.",
+            "result.statement disagrees with its numbers: 'Private.'",
+        ),
+        (CALIBRATE, "result.statement", 7, 'result.statement disagrees with its numbers: 7 instead of "The'),
+        (ACCOUNT, "inputs.rounds", 3, "rounds 3 disagrees"),
+        (ACCOUNT, "result.rows.1.statement", "Private.", "result.statement disagrees"),
+        (ACCOUNT, "result.rows.0.epsilon", 0.1, "result.statement disagrees"),
+    ],
+)
+def test_a_saved_result_that_contradicts_itself(csgm, line, path, value, said):
+    """Whatever a file says twice it must say alike, or one of the two was edited."""
+    save(csgm, f"{line} {COHORT} {'--delta 1e-6 --delta 1e-8' if line == ACCOUNT else ''}")
+    assert csgm("account --from saved.json").status == 0
+    edit(path, value)
+    outcome = csgm("account --from saved.json")
+    assert (outcome.status, outcome.stdout) == (2, "")
+    assert said in outcome.stderr.splitlines()[0]
+
+
+def test_words_of_another_version(csgm):
+    """Another version may have said the same in other words; its numbers must agree all the same."""
+    save(csgm, f"{CALIBRATE} {COHORT}")
+    edit("csgm_version", "0.0.9")
+    assert "other-words" not in csgm("account --from saved.json").stderr
+    edit("result.statement", "Private.")
+    outcome = csgm("account --from saved.json --format json")
+    assert outcome.status == 0
+    assert [warning["slug"] for warning in outcome.document["warnings"]] == ["other-words"]
+    edit("inputs.rounds", 3)
+    assert csgm("account --from saved.json").status == 2
 
 
 def test_files_that_are_no_saved_result(csgm):
