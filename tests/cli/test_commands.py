@@ -1,5 +1,7 @@
 """The commands, end to end: known answers, formats, files, checks and drift."""
 
+import csv
+import io
 import json
 import math
 import re
@@ -600,6 +602,44 @@ def test_files_that_are_no_saved_result(csgm):
     for content in (b"", b"[]", b"{", b"\xff", b'{"schema": "csgm/calibrate/2"}', b"[" * 10**5):
         Path("saved.json").write_bytes(content)
         assert csgm("account --from saved.json").status == 2
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"{CALIBRATE} --accountant rdp",
+        f"{CALIBRATE} --population 1000 --cohort-size 30 --training-rounds 101 --accountant paper",
+        "calibrate --epsilon 3 --delta 1e-6 --mechanism gaussian --adjacency replace-one --l2-norm 3",
+        "calibrate --epsilon 3 --delta 1e-6 --mechanism linf-csgm --gamma 0.1 --norm-ratio 9 --dim 200",
+        "calibrate --epsilon 1 --delta 1e-6 --compression 8 --dim 1e5 --cohort-size 50 --accountant rdp",
+        "compare --epsilon 5 --delta 1e-8 --gamma 0.1 --gamma 0.01 --norm-ratio 9 --dim 1e6 --accountant rdp",
+        "plan --epsilon 5 --delta 1e-8 --norm-ratio 100 --max-noise-overhead 0.02 --accountant rdp",
+    ],
+)
+def test_a_row_of_csv_can_be_asked_again(csgm, line):
+    """A row says by itself what it answers: asked from its columns alone, the noise is the same."""
+    names = ("mechanism", "gamma", "norm_ratio", "l2_norm", "dim", "cohort_size", "rounds", "adjacency")
+    rows = list(csv.DictReader(io.StringIO(csgm(f"{line} --format csv").stdout)))
+    assert rows
+    for row in rows:
+        asked = {"epsilon": row["target_epsilon"], "delta": row["delta"], "accountant": row["accountant"]}
+        asked |= {name: row[name] for name in names if row[name]}
+        again = csgm(
+            "calibrate", "--format=json", *(f"--{k.replace('_', '-')}={v}" for k, v in asked.items())
+        )
+        assert again.document["result"]["sigma"] == pytest.approx(float(row["sigma"]), rel=1e-12)
+        assert row["csgm_version"] == csgm_cli.__version__
+
+
+def test_a_row_of_an_account_in_csv_can_be_asked_again(csgm):
+    """The noise stands in the row, and so does what it is the noise of."""
+    text = csgm(f"{ACCOUNT} --delta 1e-6 --delta 1e-8 --rounds 3 --accountant rdp --format csv").stdout
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert len(rows) == 2
+    for row in rows:
+        names = ("sigma", "gamma", "norm_ratio", "rounds", "delta", "accountant")
+        again = csgm("account", "--value", *(f"--{k.replace('_', '-')}={row[k]}" for k in names))
+        assert again.stdout.strip() == row["epsilon"]
 
 
 def test_compare_rows(csgm):
