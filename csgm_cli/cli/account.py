@@ -13,6 +13,7 @@ from csgm_cli.cli.params import Number
 from csgm_cli.cli.report import report
 from csgm_cli.cli.request import Exclusive, Request
 from csgm_cli.cli.sources import Rank
+from csgm_cli.cli.working import working
 from csgm_cli.errors import UsageError
 from csgm_cli.model import Account, Accountant, Mechanism, Notice, Range
 
@@ -32,7 +33,8 @@ def run(request: Request) -> ExitCode:
 
         notices += check_agreement(request["saved"], mechanism)
     noise_multiplier, sigma = _noise(request, mechanism.geometry.l2_norm)
-    account = _account(request, mechanism, sigma)
+    with working():
+        account = _account(request, mechanism, sigma)
     notices = (*_limit_set_aside(request), *notices)
     notices += delta_notices(request, [found.delta for found in account.guarantees])
     if request["from"] is not None:
@@ -40,7 +42,8 @@ def run(request: Request) -> ExitCode:
     elif request["epsilon"] is None:
         from csgm_cli.core.account import mistaken_for_effective
 
-        notices += mistaken_for_effective(mechanism, sigma, account.guarantees[0], account.accountant)
+        with working():
+            notices += mistaken_for_effective(mechanism, sigma, account.guarantees[0], account.accountant)
     account = replace(account, notices=(*notices, *account.notices))
     noise = {"noise_multiplier": noise_multiplier, "sigma": sigma}
     noise["effective_noise_multiplier"] = account.effective_noise_multiplier

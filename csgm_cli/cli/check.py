@@ -14,6 +14,7 @@ from csgm_cli.cli.options import OUTPUT, option, options
 from csgm_cli.cli.params import Choice, File
 from csgm_cli.cli.report import report
 from csgm_cli.cli.request import Exclusive
+from csgm_cli.cli.working import working
 from csgm_cli.errors import CsgmError, UsageError
 from csgm_cli.model import Accountant
 from csgm_cli.render import CHECK_FORMATS
@@ -36,9 +37,10 @@ def run(request: Request) -> ExitCode:
 
     paths, accountant = request["files"], Accountant(request["accountant"])
     populations, notices = load_budget(paths)
-    notices += _mistaken_for_effective(populations)
-    standings = [_checked(population, accountant, verify=request["verify"]) for population in populations]
-    changes = _changes(request, standings, accountant)
+    with working():
+        notices += _mistaken_for_effective(populations)
+        standings = [_checked(population, accountant, verify=request["verify"]) for population in populations]
+        changes = _changes(request, standings, accountant)
     inputs = {
         "files": list(paths),
         "diff": request["diff"],
