@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from csgm_cli.core.bounds import DELTA_FLOOR, Spent, least_delta, least_epsilon, resolved
 from csgm_cli.core.statement import assumptions_of, statement
+from csgm_cli.core.utility import error_parts, mean_noise_std
 from csgm_cli.core.verify import verify_delta, verify_epsilon
 from csgm_cli.errors import CsgmError, UsageError
 from csgm_cli.model import (
@@ -166,6 +167,8 @@ def _account(
         noise_multiplier,
         tuple(guarantees),
         tuple(statement(mechanism, sigma, g) for g in guarantees),
+        mean_noise_std(mechanism, sigma),
+        error_parts(mechanism.geometry, mechanism.gamma, sigma),
     )
 
 

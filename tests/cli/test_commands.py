@@ -172,6 +172,28 @@ def test_a_given_multiplier_is_kept_as_it_is(csgm):
         assert csgm(f"{line} --format json").document["inputs"]["noise_multiplier"] == multiplier
 
 
+def test_account_shows_what_the_noise_costs(csgm):
+    """The same numbers as where calibrate found that noise, for one delta or several; none without sizes."""
+    sizes = "--gamma 0.01 --dim 1e6 --cohort-size 1000 --l2-norm 2 --accountant rdp"
+    calibrated = csgm(f"calibrate --epsilon 5 --delta 1e-8 {sizes} --format json").document["result"]
+    line = f"account --sigma {calibrated['sigma']!r} {sizes} --delta 1e-8"
+    for several in ("", "--delta 1e-6"):
+        result = csgm(f"{line} {several} --format json").document["result"]
+        for row in result.get("rows", [result]):
+            assert row["mean_noise_std"] == calibrated["mean_noise_std"]
+            assert row["mse"] == {
+                key: calibrated["mse"][key] for key in ("privacy", "sparsification", "total")
+            }
+        text = csgm(f"{line} {several}").stdout
+        noise = re.search(r"^mean noise std +(\S+) +left on the mean estimate$", text, re.MULTILINE)
+        error = re.search(r"^MSE +(\S+) +privacy \S+ \+ sparsification 0.396$", text, re.MULTILINE)
+        assert float(noise[1]) == pytest.approx(calibrated["sigma"] / (1000 * 0.01), rel=1e-5)
+        assert float(error[1]) == pytest.approx(calibrated["mse"]["total"], rel=1e-5)
+    without = csgm(f"{ACCOUNT} --delta 1e-8 --dim 1e6 --format json").document["result"]
+    assert (without["mean_noise_std"], without["mse"]) == (None, None)
+    assert "mean noise" not in csgm(f"{ACCOUNT} --delta 1e-8 --dim 1e6").stdout
+
+
 def test_an_effective_multiplier_in_the_wrong_place(csgm):
     """1.1429 is the effective multiplier of (5, 1e-8) at gamma 0.01; as the multiplier it is noticed."""
     common = "account --gamma 0.01 --norm-ratio 1000 --delta 1e-8 --max-epsilon 5 --format json"
@@ -565,6 +587,8 @@ COHORT = "--population 1000 --cohort-size 30 --training-rounds 101 --dim 1e6 --a
         ),
         (CALIBRATE, "result.statement", 7, 'result.statement disagrees with its numbers: 7 instead of "The'),
         (ACCOUNT, "inputs.rounds", 3, "rounds 3 disagrees"),
+        (ACCOUNT, "result.rows.1.mse.total", 3, "mse.total 3 disagrees"),
+        (ACCOUNT, "result.rows.1.mse.ratio", 3, "mse.ratio 3 disagrees"),
         (ACCOUNT, "result.rows.1.statement", "Private.", "result.statement disagrees"),
         (ACCOUNT, "result.rows.0.epsilon", 0.1, "result.statement disagrees"),
     ],
