@@ -85,10 +85,12 @@ def _error(mse: object, parts: tuple[float, float] | None) -> Iterator[tuple[str
 def _words(
     row: Mapping[str, Any], mechanism: Mechanism, sigma: float, epsilon: float, delta: float
 ) -> dict[str, object]:
-    try:
-        bound = Bound(str(row.get("bound")))
-    except ValueError:
+    """The words of a row that follow from its numbers and its bound; of no known bound, that it is one."""
+    if "bound" not in row:
         return {}
+    if row["bound"] not in list(Bound):
+        return {"bound": " or ".join(Bound)}
+    bound = Bound(row["bound"])
     guarantee = Guarantee(epsilon, delta, None, bound, None, assumptions_of(mechanism, bound))
     return {"assumptions": list(guarantee.assumptions), "statement": statement(mechanism, sigma, guarantee)}
 

@@ -132,9 +132,7 @@ def mistaken_for_effective(
         return ()
     given = sigma / mechanism.geometry.l2_norm
     try:
-        other = epsilon_guarantee(
-            mechanism, mechanism.gamma * sigma, found.delta, accountant, with_lower=False
-        )
+        [other] = account_epsilon(mechanism, mechanism.gamma * sigma, [found.delta], accountant).guarantees
     except CsgmError:  # a hint is not worth an error
         return ()
     if not _USUAL[0] <= other.epsilon <= _USUAL[1]:

@@ -578,6 +578,14 @@ COHORT = "--population 1000 --cohort-size 30 --training-rounds 101 --dim 1e6 --a
         (CALIBRATE, "inputs.value_bits", 16, "bits_per_client 320000.0 disagrees"),
         (CALIBRATE, "result.mean_noise_std", 0.5, "mean_noise_std 0.5 disagrees"),
         (CALIBRATE, "result.assumptions", [], "result.assumptions disagrees with its numbers: [] instead"),
+        (CALIBRATE, "result.bound", "exact", "result.statement disagrees with its numbers"),
+        (
+            CALIBRATE,
+            "result.bound",
+            "best",
+            "result.bound disagrees with its numbers: 'best' instead of 'exact",
+        ),
+        (CALIBRATE, "result.bound", ["rdp"], "result.bound disagrees with its numbers: ['rdp'] instead"),
         (CALIBRATE, "result.epsilon", 4.0, "result.statement disagrees with its numbers: '(5, 1e-8)-"),
         (
             CALIBRATE,
