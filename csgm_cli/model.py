@@ -349,13 +349,19 @@ class Calibration:
 
 @dataclass(frozen=True)
 class Account:
-    """What a given noise guarantees: one guarantee per requested delta (or one for an epsilon)."""
+    """What a given noise guarantees: one guarantee per requested delta (or one for an epsilon).
+
+    ``mean_noise_std`` needs ``cohort_size``; ``error_parts``, the privacy and the sparsification part of
+    the MSE as in `MeanSquaredError`, needs ``dim`` as well; None without.
+    """
 
     mechanism: Mechanism
     accountant: Accountant
     noise_multiplier: float
     guarantees: tuple[Guarantee, ...]
     statements: tuple[str, ...]
+    mean_noise_std: float | None = None
+    error_parts: tuple[float, float] | None = None
     notices: tuple[Notice, ...] = ()
 
     @property

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from csgm_cli.cli.sources import flag_of
+from csgm_cli.cli.request import Request
+from csgm_cli.cli.sources import Rank, Source, flag_of
 from csgm_cli.errors import UsageError
 from csgm_cli.model import Adjacency, Geometry, Mechanism, MechanismName, Notice
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from csgm_cli.cli.request import Request
 
 Notices = tuple[Notice, ...]
 
@@ -24,6 +23,9 @@ _INPUTS = (
     "max_mse_overhead", "max_noise_overhead", "vary", "preset",
     "file", "T", "workload", "objective", "strategy", "tolerance", "arrays", "dtype",
 )  # fmt: skip
+_RATE, _RATIO = ("gamma", "compression"), ("norm_ratio", "linf_norm")
+#: What rounds are computed from, in place of being given.
+_PARTICIPATION = ("population", "training_rounds", "cohort_size")
 
 
 def build_mechanism(request: Request) -> tuple[Mechanism, Notices]:
@@ -51,7 +53,7 @@ def build_rounds(request: Request) -> tuple[int, Notices]:
     names = ("population", "training_rounds")
     if not list(request.given(names)):
         return request["rounds"], ()
-    for name in (*names, "cohort_size"):
+    for name in _PARTICIPATION:
         if request[name] is None:
             raise UsageError("missing-option", f"{request.label(names)} needs {flag_of(name)} too")
     from csgm_cli.core.geometry import rounds_from_participation
@@ -62,11 +64,29 @@ def build_rounds(request: Request) -> tuple[int, Notices]:
     return rounds, (notice,)
 
 
+def with_derived(request: Request) -> Request:
+    """Return ``request`` with what its other inputs settle: rounds of participation, nothing unused."""
+    values, sources = dict(request.values), dict(request.sources)
+    unused = [axis.name for axis in request["vary"] or ()]  # varied, so that one value does not count
+    if request["mechanism"] == MechanismName.GAUSSIAN.value and "mechanism" not in unused:
+        unused += [*_RATIO, *(_RATE if _is_for_others(request) else ())]
+    values |= dict.fromkeys(name for name in unused if name in values)
+    if all(values.get(name) is not None for name in _PARTICIPATION):
+        values["rounds"] = build_rounds(request)[0]
+        sources["rounds"] = Source(Rank.DEFAULT, "from population, training_rounds and cohort_size")
+    return Request(values, sources)
+
+
+def _is_for_others(request: Request) -> bool:
+    """A gamma beside the Gaussian mechanism from a stronger source was meant for another mechanism."""
+    return request.rank(_RATE) < request.rank(("mechanism",))
+
+
 def build_gamma(request: Request, name: MechanismName) -> float:
     """Return the probability that a coordinate is sent; ``UsageError`` where nothing says it."""
     is_gaussian = name is MechanismName.GAUSSIAN
-    if is_gaussian and request.rank(("gamma", "compression")) < request.rank(("mechanism",)):
-        return 1.0  # a weaker source's gamma was meant for another mechanism
+    if is_gaussian and _is_for_others(request):
+        return 1.0
     if request["compression"] is not None:
         return 1.0 / float(request["compression"])
     if request["gamma"] is not None:

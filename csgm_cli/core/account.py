@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from csgm_cli.core.bounds import DELTA_FLOOR, Spent, least_delta, least_epsilon, resolved
 from csgm_cli.core.statement import assumptions_of, statement
+from csgm_cli.core.utility import error_parts, mean_noise_std
 from csgm_cli.core.verify import verify_delta, verify_epsilon
-from csgm_cli.errors import UsageError
+from csgm_cli.errors import CsgmError, UsageError
 from csgm_cli.model import (
     Account,
     Accountant,
@@ -25,6 +26,8 @@ from csgm_cli.model import (
 )
 
 EPSILON_IN_ACCOUNT = Range(0.0, 1e4)
+#: An epsilon below the first is rare, one between the others usual.
+_SMALL, _USUAL = 0.5, (2.0, 20.0)
 
 
 def account_epsilon(
@@ -118,6 +121,29 @@ def epsilon_guarantee(
     )
 
 
+def mistaken_for_effective(
+    mechanism: Mechanism, sigma: float, found: Guarantee, accountant: Accountant
+) -> tuple[Notice, ...]:
+    """A hint where epsilon is far below what people ask for, but would not be with gamma times the noise.
+
+    ``found``: what ``sigma`` guarantees by ``accountant`` at a given delta.
+    """
+    if mechanism.is_gaussian or found.epsilon >= _SMALL:
+        return ()
+    given = sigma / mechanism.geometry.l2_norm
+    try:
+        [other] = account_epsilon(mechanism, mechanism.gamma * sigma, [found.delta], accountant).guarantees
+    except CsgmError:  # a hint is not worth an error
+        return ()
+    if not _USUAL[0] <= other.epsilon <= _USUAL[1]:
+        return ()
+    said = (
+        f"if noise multiplier {given:g} is the effective one, sigma / (gamma l2_norm), give"
+        f" {given * mechanism.gamma:g} instead: then epsilon is {other.epsilon:.3g}, not {found.epsilon:.3g}"
+    )
+    return (Notice("perhaps-effective", said),)
+
+
 def _checked_noise(mechanism: Mechanism, sigma: float) -> tuple[float, float]:
     """Sigma and the noise multiplier."""
     check_type("mechanism", mechanism, Mechanism)
@@ -139,6 +165,8 @@ def _account(
         noise_multiplier,
         tuple(guarantees),
         tuple(statement(mechanism, sigma, g) for g in guarantees),
+        mean_noise_std(mechanism, sigma),
+        error_parts(mechanism.geometry, mechanism.gamma, sigma),
     )
 
 

@@ -78,6 +78,7 @@ def _account(inputs: Document, result: Document) -> Report:
         *_limit(inputs, [result]),
         *_noise(inputs, exact),
         *_setting(inputs, [result]),
+        *_utility(inputs, result),
         *_assurance(result, asked),
     )
     return Report(facts=facts, paragraph=result["statement"])
@@ -95,6 +96,7 @@ def _curve(inputs: Document, rows: list[Document]) -> Report:
         *_limit(inputs, rows),
         *_noise(inputs, exact),
         *_setting(inputs, rows),
+        *_utility(inputs, rows[0]),
     )
     return Report(table=table(columns, rows), facts=facts)
 
@@ -267,9 +269,16 @@ def _setting(inputs: Document, rows: list[Document]) -> tuple[Fact, ...]:
     return (
         Fact("mechanism" if inputs.get("mechanism") else "setting", _mechanism(inputs)),
         Fact("adjacency", adjacency, _ADJACENCY.get(adjacency, "")),
-        Fact("rounds", exact(inputs["rounds"]), _ROUNDS if inputs["rounds"] > 1 else _ONE_ROUND),
+        *_rounds(inputs["rounds"]),
         Fact("assumptions", assumptions),
     )
+
+
+def _rounds(rounds: int | None) -> tuple[Fact, ...]:
+    """The line of the rounds; none where a sweep varies them, or what they are computed from."""
+    if rounds is None:
+        return ()
+    return (Fact("rounds", exact(rounds), _ROUNDS if rounds > 1 else _ONE_ROUND),)
 
 
 def setting_word(slug: str) -> str:
@@ -294,14 +303,11 @@ def _utility(inputs: Document, result: Document) -> tuple[Fact, ...]:
         facts.append(Fact("mean noise std", round_up(result["mean_noise_std"]), "left on the mean estimate"))
     if (mse := result["mse"]) is not None:
         parts = f"privacy {round_up(mse['privacy'])} + sparsification {round_up(mse['sparsification'])}"
-        gaussian = (
-            f"to {round_up(mse['gaussian_total'])}, the Gaussian mechanism's {_baseline(inputs, result)}"
-        )
-        facts += [
-            Fact("MSE", round_up(mse["total"]), parts),
-            Fact("MSE ratio", round_up(mse["ratio"]), gaussian),
-        ]
-    if (bits := result["bits_per_client"]) is not None:
+        facts.append(Fact("MSE", round_up(mse["total"]), parts))
+        if "ratio" in mse:
+            gaussian = f"to {round_up(mse['gaussian_total'])}, the Gaussian mechanism's"
+            facts.append(Fact("MSE ratio", round_up(mse["ratio"]), f"{gaussian} {_baseline(inputs, result)}"))
+    if (bits := result.get("bits_per_client")) is not None:
         facts.append(Fact("bits per client", round_up(bits), "expected, for the values alone"))
     return tuple(facts)
 

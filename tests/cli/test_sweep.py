@@ -563,3 +563,17 @@ def test_nothing_to_draw(csgm):
     assert (outcome.status, outcome.stdout.count("delta-covers-target")) == (3, 2)
     assert outcome.stderr.startswith("warning[nothing-to-draw]: ")
     assert Path("x.svg").read_text() == "old"
+
+
+@pytest.mark.parametrize("form", ["text", "markdown"])
+@pytest.mark.parametrize(
+    ("vary", "participation"), [("rounds=1,2", ""), ("cohort-size=1,4", "--population 7 --training-rounds 4")]
+)
+def test_varied_rounds(csgm, form, vary, participation):
+    """Where rounds differ from row to row, no line says how many there are."""
+    line = f"sweep --mechanism gaussian --epsilon 5 --delta 1e-8 --vary {vary} {participation}"
+    outcome = csgm(f"{line} --format {form}")
+    assert outcome.status == 0
+    assert "1.13902" in outcome.stdout  # of one round
+    assert not [line for line in outcome.stdout.splitlines() if line.strip("| ").startswith("rounds  1")]
+    assert "releases that one client can influence" not in outcome.stdout

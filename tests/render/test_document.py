@@ -38,6 +38,8 @@ ACCOUNT_KEYS = [
     "statement",
     "lower_bound",
     "verified",
+    "mean_noise_std",
+    "mse",
 ]
 
 FACTORIZE_KEYS = [
