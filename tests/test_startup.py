@@ -98,9 +98,12 @@ def test_completion(tmp_path, line, others):
 
 
 def test_gaussian_path(tmp_path):
-    """The plain Gaussian mechanism is closed-form: the standard library is enough."""
+    """The plain Gaussian mechanism is closed-form: the standard library is enough, and no Renyi curve."""
     line = "calibrate --mechanism gaussian --epsilon 5 --delta 1e-8"
-    assert loaded(tmp_path, *line.split()).isdisjoint(HEAVY | {"tomllib"})
+    modules = loaded(tmp_path, *line.split())
+    assert modules.isdisjoint(HEAVY | {"tomllib"})
+    others = {"comparison_model", "core.curves", "core.renyi_noise", "render.factorization"}
+    assert modules.isdisjoint({f"csgm_cli.{name}" for name in others})
 
 
 def test_gaussian_budget(tmp_path):

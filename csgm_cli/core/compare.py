@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from csgm_cli.comparison_model import Comparison, ComparisonRow
 from csgm_cli.core.account import epsilon_guarantee
 from csgm_cli.core.calibrate import calibrate, gaussian_sigma
 from csgm_cli.core.statement import statement
@@ -14,8 +15,6 @@ from csgm_cli.model import (
     Accountant,
     Adjacency,
     Calibration,
-    Comparison,
-    ComparisonRow,
     Geometry,
     Mechanism,
     MechanismName,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from csgm_cli.comparison_model import Plan
 from csgm_cli.core.calibrate import calibrate, proves, sufficient_sigma
 from csgm_cli.core.compare import common_accountant
 from csgm_cli.errors import NoAnswerError, UsageError
@@ -16,7 +17,6 @@ from csgm_cli.model import (
     Mechanism,
     MechanismName,
     Notice,
-    Plan,
     Target,
     check_range,
     check_type,
