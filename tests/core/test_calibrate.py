@@ -133,8 +133,8 @@ def test_the_answer_meets_the_target_and_less_noise_does_not(mechanism, target, 
     found = calibrate(mechanism, target, accountant)
     achieved = epsilon_of(mechanism, found.sigma, target.delta, accountant)
     if found.guarantee.bound in OF_THE_PROFILE:
-        # The profile is solved for sigma alone: epsilon is the target, and account's is less by what sigma's
-        # margin of 2e-13 and the width of the bracket, some 1e-13, are worth: epsilon falls about as sigma^-2.
+        # The profile is solved for sigma alone: epsilon is the target, and account's is less by what the
+        # margin in sigma, 2e-13, and the width of the bracket, some 1e-13, are worth: epsilon ~ sigma^-2.
         assert target.epsilon * (1 - 1e-12) <= achieved <= found.guarantee.epsilon == target.epsilon
     else:
         assert achieved == found.guarantee.epsilon <= target.epsilon
