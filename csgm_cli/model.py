@@ -173,7 +173,9 @@ class Notice:
 class Geometry:
     """What is known of one client's clipped vector and of the cohort.
 
-    ``norm_ratio`` in [1, 1e6] and, with ``dim`` known, at most sqrt(dim): ``resolve_geometry`` caps it.
+    ``norm_ratio`` = Delta_2 / Delta_inf in [1, 1e6] and, with ``dim`` known, at most sqrt(dim):
+    ``resolve_geometry`` caps it. ``l2_norm`` = Delta_2 in [1e-30, 1e30] sets the units of the noise.
+    ``dim`` and ``cohort_size`` (clients in one release) in [1, 1e12], or None. ``UsageError`` for all else.
     """
 
     norm_ratio: float = 1.0
@@ -208,7 +210,9 @@ class Geometry:
 class Mechanism:
     """A mechanism with all that its privacy depends on, except the noise.
 
-    ``gamma`` must be 1 for the Gaussian mechanism; L-inf-CSGM needs ``geometry.dim``.
+    ``gamma`` in [1e-9, 1]: the probability that a coordinate is sent, 1 for the Gaussian mechanism.
+    ``rounds`` in [1, 1e9]: the releases that one client can influence. L-inf-CSGM needs
+    ``geometry.dim``. ``UsageError`` for all else.
     """
 
     name: MechanismName
@@ -330,8 +334,10 @@ class MeanSquaredError:
 class Calibration:
     """The least noise found for a target, and what it costs.
 
-    ``accountant`` is the resolved one. ``mean_noise_std`` needs ``cohort_size``, ``bits_per_client``
-    (values only) needs ``dim``, ``mse`` needs both; None without.
+    ``accountant`` is the resolved one. ``sigma`` is the std of the noise on each coordinate of the sum, in
+    the units of ``l2_norm``; ``statement`` is the guarantee in one publishable paragraph.
+    ``mean_noise_std`` (of the mean estimate) needs ``cohort_size``, ``bits_per_client`` (values only)
+    needs ``dim``, ``mse`` needs both; None without.
     """
 
     mechanism: Mechanism
@@ -349,7 +355,10 @@ class Calibration:
 
 @dataclass(frozen=True)
 class Account:
-    """What a given noise guarantees: one guarantee per requested delta (or one for an epsilon)."""
+    """What a given noise guarantees: one guarantee per requested delta (or one for an epsilon).
+
+    ``noise_multiplier`` is sigma / l2_norm; ``statements`` has one publishable paragraph per guarantee.
+    """
 
     mechanism: Mechanism
     accountant: Accountant

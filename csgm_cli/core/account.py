@@ -39,7 +39,8 @@ def account_epsilon(
 ) -> Account:
     """The epsilon that noise ``sigma`` proves at each delta in [1e-300, 1).
 
-    ``sigma`` (units of ``l2_norm``) is the std of the noise on each coordinate of the sum.
+    ``sigma`` (units of ``l2_norm``, which times 1e-15 to 1e18 it must be) is the std of the noise on each
+    coordinate of the sum. ``verify`` recomputes each epsilon by independent code.
 
     Raises:
         UsageError: a value out of range, no delta, or an accountant without a bound for the mechanism.
@@ -63,7 +64,9 @@ def account_delta(
     *,
     verify: bool = False,
 ) -> Account:
-    """The delta that noise ``sigma`` proves at ``epsilon`` in [0, 1e4].
+    """The delta that noise ``sigma`` proves at ``epsilon`` in [0, 1e4]; arguments as in `account_epsilon`.
+
+    Deltas below 1e-300 are given as that, with a notice.
 
     Raises:
         UsageError: a value out of range, or an accountant without a bound for the mechanism.

@@ -45,6 +45,7 @@ def calibrate(
 
     The answer meets the target; noise smaller by 1e-8 relative does not, by the same accountant.
     ``verify`` recomputes the achieved epsilon by independent code in 50 digits (tight bounds: 30 or 10).
+    ``value_bits`` in [1, 64]: of one sent value, for ``bits_per_client``.
 
     Raises:
         UsageError: a value out of range, or an accountant without a bound for the mechanism.
