@@ -40,7 +40,7 @@ def compare(
 ) -> Comparison:
     """The Gaussian mechanism, then L2-CSGM and L-inf-CSGM at every gamma, calibrated to ``target``.
 
-    ``gammas`` in [1e-9, 1], at least one; ``rounds`` in [1, 1e9], ``value_bits`` in [1, 64]: as in `calibrate`.
+    ``gammas`` in [1e-9, 1], at least one; ``rounds`` in [1, 1e9], ``value_bits`` in [1, 64]: see `calibrate`.
     One accountant serves all rows, so that no mechanism is charged for a looser analysis. L-inf-CSGM
     needs ``geometry.dim`` and is left out, with a notice, without it. A row without an answer has
     no calibration, and a notice says why.
