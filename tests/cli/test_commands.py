@@ -107,7 +107,7 @@ def test_options_reach_the_answer(csgm, reference):
 
 def test_sources_of_the_ratio(csgm):
     """norm-ratio, linf-norm with l2-norm, and the rotation rule sqrt(2 ln(d n)/d) of the paper."""
-    ratio = lambda line: csgm(f"calibrate --epsilon 5 --delta 1e-8 --gamma 0.1 --format json {line}")  # noqa: E731
+    ratio = lambda line: csgm(f"calibrate --epsilon 5 --delta 1e-8 --gamma 0.1 --format json {line}")
     assert ratio("--norm-ratio 4").document["inputs"]["norm_ratio"] == 4.0
     assert ratio("--linf-norm 0.5 --l2-norm 2").document["inputs"]["norm_ratio"] == 4.0
     rotated = ratio("--dim 1e6 --cohort-size 1000")
@@ -554,7 +554,7 @@ def test_plan_holds_what_it_promises(csgm):
     """At the planned gamma the MSE is within the overhead, and 1 % below it is not."""
     common = "--epsilon 5 --delta 1e-8 --dim 1e6 --cohort-size 1000"
     gamma = float(csgm(f"plan {common} --max-mse-overhead 0.05 --value").stdout)
-    ratio = lambda rate: csgm(f"calibrate {common} --accountant tight --gamma {rate!r} --format json")  # noqa: E731
+    ratio = lambda rate: csgm(f"calibrate {common} --accountant tight --gamma {rate!r} --format json")
     assert ratio(gamma).document["result"]["mse"]["ratio"] <= 1.05
     assert ratio(gamma * 0.99).document["result"]["mse"]["ratio"] > 1.05
 

@@ -62,7 +62,7 @@ def test_figure_one_of_the_paper(reference):
 def test_accountants_of_figure_one(accountant, curves, levels):
     """Another accountant stands beside the paper's, and the Gaussian mechanism has a line for each kind."""
     points = figure_one(Accountant(accountant))
-    by = lambda name: [p["accountant"] for p in points if p["mechanism"] == name]  # noqa: E731
+    by = lambda name: [p["accountant"] for p in points if p["mechanism"] == name]
     assert list(dict.fromkeys(by("l2-csgm"))) == curves
     assert by("gaussian") == levels
     assert len({tuple(point.items()) for point in points}) == len(points)

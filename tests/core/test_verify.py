@@ -165,7 +165,7 @@ def test_a_smaller_candidate_that_is_no_bound_is_caught(monkeypatch):
     """Whatever number wins the comparison of bounds is the one that is verified."""
     for name in ("least_epsilon", "least_delta"):
         right = getattr(bounds, name)
-        wrong = lambda *a, right=right, **k: dataclasses.replace(right(*a, **k), value=1e-9)  # noqa: E731
+        wrong = lambda *a, right=right, **k: dataclasses.replace(right(*a, **k), value=1e-9)
         monkeypatch.setattr(account, name, wrong)
     assert_caught(every_answer())
 
