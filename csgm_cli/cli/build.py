@@ -40,11 +40,11 @@ def build_mechanism(request: Request) -> tuple[Mechanism, Notices]:
 
 def build_geometry(request: Request, *, needs_ratio: bool = True) -> tuple[Geometry, Notices]:
     """Return what is known of the vectors; the Gaussian mechanism does not look at the ratio."""
-    from csgm_cli.core.geometry import resolve_geometry
-
     common = {name: request[name] for name in ("l2_norm", "dim", "cohort_size")}
     if not needs_ratio:
         return Geometry(**common), ()
+    from csgm_cli.core.geometry import resolve_geometry
+
     return resolve_geometry(norm_ratio=request["norm_ratio"], linf_norm=request["linf_norm"], **common)
 
 

@@ -84,7 +84,7 @@ class Command(Helped):
             with formatter.section(section):
                 formatter.write_dl(rows)
 
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
         """Write the examples, unwrapped so that they can be copied."""
         with formatter.section("Examples"):
             for example in self.examples:
@@ -101,7 +101,7 @@ def _warn_of_strange_variables() -> None:
             console.warning("unknown-variable", f"{variable} is the variable of no option{meant(close)}")
 
 
-def _load_config(ctx: click.Context, param: click.Parameter, value: str | None) -> None:  # noqa: ARG001
+def _load_config(ctx: click.Context, param: click.Parameter, value: str | None) -> None:  # noqa: ARG001 - click's signature
     if ctx.resilient_parsing:  # completion: a broken config file must not stop it
         return
     path = Path(value) if value is not None else find_config()

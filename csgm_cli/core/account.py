@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from csgm_cli.core.bounds import DELTA_FLOOR, Spent, least_delta, least_epsilon, resolved
 from csgm_cli.core.statement import assumptions_of, statement
@@ -19,6 +20,7 @@ from csgm_cli.model import (
     Mechanism,
     Notice,
     Range,
+    Verification,
     accountant_named,
     check_range,
     check_ranges,
@@ -40,7 +42,8 @@ def account_epsilon(
 ) -> Account:
     """The epsilon that noise ``sigma`` proves at each delta in [1e-300, 1).
 
-    ``sigma`` (units of ``l2_norm``) is the std of the noise on each coordinate of the sum.
+    ``sigma`` (units of ``l2_norm``, which times 1e-15 to 1e18 it must be) is the std of the noise on each
+    coordinate of the sum. ``verify`` recomputes each epsilon by independent code.
 
     Raises:
         UsageError: a value out of range, no delta, or an accountant without a bound for the mechanism.
@@ -64,7 +67,9 @@ def account_delta(
     *,
     verify: bool = False,
 ) -> Account:
-    """The delta that noise ``sigma`` proves at ``epsilon`` in [0, 1e4].
+    """The delta that noise ``sigma`` proves at ``epsilon`` in [0, 1e4]; arguments as in `account_epsilon`.
+
+    Deltas below 1e-300 are given as that, with a notice.
 
     Raises:
         UsageError: a value out of range, or an accountant without a bound for the mechanism.
@@ -81,17 +86,7 @@ def account_delta(
     if spent.value == 1.0:
         notices += (Notice("no-guarantee", "delta is 1: this noise proves nothing at this epsilon"),)
     verified = verify_delta(mechanism, sigma, epsilon, spent) if verify else None
-    guarantee = Guarantee(
-        epsilon,
-        spent.value,
-        spent.order,
-        spent.bound,
-        conversion_of(spent),
-        assumptions_of(mechanism, spent.bound),
-        lower_bound=spent.lower,
-        verified=verified,
-        notices=notices,
-    )
+    guarantee = replace(_guarantee(mechanism, epsilon, spent.value, spent, verified), notices=notices)
     return _account(mechanism, sigma, noise_multiplier, accountant, [guarantee])
 
 
@@ -108,8 +103,14 @@ def epsilon_guarantee(
     """The guarantee at one delta, by `least_epsilon`; the values are taken as checked."""
     spent = least_epsilon(mechanism, accountant, sigma, delta, near=near, with_lower=with_lower)
     verified = verify_epsilon(mechanism, sigma, delta, spent) if verify else None
+    return _guarantee(mechanism, spent.value, delta, spent, verified)
+
+
+def _guarantee(
+    mechanism: Mechanism, epsilon: float, delta: float, spent: Spent, verified: Verification | None
+) -> Guarantee:
     return Guarantee(
-        spent.value,
+        epsilon,
         delta,
         spent.order,
         spent.bound,

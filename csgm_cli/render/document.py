@@ -17,12 +17,9 @@ from csgm_cli.model import (
     Account,
     Accountant,
     Calibration,
-    Comparison,
-    ComparisonRow,
     Guarantee,
     MeanSquaredError,
     Notice,
-    Plan,
     SelftestCase,
     Verification,
 )
@@ -30,6 +27,7 @@ from csgm_cli.model import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from csgm_cli.comparison_model import Comparison, ComparisonRow, Plan
     from csgm_cli.errors import CsgmError
     from csgm_cli.factorization_model import Factorization, Inspection
 

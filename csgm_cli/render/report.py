@@ -11,7 +11,6 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from csgm_cli.core.rounding import exact, round_down, round_up
-from csgm_cli.render.factorization import factorize_report, inspect_report
 from csgm_cli.render.parts import Column, Fact, Report, down, order_text, table, up
 
 if TYPE_CHECKING:
@@ -214,6 +213,18 @@ def _version(inputs: Document, result: Document) -> Report:  # noqa: ARG001 - th
     return Report(paragraph=f"csgm {result['csgm']} ({', '.join(versions)})")
 
 
+def _factorize(inputs: Document, result: Document) -> Report:
+    from csgm_cli.render.factorization import factorize_report
+
+    return factorize_report(inputs, result)
+
+
+def _inspect(inputs: Document, result: Document) -> Report:
+    from csgm_cli.render.factorization import inspect_report
+
+    return inspect_report(inputs, result)
+
+
 _REPORTS: dict[str, Callable[[Document, Document], Report]] = {
     "calibrate": _calibrate,
     "account": _account,
@@ -221,8 +232,8 @@ _REPORTS: dict[str, Callable[[Document, Document], Report]] = {
     "plan": _plan,
     "sweep": _sweep,
     "check": _check,
-    "factorize": factorize_report,
-    "inspect": inspect_report,
+    "factorize": _factorize,
+    "inspect": _inspect,
     "selftest": _selftest,
     "version": _version,
 }

@@ -20,7 +20,7 @@ def configure(text: str, name: str = "csgm.toml") -> None:
 def test_each_source_beats_the_weaker_ones(csgm, monkeypatch):
     """The strongest source that has a value for rounds gives it."""
     line = f"{LINE} --gamma 0.1 --norm-ratio 9"
-    rounds = lambda *words: csgm(" ".join([line, *words])).document["inputs"]["rounds"]  # noqa: E731
+    rounds = lambda *words: csgm(" ".join([line, *words])).document["inputs"]["rounds"]
     assert rounds() == 1
     configure("[tool.csgm]\nrounds = 2\n")
     assert rounds() == 2

@@ -240,7 +240,7 @@ def test_lines_of_figure_one(figure):
         return sqrt(order / (2 * left)) if left > 0 else float("inf")
 
     assert renyi["sigma"] == pytest.approx(min(map(sigma, range(2, 100))), rel=1e-10)
-    tail = lambda x: erfc(x / sqrt(2)) / 2  # noqa: E731
+    tail = lambda x: erfc(x / sqrt(2)) / 2
     s = exact["sigma"]
     assert tail(5 * s - 1 / (2 * s)) - exp(5) * tail(5 * s + 1 / (2 * s)) == pytest.approx(1e-8, rel=1e-7)
     assert (renyi["bound"], exact["bound"]) == ("paper", "exact")
@@ -250,7 +250,7 @@ def test_lines_of_figure_one(figure):
 def test_what_the_paper_left_on_the_table(csgm):
     """With tight the paper's curve is still there, and no point of the other one is above it."""
     rows = rows_of(csgm("sweep --preset figure1 --accountant tight --format json"))
-    curve = lambda name: {  # noqa: E731
+    curve = lambda name: {
         (row["gamma"], row["norm_ratio"]): row["noise_multiplier"]
         for row in rows
         if row["accountant"] == name and row["mechanism"] == "l2-csgm"

@@ -15,6 +15,7 @@ from csgm_cli.budget import (
     ReleaseStanding,
     Standing,
 )
+from csgm_cli.comparison_model import Comparison, ComparisonRow, Plan
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.factorization_model import Claim, Factorization, Inspection, Objective, Strategy, Workload
 from csgm_cli.model import (
@@ -22,15 +23,12 @@ from csgm_cli.model import (
     Accountant,
     Bound,
     Calibration,
-    Comparison,
-    ComparisonRow,
     Conversion,
     Geometry,
     Guarantee,
     MeanSquaredError,
     Mechanism,
     Notice,
-    Plan,
     SelftestCase,
     Target,
     Verification,
