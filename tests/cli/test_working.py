@@ -150,7 +150,7 @@ def test_alarms_of_others_are_left_alone(monkeypatch):
     thread = threading.Thread(target=elsewhere)
     thread.start()
     thread.join()
-    own = lambda *_: None  # noqa: E731
+    own = lambda *_: None
     signal.signal(signal.SIGALRM, own)
     try:
         with working():
