@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +26,12 @@ LEFT_OUT = 1e-8
 #: told from all that are smaller.
 SMALLEST = 1e-303
 _SHIFTS, _LEVELS = 48, 160
+#: Shifts below the saddle that are looked at, relative to it, and how much larger the integrand may be there.
+_LOWER, _LARGER = (1.0, 0.85, 0.7), 300.0
 #: The largest shift looked at, times the range of the losses.
 _FINEST = 4000.0
+#: Tops are at least this times the strike, so that they are above all strikes around it.
+_AWAY = 1.02
 #: Bulk that weighs this little at the shift is dropped; x above which Y^-shift is damped out.
 _DROPPED, _DAMPED_OUT = 1e-12, 12.0
 
@@ -61,6 +65,19 @@ class Chernoff:
         total = self.log_moments + terms
         return float(np.where(np.isfinite(total), total, np.inf).min())
 
+    def period(self, strike: float, shift: float, mass: float, negligible: float, variance: float) -> float:
+        """How far apart aliases have to be in the loss to be at most ``negligible``, or a bit farther.
+
+        Those at lower strikes are at most ``mass``, seen through exp(-shift period).
+        """
+        log_negligible = math.log(negligible)
+        period = (max(0.0, math.log(max(mass, SMALLEST)) - log_negligible) + 2.0) / shift
+        while period * shift < 3000.0:
+            if self.log_far_aliases(strike, shift, period, variance) <= log_negligible:
+                break
+            period *= 1.2
+        return period
+
 
 def log_kappa(shift: Array) -> Array:
     """The logarithm of K, see `Chernoff`."""
@@ -71,20 +88,25 @@ def log_kappa(shift: Array) -> Array:
 class Far:
     """The event that some coordinate is above its entry of ``tops`` (x); all of these at loss ``top``.
 
-    ``stray`` bounds E_Q[(k - Y)_+; far], ``error`` the rounding of p, and of anything below e^top q.
+    ``error`` bounds the rounding of p, and of anything below e^top q.
     """
 
+    parts: Parts
     top: float
     tops: tuple[float, ...]
     p: float
     log_q: float
-    stray: float
     error: float
 
-    def mean_loss(self, parts: Parts) -> float:
+    def stray(self, strike: float) -> float:
+        """A bound on E_Q[(k - Y)_+; far], log k = ``strike``."""
+        return math.exp(_log_stray(self.parts, self.top, strike))
+
+    @cached_property
+    def mean_loss(self) -> float:
         """E_P[L; far]: the far coordinates' own losses, and those of the others beside them."""
         total = 0.0
-        for part, top in zip(parts, self.tops, strict=True):
+        for part, top in zip(self.parts, self.tops, strict=True):
             p = math.exp(part.log_p_above(top))
             beside = 1.0 if p >= 1.0 else (self.p - p) / (1.0 - p)  # P(some other coordinate is far)
             total += part.count * (_mean_above(part, top) + max(beside, 0.0) * _mean_below(part, top))
@@ -108,12 +130,13 @@ def _mean_below(part: Coordinates, x: float) -> float:
 
 @dataclass(frozen=True)
 class Cuts:
-    """Where to cut, and through which shift to integrate; places are x, one for each part.
+    """Where to cut, and where to integrate; places are x, one for each part.
 
     The event is: some u above its split, none above its top (all of them below it where there is
-    no split). ``log_peak``: log of its transform at the shift, times exp(-shift strike); ``mass``: a
-    bound on its hockey-stick at any strike. ``dropped``: relative to the peak, bulk above the cores.
-    ``kept`` and ``bulk``: the moments of the event, and of what is all bulk where there is a split.
+    no split). The contour runs through ``shift``, not above the ``saddle``. ``log_peak``: log of the
+    transform at the shift, times exp(-shift strike); ``mass``: a bound on the event's hockey-stick at
+    any strike. ``dropped``: relative to the peak, bulk above the cores. ``kept`` and ``bulk``: the
+    moments of the event, and of what is all bulk where there is a split.
     """
 
     sign: int
@@ -123,6 +146,7 @@ class Cuts:
     cores: tuple[float, ...]
     splits: tuple[float, ...] | None
     tops: tuple[float, ...]
+    saddle: float
     shift: float
     log_peak: float
     mass: float
@@ -151,29 +175,28 @@ def log_any(parts: Parts, log_masses: Sequence[float]) -> float:
 
 
 def far_event(parts: Parts, strike: float, size: float) -> Far:
-    """Far with the lowest top whose strays are negligible next to ``size``."""
-    others = (sum(part.count for part in parts) - 1.0) * parts[0].floor
-    negative = _negative_moments(parts)
-
-    def log_stray(top: float) -> float:
-        if top + others >= strike:
-            return -math.inf
-        log_qs = [math.log(part.count) + log_upper_tail(part.place(top)) for part in parts]
-        return strike + min(
-            0.0, float(np.logaddexp.reduce(log_qs)) + min(0.0, negative.log_bound(top - strike))
-        )
-
-    low = max(strike, 0.0)
+    """Far with the lowest top, well above the strike, whose strays are negligible next to ``size``."""
+    low = max(_AWAY * strike, 0.0)
     high = low + max(float(part.loss(np.array(HIGHEST + part.s))) for part in parts)
     limit = math.log(LEFT_OUT * size)
     for _ in range(55):
         middle = (low + high) / 2
-        low, high = (low, middle) if log_stray(middle) <= limit else (middle, high)
+        low, high = (low, middle) if _log_stray(parts, middle, strike) <= limit else (middle, high)
     xs = tuple(part.place(high) for part in parts)
     p = math.exp(log_any(parts, [part.log_p_above(x) for part, x in zip(parts, xs, strict=True)]))
     log_q = log_any(parts, [log_upper_tail(x) for x in xs])
     steepest = max([0.0, *(x * x for part, x in zip(parts, xs, strict=True) if x < HIGHEST + part.s)])
-    return Far(high, xs, p, log_q, math.exp(log_stray(high)), p * (1e-14 + 1e-15 * steepest))
+    return Far(parts, high, xs, p, log_q, p * (1e-14 + 1e-15 * steepest))
+
+
+def _log_stray(parts: Parts, top: float, strike: float) -> float:
+    """Log of a bound on E_Q[(k - Y)_+; some u above ``top``], by the Chernoff bounds of the other losses."""
+    others = (sum(part.count for part in parts) - 1.0) * parts[0].floor
+    if top + others >= strike:
+        return -math.inf
+    log_qs = [math.log(part.count) + log_upper_tail(part.place(top)) for part in parts]
+    negative = min(0.0, _negative_moments(parts).log_bound(top - strike))
+    return strike + min(0.0, float(np.logaddexp.reduce(log_qs)) + negative)
 
 
 @lru_cache(maxsize=8)
@@ -280,21 +303,22 @@ def add_cuts(parts: Parts, strike: float, size: float, far: Far) -> Cuts | Chern
     if split == _LEVELS - 1:
         return Chernoff(slices.shifts, slices.log_below[:, -1])
     kept = Chernoff(slices.shifts, slices.with_jumps(split))
-    shift = _best_shift(kept, strike)
-    if shift is None:
+    saddle = _saddle(kept, strike)
+    if saddle is None:
         return None
+    lows, tops, splits, mass, bulk = (LOWEST,) * len(parts), scan.places(-1), None, 1.0, None
+    if split >= 0:
+        splits, bulk = scan.places(split), Chernoff(slices.shifts, slices.log_below[:, split])
+        mass = math.exp(log_any(parts, [part.log_p_above(x) for part, x in zip(parts, splits, strict=True)]))
+    shift = _shift(kept, strike, saddle, mass, LEFT_OUT * size)
     log_peak = float(scan.slices(np.array([shift])).with_jumps(split)[0]) - shift * strike
-    ends = (LOWEST,) * len(parts), scan.places(-1)
-    if split < 0:
-        return Cuts(1, strike, parts, ends[0], ends[1], None, ends[1], shift, log_peak, 1.0, 0.0, kept, None)
-    found = scan.core(shift, split)
+    found = (-1, 0.0) if split < 0 else scan.core(shift, split)
     if found is None:
         return None
-    core, dropped = found
-    splits, bulk = scan.places(split), Chernoff(slices.shifts, slices.log_below[:, split])
-    mass = math.exp(log_any(parts, [part.log_p_above(x) for part, x in zip(parts, splits, strict=True)]))
-    cores = scan.places(core)
-    return Cuts(1, strike, parts, ends[0], cores, splits, ends[1], shift, log_peak, mass, dropped, kept, bulk)
+    cores, dropped = scan.places(found[0]), found[1]
+    return Cuts(
+        1, strike, parts, lows, cores, splits, tops, saddle, shift, log_peak, mass, dropped, kept, bulk
+    )
 
 
 def remove_cuts(parts: Parts, strike: float) -> Cuts | Chernoff | None:
@@ -325,7 +349,7 @@ def remove_cuts(parts: Parts, strike: float) -> Cuts | Chernoff | None:
     slices = scan.slices(np.geomspace(0.05 / span, finest, _SHIFTS))
     kept = Chernoff(slices.shifts, slices.log_below[:, -1])
     above = upper_tail(_DAMPED_OUT) * sum(part.count for part in parts)
-    shift = _best_shift(kept, strike)
+    shift = _saddle(kept, strike)
     if shift is None or not all(part.reached(shift) for part in parts):
         return None
     log_peak = float(scan.slices(np.array([shift])).log_below[0, -1]) - shift * strike
@@ -335,15 +359,31 @@ def remove_cuts(parts: Parts, strike: float) -> Cuts | Chernoff | None:
     core, dropped = found
     cores, lows = scan.places(core), tuple(part.lowest(shift) for part in parts)
     return Cuts(
-        -1, strike, parts, lows, cores, None, cores, shift, log_peak, 1.0, dropped + above, kept, None
+        -1, strike, parts, lows, cores, None, cores, shift, shift, log_peak, 1.0, dropped + above, kept, None
     )
 
 
-def _best_shift(kept: Chernoff, strike: float) -> float | None:
+def _heights(kept: Chernoff, strike: float) -> Array:
+    """Log of the integrand on the real axis."""
+    heights = kept.log_moments - kept.shifts * strike - np.log(kept.shifts * (kept.shifts + 1))
+    return np.where(np.isfinite(heights), heights, np.inf)
+
+
+def _shift(kept: Chernoff, strike: float, saddle: float, mass: float, negligible: float) -> float:
+    """Where the contour is shortest: below the saddle, if rare large losses make far aliases slow to vanish."""
+    log_shifts, heights = np.log(kept.shifts), _heights(kept, strike)
+
+    def height(shift: float) -> float:
+        return float(np.interp(math.log(shift), log_shifts, heights))
+
+    highest = height(saddle) + math.log(_LARGER)
+    tried = [share * saddle for share in _LOWER if share == 1.0 or height(share * saddle) <= highest]
+    return min(tried, key=lambda shift: kept.period(strike, shift, mass, negligible, 0.0))
+
+
+def _saddle(kept: Chernoff, strike: float) -> float | None:
     """Where the integrand is smallest on the real axis: the vertex of a parabola in log shift."""
-    shifts = kept.shifts
-    heights = kept.log_moments - shifts * strike - np.log(shifts * (shifts + 1))
-    heights = np.where(np.isfinite(heights), heights, np.inf)
+    shifts, heights = kept.shifts, _heights(kept, strike)
     at = int(np.argmin(heights))
     if not heights[at] + math.log(float(shifts[at] * (shifts[at] + 1))) < 600.0:
         return None

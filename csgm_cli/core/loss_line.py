@@ -1,0 +1,109 @@
+"""The contour integrals of ``loss_grid``: the transform of an event along a line, and sums over it.
+
+The transform is computed once for the strike of the cuts. At another strike it has another factor
+exp(-z strike), so one transform serves all strikes near that one; the bounds on its errors go along.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from csgm_cli.core.loss_cuts import Cuts, log_kappa
+from csgm_cli.core.sliced_law import Line
+
+Array = NDArray[np.float64]
+ComplexArray = NDArray[np.complex128]
+
+_MOST_ORDERS, _MOST_NODES = 1 << 17, 2_000_000
+#: Digits kept for strikes that are away from that of the cuts: phases may be longer by this.
+_AWAY = 1.1
+
+
+@dataclass(frozen=True)
+class Transform:
+    """The transform at the orders of ``line`` times exp(-z strike - log_peak) of ``cuts``, and its errors."""
+
+    cuts: Cuts
+    line: Line
+    values: ComplexArray
+    errors: Array
+
+    def integral(self, variance: float, away: float, *, mixture: bool = False) -> tuple[float, float]:
+        """A(variance) at the strike of the cuts + ``away``, and a bound on its error besides the aliases.
+
+        ``mixture``: the mean of y log(y/v) - y + v for y >= v, log v that strike, instead of the
+        hockey-stick's.
+        """
+        z, step = self.line.z, self.line.step
+        kernel = np.exp(z * ((z + 1) * (variance / 2) - away)) / (z * (z + 1))
+        if mixture:
+            kernel /= z
+        terms, moduli = (self.values * kernel).real, np.abs(kernel)
+        # Beyond the end the blur falls like exp(-variance y^2/2), and all else does not grow.
+        unseen = float(moduli[-1]) / (variance * step * (self.line.count - 1))
+        value = step * (float(terms.sum()) - float(terms[0]) / 2)
+        error = step * float((self.errors * moduli).sum()) + unseen
+        scale = math.exp(self.cuts.log_peak) / math.pi
+        return scale * value, scale * error
+
+    def aliases(self, variance: float, away: float) -> float:
+        """A bound on what the aliases of a hockey-stick add."""
+        cuts, turns = self.cuts, self.cuts.shift * self.line.period
+        lower = cuts.mass * math.exp(-turns) / -math.expm1(-turns)
+        return lower + math.exp(
+            min(0.0, cuts.kept.log_far_aliases(cuts.strike + away, cuts.shift, self.line.period, variance))
+        )
+
+    def dropped(self, away: float) -> float:
+        """A bound on the hockey-stick of what the cuts dropped."""
+        log_size = self.cuts.log_peak + float(log_kappa(np.array(self.cuts.shift))) - self.cuts.shift * away
+        return math.exp(min(log_size, 700.0)) * self.cuts.dropped
+
+
+def choose_line(cuts: Cuts, width: float, end: float, expected: float) -> tuple[Line, float]:
+    """Orders up to ``end``/``width``, so dense that aliases are negligible; one of few counts.
+
+    And the ``width`` of the blur (standard deviation of the loss), wider than asked for where that
+    would take too many.
+    """
+    period = cuts.kept.period(cuts.strike, cuts.shift, cuts.mass, 1e-9 * expected, 2 * width**2)
+    dense = end * period / (2 * math.pi)
+    width = max(width, dense / _MOST_ORDERS, 18.0 * end * cuts.range / _MOST_NODES)
+    power = 2 ** max(6, math.floor(math.log2(dense / width)))
+    count = next(n for n in (power, power * 3 // 2, power * 2) if n >= 0.999999 * dense / width)
+    return Line(cuts.sign, cuts.shift, end / (width * count), count), width
+
+
+def transform(cuts: Cuts, line: Line) -> Transform:
+    """The transform of the event of ``cuts``."""
+    bulk, more = np.zeros((2, line.count), dtype=np.complex128)
+    bulk_error = 1e-14 + 4e-16 * np.abs(line.z) * (_AWAY * abs(cuts.strike) + cuts.range)
+    more_error = np.zeros(line.count)
+    splits = cuts.splits or cuts.tops
+    for part, low, core, split, top in zip(cuts.parts, cuts.lows, cuts.cores, splits, cuts.tops, strict=True):
+        log_below, off = part.log_moment(line, low, core)
+        bulk += part.count * log_below
+        bulk_error += part.count * (np.log1p(off) + 4e-16 * np.abs(log_below))
+        if cuts.splits and top > split:
+            jumps, off = part.log_more(line, split, top, log_below, off)
+            more += part.count * jumps
+            more_error += part.count * np.log1p(off)
+    bulk += -line.z * cuts.strike - cuts.log_peak
+    front = np.exp(bulk)
+    if not cuts.splits:
+        return Transform(cuts, line, front, _grown(np.abs(front), bulk_error))
+    few, whole = np.abs(more) < 1.0, np.exp(bulk + more)
+    half = np.where(few, more / 2, 0.0)
+    values = np.where(few, front * 2 * np.exp(half) * np.sinh(half), whole - front)
+    errors = _grown(np.abs(values), bulk_error) + _grown(np.abs(whole), more_error)
+    errors += np.where(few, 0.0, 1e-15 * (np.abs(front) + np.abs(whole)))
+    return Transform(cuts, line, values, errors)
+
+
+def _grown(sizes: Array, log_factors: Array) -> Array:
+    """How much products of ``sizes`` can be off; where all digits are lost they are below 1e-18."""
+    return np.asarray(1e-18 + sizes * np.expm1(np.minimum(log_factors, 40.0)))
