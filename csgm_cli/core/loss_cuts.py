@@ -25,13 +25,13 @@ LEFT_OUT = 1e-8
 #: Nothing below this is told from 0: well below the smallest delta that csgm accepts, so that this one is
 #: told from all that are smaller.
 SMALLEST = 1e-303
-_SHIFTS, _LEVELS = 48, 160
+_SHIFTS, _LEVELS = 32, 80
 #: Shifts below the saddle that are looked at, relative to it, and how much larger the integrand may be there.
-_LOWER, _LARGER = (1.0, 0.85, 0.7), 300.0
+_LOWER, _LARGER = (1.0, 0.85, 0.7), 30.0
 #: The largest shift looked at, times the range of the losses.
 _FINEST = 4000.0
-#: Tops are at least this times the strike, so that they are above all strikes around it.
-_AWAY = 1.02
+#: Strikes up to so much higher, relative, share the cuts of one strike.
+_ABOVE = 0.015
 #: Bulk that weighs this little at the shift is dropped; x above which Y^-shift is damped out.
 _DROPPED, _DAMPED_OUT = 1e-12, 12.0
 
@@ -88,7 +88,7 @@ def log_kappa(shift: Array) -> Array:
 class Far:
     """The event that some coordinate is above its entry of ``tops`` (x); all of these at loss ``top``.
 
-    ``error`` bounds the rounding of p, and of anything below e^top q.
+    ``rounding`` bounds the error of p, and of e^top q.
     """
 
     parts: Parts
@@ -96,7 +96,11 @@ class Far:
     tops: tuple[float, ...]
     p: float
     log_q: float
-    error: float
+    rounding: float
+
+    def error(self, strike: float) -> float:
+        """A bound on the rounding of p, and of e^strike q."""
+        return self.rounding * math.exp(max(0.0, strike - self.top))
 
     def stray(self, strike: float) -> float:
         """A bound on E_Q[(k - Y)_+; far], log k = ``strike``."""
@@ -175,13 +179,14 @@ def log_any(parts: Parts, log_masses: Sequence[float]) -> float:
 
 
 def far_event(parts: Parts, strike: float, size: float) -> Far:
-    """Far with the lowest top, well above the strike, whose strays are negligible next to ``size``."""
-    low = max(_AWAY * strike, 0.0)
+    """Far with the lowest top whose strays are negligible next to ``size``, also for strikes a bit higher."""
+    highest = strike + _ABOVE * abs(strike)
+    low = max(highest, 0.0)
     high = low + max(float(part.loss(np.array(HIGHEST + part.s))) for part in parts)
     limit = math.log(LEFT_OUT * size)
     for _ in range(55):
         middle = (low + high) / 2
-        low, high = (low, middle) if _log_stray(parts, middle, strike) <= limit else (middle, high)
+        low, high = (low, middle) if _log_stray(parts, middle, highest) <= limit else (middle, high)
     xs = tuple(part.place(high) for part in parts)
     p = math.exp(log_any(parts, [part.log_p_above(x) for part, x in zip(parts, xs, strict=True)]))
     log_q = log_any(parts, [log_upper_tail(x) for x in xs])

@@ -55,7 +55,7 @@ from csgm_cli.core.loss_cuts import (
 )
 from csgm_cli.core.loss_line import Transform, choose_line, transform
 from csgm_cli.core.search import downhill
-from csgm_cli.core.sliced_law import Coordinates, single_round
+from csgm_cli.core.sliced_law import HIGHEST, LOWEST, Coordinates, single_round
 
 Array = NDArray[np.float64]
 
@@ -66,16 +66,15 @@ _GOAL, _FIRST_BLUR, _WIDEST_BLUR, _MIXTURE_BLUR = 1e-5, 0.03, 0.5, 0.007
 #: How much a blur of all losses may add to the mean of a test function, relative, at most this often
 #: as wide as the one that was used; and how much bounds are raised for that.
 _BLUR_COST, _WIDER, _RAISED = 5e-5, 10.0, 6e-5
-#: Integrals end at this many times 1/blur, where the blur leaves 1e-6 of a hockey-stick's integrand,
-#: and a tenth of a test function's, which has decayed by itself.
-_END, _MIXTURE_END = 5.0, 2.5
 #: Losses of single coordinates beyond s^2/2 of this are not put on a grid.
 _LARGEST_S = 1e3
 #: Cells of the lattice of epsilons to an octave, where it begins, and an offset that keeps round
 #: numbers inside their cells.
 _CELLS, _FIRST_CELL, _OFFSET = 64.0, 1e-7, 0.3
 #: A strike is near another where the integrand differs by less than exp of this.
-_NEAR = 2.0
+_NEAR = 1.0
+#: Losses below this are not looked at for a first guess.
+_LEAST_LOSS = 1e-4
 
 
 @dataclass(frozen=True)
@@ -125,8 +124,11 @@ def grid_hockey_stick(law: Law, direction: Direction, epsilon: float) -> Bracket
     if rounds == 1.0:
         return _single_bracket(parts[0], direction, epsilon)
     if direction is Direction.ADD:
-        event = _add_event(parts, cell(epsilon)[0])
-        best = event.bracket(epsilon) if event else None
+        middle, _ = cell(epsilon)
+        event = _add_event(parts, middle)
+        if event is not None and not event.is_near(epsilon):
+            event = _add_event(parts, epsilon)
+        best = event.bracket(epsilon) if event is not None else None
     else:
         best = _remove_bracket(parts, epsilon)
     if best is None or not best.lower <= best.upper or best.upper > max(2 * best.lower, 2 * SMALLEST):
@@ -164,11 +166,17 @@ class _Event:
     sums: Transform | None = None
     variance: float = 0.0
 
+    def is_near(self, strike: float) -> bool:
+        """True where the bounds are about as good as if all had been made for that strike."""
+        if isinstance(self.cuts, Chernoff):
+            return strike <= self.far.top
+        return abs(strike - self.cuts.strike) * self.cuts.saddle <= _NEAR
+
     def bracket(self, strike: float) -> Bracket:
         """Of the add direction's hockey-stick."""
         settled, left_out = self.settled(strike), self.left_out(strike)
         rest = Bracket(0.0, 0.0) if self.sums is None else _unblurred(self.sums, self.variance, strike)
-        error = self.far.error
+        error = self.far.error(strike)
         return _outward(settled - error + rest.lower, settled + error + left_out + rest.upper, rest.blur)
 
     def settled(self, strike: float) -> float:
@@ -187,8 +195,6 @@ class _Event:
 
     def mixture(self, strike: float) -> float:
         """An upper bound on the mean of y log(y/v) - y + v for y >= v, log v = ``strike``."""
-        if strike > self.far.top:
-            return math.inf
         bound = self.mixture_settled(strike) + self.mixture_left_out(strike)
         if self.sums is not None:
             bound += sum(self.sums.integral(self.variance, strike - self.sums.cuts.strike, mixture=True))
@@ -204,7 +210,7 @@ class _Event:
         far = self.far
         mean = far.mean_loss
         settled = mean - (1 + strike) * far.p + math.exp(strike + far.log_q)
-        return settled + far.error * (2 + abs(strike)) + 1e-12 * mean
+        return settled + far.error(strike) * (2 + abs(strike)) + 1e-12 * mean
 
     def mixture_left_out(self, strike: float) -> float:
         """Bounds on the parts of it that are not computed."""
@@ -294,6 +300,8 @@ def grid_convex(
     if parts[0].s > _LARGEST_S:
         return None
     found = _convex_event(parts, tuple(weights.tolist()), tuple(log_strikes.tolist()))
+    if found is not None and not found[0].is_near(float(log_strikes[found[1]]) + away):
+        found = _convex_event(parts, tuple(weights.tolist()), tuple((log_strikes + away).tolist()))
     if found is None:
         return None
     event, at = found
@@ -323,24 +331,25 @@ def _convex_event(
         event = _mixture_event(parts, log_strikes[at])
         if event is None:
             break
-        before, at = at, downhill(_bounds(event, c, strikes), at, c.size - 1)
-        if isinstance(event.cuts, Chernoff) or abs(strikes[at] - strikes[before]) * event.cuts.saddle < _NEAR:
+        at = downhill(_bounds(event, c, strikes), at, c.size - 1)
+        if event.is_near(log_strikes[at]):
             break
     return None if event is None else (event, at)
 
 
 def _mixture_sizes(parts: Parts, log_strikes: Array) -> Array:
-    """About the answers for c = 1: int_log v^inf of what the coordinates do one at a time.
+    """About the answers for c = 1: what the coordinates do one at a time.
 
     Below 0 those that do nothing, with a loss of about 0, come on top.
     """
-    x = np.geomspace(1e-4, 200.0, 36)
-    sizes = np.array([_size(parts, epsilon) for epsilon in x.tolist()])
-    steps = np.append((sizes[1:] + sizes[:-1]) / 2 * np.diff(x), 0.0)
-    beyond = np.cumsum(steps[::-1])[::-1] + SMALLEST
+    v, total = np.maximum(log_strikes, _LEAST_LOSS)[:, None], np.zeros(log_strikes.size)
+    for part in parts:
+        x = np.linspace(LOWEST, HIGHEST + part.s, 500)
+        loss, log_mass = part.loss(x), math.log(x[1] - x[0]) - x * x / 2
+        above = np.maximum(loss - v, 0.0)
+        total += part.count * (np.exp(log_mass + v) * (above * np.exp(above) - np.expm1(above))).sum(axis=1)
     low = np.minimum(log_strikes, 0.0)
-    above = np.exp(np.interp(np.log(np.maximum(log_strikes, x[0])), np.log(x), np.log(beyond)))
-    return np.asarray(above + np.expm1(low) - low)
+    return np.asarray(total / math.sqrt(2 * math.pi) + SMALLEST + np.expm1(low) - low)
 
 
 def _mixture_event(parts: Parts, log_strike: float) -> _Event | None:
@@ -363,9 +372,9 @@ def _mixture_event(parts: Parts, log_strike: float) -> _Event | None:
 def _blurred(far: Far, cuts: Cuts, size: float) -> _Event:
     """With the sums for test functions; without any where that would take too wide a blur."""
     event = _Event(far, cuts)
-    expected = event.mixture_settled(cuts.strike) + 1e-3 * size + SMALLEST  # aliases only add
+    expected = event.mixture_settled(cuts.strike) + 0.1 * size / (1.0 + cuts.saddle) + SMALLEST
     width = min(_MIXTURE_BLUR / math.sqrt(cuts.saddle * (cuts.saddle + 1)), _WIDEST_BLUR)
-    line, width = choose_line(cuts, width, _MIXTURE_END, expected)
+    line, width = choose_line(cuts, width, expected, mixture=True)
     return event if width > 1.0 else _Event(far, cuts, transform(cuts, line), width**2)
 
 
@@ -385,7 +394,7 @@ def _narrow(cuts: Cuts, settled: float, size: float) -> tuple[Transform | None, 
 
 def _blurred_sums(cuts: Cuts, width: float, expected: float) -> tuple[Transform | None, float]:
     """With a blur of ``width``, or of the least that is within reach, and that width."""
-    line, width = choose_line(cuts, width, _END, expected)
+    line, width = choose_line(cuts, width, expected)
     return (None if width > 1.0 else transform(cuts, line)), width
 
 

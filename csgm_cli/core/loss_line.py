@@ -19,6 +19,8 @@ Array = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
 
 _MOST_ORDERS, _MOST_NODES = 1 << 17, 2_000_000
+#: Integrals end at one of these times 1/width.
+_ENDS = (3.0, 3.5, 4.0, 4.5, 5.0, 5.5, 6.0, 6.5, 7.0, 7.5, 8.0)
 #: Digits kept for strikes that are away from that of the cuts: phases may be longer by this.
 _AWAY = 1.1
 
@@ -64,18 +66,28 @@ class Transform:
         return math.exp(min(log_size, 700.0)) * self.cuts.dropped
 
 
-def choose_line(cuts: Cuts, width: float, end: float, expected: float) -> tuple[Line, float]:
-    """Orders up to ``end``/``width``, so dense that aliases are negligible; one of few counts.
+def choose_line(cuts: Cuts, width: float, expected: float, *, mixture: bool = False) -> tuple[Line, float]:
+    """Orders so far and so dense that what is left out is negligible next to ``expected``; one of few counts.
 
     And the ``width`` of the blur (standard deviation of the loss), wider than asked for where that
     would take too many.
     """
     period = cuts.kept.period(cuts.strike, cuts.shift, cuts.mass, 1e-9 * expected, 2 * width**2)
+    end = _end(cuts.log_peak - math.log(1e-8 * expected), width, 3 if mixture else 2)
     dense = end * period / (2 * math.pi)
     width = max(width, dense / _MOST_ORDERS, 18.0 * end * cuts.range / _MOST_NODES)
     power = 2 ** max(6, math.floor(math.log2(dense / width)))
     count = next(n for n in (power, power * 3 // 2, power * 2) if n >= 0.999999 * dense / width)
     return Line(cuts.sign, cuts.shift, end / (width * count), count), width
+
+
+def _end(log_ratio: float, width: float, power: int) -> float:
+    """How often 1/width to go for exp(``log_ratio``) of y^-power exp(-width^2 y^2/2) to be left out."""
+
+    def left(end: float) -> float:
+        return log_ratio + (power - 1) * math.log(width / end) - 2 * math.log(end) - end * end / 2
+
+    return next((end for end in _ENDS if left(end) <= 0.0), _ENDS[-1])
 
 
 def transform(cuts: Cuts, line: Line) -> Transform:
