@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 
 import numpy as np
@@ -71,6 +71,10 @@ _LARGEST_S = 1e3
 #: Cells of the lattice of epsilons to an octave, where it begins, and an offset that keeps round
 #: numbers inside their cells.
 _CELLS, _FIRST_CELL, _OFFSET = 64.0, 1e-7, 0.3
+#: What is closer than this, in cells, to the middle of one is well inside.
+_INSIDE = 0.499
+#: Rounding makes bounds wobble by less than this times the bounds on the errors.
+_ROUNDING = 0.01
 #: A strike is near another where the integrand differs by less than exp of this.
 _NEAR = 1.0
 #: Losses below this are not looked at for a first guess.
@@ -79,11 +83,15 @@ _LEAST_LOSS = 1e-4
 
 @dataclass(frozen=True)
 class Bracket:
-    """``lower`` <= the true value <= ``upper``; ``blur`` is the log-variance of the blur in ``upper``."""
+    """``lower`` <= the true value <= ``upper``; ``blur`` is the log-variance of the blur in ``upper``.
+
+    ``wobble`` is as in a `Certificate`.
+    """
 
     lower: float
     upper: float
     blur: float = 0.0
+    wobble: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -91,22 +99,25 @@ class Mixture:
     """An upper bound on a test function's mean, the index of that function, and a blur that keeps to it.
 
     ``blur`` is the log-variance: the mean of the function, blurred, is also at most ``upper``.
+    ``wobble`` is as in a `Certificate`.
     """
 
     upper: float
     index: int
     blur: float
+    wobble: float
 
 
-def cell(epsilon: float) -> tuple[float, float]:
-    """The middle of the cell of the lattice that ``epsilon`` is in, and where in it, from 0 to 1.
+def cell(epsilon: float) -> tuple[float, bool]:
+    """The middle of the cell of the lattice that ``epsilon`` is in, and whether it is well inside.
 
     Bounds of the add direction are smooth in epsilon inside of each cell.
     """
     if epsilon < _FIRST_CELL:
-        return epsilon, 0.0
+        return epsilon, False
     place = _CELLS * math.log2(epsilon) + _OFFSET
-    return 2 ** ((math.floor(place) + 0.5 - _OFFSET) / _CELLS), place - math.floor(place)
+    middle = math.floor(place) + 0.5
+    return 2 ** ((middle - _OFFSET) / _CELLS), abs(place - middle) < _INSIDE
 
 
 def grid_hockey_stick(law: Law, direction: Direction, epsilon: float) -> Bracket | None:
@@ -124,11 +135,13 @@ def grid_hockey_stick(law: Law, direction: Direction, epsilon: float) -> Bracket
     if rounds == 1.0:
         return _single_bracket(parts[0], direction, epsilon)
     if direction is Direction.ADD:
-        middle, _ = cell(epsilon)
+        middle, inside = cell(epsilon)
         event = _add_event(parts, middle)
         if event is not None and not event.is_near(epsilon):
-            event = _add_event(parts, epsilon)
+            event, inside = _add_event(parts, epsilon), False
         best = event.bracket(epsilon) if event is not None else None
+        if best is not None and not inside:
+            best = replace(best, wobble=math.inf)
     else:
         best = _remove_bracket(parts, epsilon)
     if best is None or not best.lower <= best.upper or best.upper > max(2 * best.lower, 2 * SMALLEST):
@@ -175,9 +188,11 @@ class _Event:
     def bracket(self, strike: float) -> Bracket:
         """Of the add direction's hockey-stick."""
         settled, left_out = self.settled(strike), self.left_out(strike)
-        rest = Bracket(0.0, 0.0) if self.sums is None else _unblurred(self.sums, self.variance, strike)
+        rest = Bracket(0.0, 0.0, 0.0, 0.0)
+        if self.sums is not None:
+            rest = _unblurred(self.sums, self.variance, strike)
         error = self.far.error(strike)
-        return _outward(settled - error + rest.lower, settled + error + left_out + rest.upper, rest.blur)
+        return _outward(settled - error + rest.lower, settled + error + left_out + rest.upper, rest)
 
     def settled(self, strike: float) -> float:
         """What far losses add, but for the strays among them."""
@@ -196,9 +211,16 @@ class _Event:
     def mixture(self, strike: float) -> float:
         """An upper bound on the mean of y log(y/v) - y + v for y >= v, log v = ``strike``."""
         bound = self.mixture_settled(strike) + self.mixture_left_out(strike)
-        if self.sums is not None:
-            bound += sum(self.sums.integral(self.variance, strike - self.sums.cuts.strike, mixture=True))
-        return bound
+        return bound + sum(self._mixture_sums(strike))
+
+    def _mixture_sums(self, strike: float) -> tuple[float, float]:
+        if self.sums is None:
+            return 0.0, 0.0
+        return self.sums.integral(self.variance, strike - self.sums.cuts.strike, mixture=True)
+
+    def mixture_wobble(self, strike: float) -> float:
+        """How much ``mixture`` may jump around there, relative."""
+        return _ROUNDING * self._mixture_sums(strike)[1] / self.mixture(strike)
 
     def mixture_settled(self, strike: float) -> float:
         """What far losses add to that.
@@ -280,11 +302,14 @@ def _remove_bracket(parts: Parts, epsilon: float) -> Bracket | None:
     sums, variance = _narrow(cuts, 0.0, SMALLEST)
     rest = _unblurred(sums, variance, epsilon)
     dropped = sums.dropped(0.0) if sums is not None else 0.0
-    return _outward(rest.lower, rest.upper + dropped, rest.blur)
+    return replace(_outward(rest.lower, rest.upper + dropped, rest), wobble=math.inf)
 
 
-def _outward(lower: float, upper: float, blur: float = 0.0) -> Bracket:
-    return Bracket(lower if lower > SMALLEST else 0.0, min(1.0, max(upper, SMALLEST)), blur)
+def _outward(lower: float, upper: float, rest: Bracket = Bracket(0.0, 0.0)) -> Bracket:
+    """With the blur and the wobble of ``rest``, a part of it."""
+    lower, upper = (lower if lower > SMALLEST else 0.0), min(1.0, max(upper, SMALLEST))
+    wobble = rest.wobble * rest.upper / upper if rest.upper > 0.0 else rest.wobble
+    return Bracket(lower, upper, rest.blur, wobble)
 
 
 def grid_convex(
@@ -299,9 +324,12 @@ def grid_convex(
     parts = _parts_of(law)
     if parts[0].s > _LARGEST_S:
         return None
-    found = _convex_event(parts, tuple(weights.tolist()), tuple(log_strikes.tolist()))
+    found, shared = _convex_event(parts, tuple(weights.tolist()), tuple(log_strikes.tolist())), True
     if found is not None and not found[0].is_near(float(log_strikes[found[1]]) + away):
-        found = _convex_event(parts, tuple(weights.tolist()), tuple((log_strikes + away).tolist()))
+        found, shared = (
+            _convex_event(parts, tuple(weights.tolist()), tuple((log_strikes + away).tolist())),
+            False,
+        )
     if found is None:
         return None
     event, at = found
@@ -309,7 +337,10 @@ def grid_convex(
     at = downhill(bounds, at, weights.size - 1, enough)
     if not math.isfinite(bounds(at)):
         return None
-    return Mixture(bounds(at), at, event.mixture_blur(float(log_strikes[at]) + away))
+    strike = float(log_strikes[at]) + away
+    wobble = event.mixture_wobble(strike) if shared else math.inf
+    return Mixture(bounds(at), at, event.mixture_blur(strike), wobble)
+
 
 def _bounds(event: _Event, weights: Array, log_strikes: Array) -> Callable[[int], float]:
     @cache
@@ -408,4 +439,5 @@ def _unblurred(sums: Transform | None, variance: float, strike: float) -> Bracke
     weight = 1 / (math.sqrt(2) * math.exp(-variance / 8) - 1)
     lower = upper - error - weight * (wider - upper + error + wider_error)
     aliases = (1 + weight) * sums.aliases(2 * variance, away)
-    return Bracket(max(0.0, lower - aliases), upper + error, variance)
+    wobble = _ROUNDING * error / (upper + error) if upper > 0.0 else math.inf
+    return Bracket(max(0.0, lower - aliases), upper + error, variance, wobble)

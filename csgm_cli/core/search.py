@@ -93,29 +93,30 @@ def descend(
 ) -> float:
     """How far below ``high`` a decreasing function stays at most 0: the safe end of its root.
 
-    ``width`` is relative to ``high``, or absolute where ``floor`` is negative (logarithms), and so is the
-    unit of ``slope``, about how steep the function is. ``high`` itself where the function is positive
-    there, ``floor`` where it never is. Opens a bracket downwards, then Chandrupatla's method (1997):
-    inverse quadratic interpolation where that is safe, else bisection.
+    ``width`` is relative, or absolute where ``floor`` is negative (logarithms), and so is the unit of
+    ``slope``, about how steep the function is at the root. ``high`` itself where the function is
+    positive there, ``floor`` where it never is. Opens a bracket downwards, then Chandrupatla's method
+    (1997): inverse quadratic interpolation where that is safe, else bisection.
     """
     at_high = function(high)
     if at_high > 0.0:
         return high
-    scale = 1.0 if floor < 0.0 else abs(high)
-    wide = width * scale
-    step = max(wide, min(-1.1 * at_high / slope, 0.5) * scale)
+    relative = floor >= 0.0
+    step = -1.1 * at_high / slope
+    step = abs(high) * step / (1.0 + step) if relative and step < math.inf else min(step, 0.5)
     low, at_low = high, at_high
     while at_low <= 0.0:
         before, at_before = high, at_high
         high, at_high = low, at_low
         if low <= floor:
             return floor
-        low = max(floor, low - step)
+        wide = width * (abs(high) if relative else 1.0)
+        low = max(floor, low - max(wide, step))
         at_low = function(low)
         gain = at_low - at_high
         ahead = -1.1 * at_low * (high - low) / gain if gain > 0.0 and math.isfinite(gain) else math.inf
-        step = max(wide, min(ahead, 4 * step))
-    return _narrowed(function, (low, at_low), (high, at_high), (before, at_before), wide)
+        step = min(ahead, 4 * (high - low))
+    return _narrowed(function, (low, at_low), (high, at_high), (before, at_before), width, relative=relative)
 
 
 #: An argument and the value there.
@@ -123,12 +124,21 @@ _Point = tuple[float, float]
 
 
 def _narrowed(
-    function: Callable[[float], float], new: _Point, old: _Point, third: _Point, wide: float
+    function: Callable[[float], float],
+    new: _Point,
+    old: _Point,
+    third: _Point,
+    width: float,
+    *,
+    relative: bool,
 ) -> float:
-    """The end where the function is at most 0 of a bracket new ... old narrowed to ``wide``."""
+    """The end where the function is at most 0 of a bracket new ... old narrowed to ``width``."""
     steep = old[1] - new[1]
     share = -new[1] / steep if math.isfinite(steep) else 0.5
-    while abs(old[0] - new[0]) > wide:
+    while True:
+        wide = width * (max(abs(old[0]), abs(new[0])) if relative else 1.0)
+        if abs(old[0] - new[0]) <= wide:
+            break
         least = wide / 3 / abs(old[0] - new[0])
         share = min(max(share, least), 1.0 - least)
         x = new[0] + share * (old[0] - new[0])
