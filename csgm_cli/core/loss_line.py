@@ -8,21 +8,40 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from csgm_cli.core.loss_cuts import Cuts, log_kappa
+from csgm_cli.core.loss_far import SMALLEST, log_kappa
 from csgm_cli.core.sliced_law import Line
+
+if TYPE_CHECKING:
+    from csgm_cli.core.loss_cuts import Cuts
 
 Array = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
 
+#: Rounding makes bounds wobble by less than this times the bounds on the errors.
+ROUNDING = 0.01
 _MOST_ORDERS, _MOST_NODES = 1 << 17, 2_000_000
 #: Integrals end at one of these times 1/width.
 _ENDS = (3.0, 3.5, 4.0, 4.5, 5.0, 5.5, 6.0, 6.5, 7.0, 7.5, 8.0)
 #: Digits kept for strikes that are away from that of the cuts: phases may be longer by this.
 _AWAY = 1.1
+
+
+@dataclass(frozen=True)
+class Bracket:
+    """``lower`` <= the true value <= ``upper``; ``blur`` is the log-variance of the blur in ``upper``.
+
+    ``wobble`` is as in a `Certificate`.
+    """
+
+    lower: float
+    upper: float
+    blur: float = 0.0
+    wobble: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -119,3 +138,24 @@ def transform(cuts: Cuts, line: Line) -> Transform:
 def _grown(sizes: Array, log_factors: Array) -> Array:
     """How much products of ``sizes`` can be off; where all digits are lost they are below 1e-18."""
     return np.asarray(1e-18 + sizes * np.expm1(np.minimum(log_factors, 40.0)))
+
+
+def unblurred(sums: Transform | None, variance: float, strike: float) -> Bracket:
+    """Step 4 at one strike."""
+    if sums is None:
+        return Bracket(0.0, 1.0)
+    away = strike - sums.cuts.strike
+    upper, error = sums.integral(variance, away)
+    wider, wider_error = sums.integral(2 * variance, away)
+    weight = 1 / (math.sqrt(2) * math.exp(-variance / 8) - 1)
+    lower = upper - error - weight * (wider - upper + error + wider_error)
+    aliases = (1 + weight) * sums.aliases(2 * variance, away)
+    wobble = ROUNDING * error / (upper + error) if upper > 0.0 else math.inf
+    return Bracket(max(0.0, lower - aliases), upper + error, variance, wobble)
+
+
+def outward(lower: float, upper: float, rest: Bracket = Bracket(0.0, 0.0)) -> Bracket:
+    """With the blur and the wobble of ``rest``, a part of it."""
+    lower, upper = (lower if lower > SMALLEST else 0.0), min(1.0, max(upper, SMALLEST))
+    wobble = rest.wobble * rest.upper / upper if rest.upper > 0.0 else rest.wobble
+    return Bracket(lower, upper, rest.blur, wobble)

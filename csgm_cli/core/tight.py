@@ -36,7 +36,7 @@ _LOOSE = 1e-10
 LARGEST_DELTA = 1 - 1e-4
 #: How much log delta may wobble at least; answers keep clear of the target by it. No such room is made
 #: for a wobble above the second.
-_WOBBLE, _TOO_MUCH = 1e-12, 1e-9
+_WOBBLE, _TOO_MUCH = 1e-12, 1e-8
 #: Bounds that exceed the profile by less than this, relative, are said to equal it.
 _EQUAL = 1e-9
 #: Deltas below this are not told apart from it where parameters are chosen.

@@ -373,8 +373,14 @@ def test_accepted_target(place, capsys, epsilon, delta, gamma, ratio, rounds):
 @pytest.mark.parametrize(
     ("line", "hint"),
     [
-        ("calibrate --sigma 3", "--sigma is an option of csgm account and of csgm sweep; csgm calibrate --help"),
-        ("plan --gamma 0.1", "--gamma is an option of csgm calibrate and of csgm account and of csgm compare"),
+        (
+            "calibrate --sigma 3",
+            "--sigma is an option of csgm account and of csgm sweep; csgm calibrate --help",
+        ),
+        (
+            "plan --gamma 0.1",
+            "--gamma is an option of csgm calibrate and of csgm account and of csgm compare",
+        ),
         ("calibrate --nosuch 3", "csgm calibrate --help"),
     ],
 )
