@@ -249,7 +249,7 @@ def _blurred(far: Far, cuts: Cuts, size: float) -> Event:
 
 
 def _expected(cuts: Cuts, size: float) -> float:
-    """About the hockey-stick of the event of ``cuts``; where there is a split, much cancels in its integral."""
+    """About the hockey-stick of the event of ``cuts``; where there is a split, its integral cancels."""
     peak = 0.1 * math.exp(cuts.log_peak) / (cuts.saddle * (cuts.saddle + 1))
     return peak if cuts.bulk is None else min(peak, max(size, 1e-10 * peak))
 

@@ -9,12 +9,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from csgm_cli.core.contour import Contour, Direction, Law, build_contour
 from csgm_cli.core.loss_grid import grid_hockey_stick
-from csgm_cli.core.loss_line import Bracket
+
+if TYPE_CHECKING:
+    from csgm_cli.core.loss_line import Bracket
 
 #: From this t on a single coordinate shows whether it was sent, and contours are too long.
 _VISIBLE = 16.0

@@ -11,6 +11,8 @@ from csgm_cli.errors import NoAnswerError
 Slope = tuple[float, float]
 
 _MAX_STEPS = 300
+#: Descents to a positive floor, which may be far below all that counts, take no longer steps than this.
+_FARTHEST = 16.0
 _ULP = 2.0**-53
 
 
@@ -111,7 +113,7 @@ def descend(
         if low <= floor:
             return floor
         wide = width * (abs(high) if relative else 1.0)
-        low = max(floor, low - max(wide, step))
+        low = max(floor, low - max(wide, step), low / _FARTHEST if floor > 0.0 else -math.inf)
         at_low = function(low)
         gain = at_low - at_high
         ahead = -1.1 * at_low * (high - low) / gain if gain > 0.0 and math.isfinite(gain) else math.inf

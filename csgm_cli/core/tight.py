@@ -28,6 +28,8 @@ from csgm_cli.model import Bound, Mechanism
 _DEEPEST = 0.1
 #: Relative width to which a sigma is solved, and room left for an epsilon solved at it.
 _WIDTH = 4e-13
+#: (sigma/ceiling)^2 is not looked at below this.
+_LEAST_SHARE = 1e-40
 #: A slope where none is known.
 _SLOPE = 20.0
 #: Relative width to which lower bounds are solved, and by which they are rounded down.
@@ -250,7 +252,7 @@ def tight_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: flo
         room = _WOBBLE if wobble > _TOO_MUCH else max(_WOBBLE, 2 * wobble)
         return _log_ratio(found.upper, delta) + room
 
-    share = _least_share(mechanism, epsilon, ceiling, excess, 0.0, width=_WIDTH)
+    share = _least_share(mechanism, epsilon, ceiling, excess, _LEAST_SHARE, width=_WIDTH)
     return min(ceiling * math.sqrt(share) * (1 + _WIDTH), ceiling)
 
 
