@@ -8,6 +8,7 @@ Words mean one thing everywhere (flags, JSON keys, fields, docs):
 ``linf_norm``          clip norm Delta_inf of one client's vector
 ``norm_ratio``         Delta_2 / Delta_inf, at least 1; its square is ``k``
 ``rounds``             number of releases that ONE client can influence
+``epochs``             number of factorized streams, each of which ONE client enters once
 ``sigma``              std of the noise on each coordinate of the SUM of the masked vectors
 ``noise_multiplier``   sigma / l2_norm, for every mechanism
 =====================  ======================================================================
@@ -17,11 +18,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from numbers import Real
+from typing import TYPE_CHECKING
 
 from csgm_cli.errors import UsageError, shown
+
+if TYPE_CHECKING:
+    from csgm_cli.factorization_model import FactorNorms
 
 
 class MechanismName(StrEnum):
@@ -98,6 +103,7 @@ RANGES: dict[str, Range] = {
     "sigma": Range(1e-45, 1e48),
     "noise_multiplier": Range(1e-15, 1e18),
     "rounds": Range(1, 1e9, integer=True),
+    "epochs": Range(1, 1e9, integer=True),
     "dim": Range(1, 1e12, integer=True),
     "cohort_size": Range(1, 1e12, integer=True),
     "population": Range(1, 1e12, integer=True),
@@ -209,6 +215,11 @@ class Mechanism:
     """A mechanism with all that its privacy depends on, except the noise.
 
     ``gamma`` must be 1 for the Gaussian mechanism; L-inf-CSGM needs ``geometry.dim``.
+
+    With a ``factorization`` A = B C it is SGMF, its L-inf form, or the matrix mechanism: the noise is B Z,
+    and what a client sends in one of the T steps enters as C[:, t] times its vector, once in each of the
+    ``epochs`` (by default 1), after which B and C start anew with fresh Z. ``rounds`` is then left at 1
+    (docs/theory.md, "Factorized streams").
     """
 
     name: MechanismName
@@ -216,6 +227,8 @@ class Mechanism:
     geometry: Geometry = Geometry()
     rounds: int = 1
     adjacency: Adjacency = Adjacency.ADD_REMOVE
+    factorization: FactorNorms | None = None
+    epochs: int | None = None
 
     def __post_init__(self) -> None:
         # Plain strings are welcome from callers; a wrong one is a UsageError.
@@ -232,6 +245,40 @@ class Mechanism:
             )
         if self.name is MechanismName.LINF_CSGM and self.geometry.dim is None:
             raise UsageError("linf-needs-dim", "linf-csgm needs dim", "give --dim")
+        self._settle_participation()
+
+    def _settle_participation(self) -> None:
+        if self.factorization is None:
+            if self.epochs is not None:
+                raise UsageError("epochs-without-factorization", "epochs are those of a factorization")
+            return
+        from csgm_cli.factorization_model import FactorNorms
+
+        check_type("factorization", self.factorization, FactorNorms)
+        if self.rounds != 1:
+            raise UsageError(
+                "rounds-with-factorization",
+                "with a factorization a client takes part once per epoch: rounds must be left out",
+                "give epochs",
+            )
+        if self.epochs is None:
+            object.__setattr__(self, "epochs", 1)
+        _settle(self, "epochs")
+
+    @property
+    def releases(self) -> int:
+        """How often one client takes part, independent noise each time: ``rounds``, or ``epochs``."""
+        return self.rounds if self.epochs is None else self.epochs
+
+    @property
+    def once(self) -> Mechanism:
+        """The same with one release."""
+        return replace(self, rounds=1, epochs=self.epochs and 1)
+
+    @property
+    def column_norm(self) -> float:
+        """At least the largest column norm of C; 1 without a factorization."""
+        return 1.0 if self.factorization is None else self.factorization.sensitivity
 
     @property
     def is_gaussian(self) -> bool:
@@ -248,10 +295,15 @@ class Mechanism:
 
     @property
     def sensitivity(self) -> float:
-        """L2 sensitivity of one round with every coordinate sent, under add-remove."""
+        """L2 sensitivity of one release with every coordinate sent, under add-remove."""
         if self.name is MechanismName.LINF_CSGM:
-            return math.sqrt(self.coordinates) * self.geometry.linf_norm
-        return self.geometry.l2_norm
+            return math.sqrt(self.coordinates) * self.linf_sensitivity
+        return self.geometry.l2_norm * self.column_norm
+
+    @property
+    def linf_sensitivity(self) -> float:
+        """How much one coordinate can move: Delta_inf, in all rows of a factorization together."""
+        return self.geometry.linf_norm * self.column_norm
 
 
 def accountant_named(value: str) -> Accountant:
@@ -316,7 +368,7 @@ class MeanSquaredError:
     """Expected squared L2 error of the mean estimate, summed over coordinates, worst client vectors.
 
     Units: ``l2_norm`` squared. ``gaussian_total``: the plain Gaussian mechanism at the same target
-    and accountant; ``ratio`` = total / gaussian_total.
+    and accountant, with the same factorization if there is one; ``ratio`` = total / gaussian_total.
     """
 
     privacy: float
@@ -327,11 +379,22 @@ class MeanSquaredError:
 
 
 @dataclass(frozen=True)
+class NoisePerRow:
+    """Std of the noise on each coordinate of a row, sigma ||B[t]|| / (n gamma): over the T rows."""
+
+    min: float
+    mean: float
+    max: float
+
+
+@dataclass(frozen=True)
 class Calibration:
     """The least noise found for a target, and what it costs.
 
     ``accountant`` is the resolved one. ``mean_noise_std`` needs ``cohort_size``, ``bits_per_client``
-    (values only) needs ``dim``, ``mse`` needs both; None without.
+    (values only) needs ``dim``, ``mse`` needs both; None without. With a factorization ``mean_noise_std``
+    is None and ``noise_std_per_row`` in its place, ``mse`` is the mean over the rows of A X, each divided by
+    the cohort size, and ``mse_last_row`` that of the last row.
     """
 
     mechanism: Mechanism
@@ -345,6 +408,8 @@ class Calibration:
     mse: MeanSquaredError | None
     bits_per_client: float | None
     notices: tuple[Notice, ...] = ()
+    noise_std_per_row: NoisePerRow | None = None
+    mse_last_row: MeanSquaredError | None = None
 
 
 @dataclass(frozen=True)

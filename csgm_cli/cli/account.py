@@ -30,11 +30,13 @@ def run(request: Request) -> ExitCode:
     saved = None
     notices = _limit_set_aside(request)
     if request["from"] is not None:
-        from csgm_cli.cli.rerun import drift, load, request_from
+        from csgm_cli.cli.rerun import check_factorization, drift, load, request_from
 
         saved = load(request["from"])
         request = request_from(saved, request)
     mechanism, how_completed = build_mechanism(request)
+    if saved is not None:
+        check_factorization(saved, mechanism)
     noise_multiplier, sigma = _noise(request, mechanism.geometry.l2_norm)
     account = _account(request, mechanism, sigma)
     notices += (*how_completed, *delta_notices(request, [found.delta for found in account.guarantees]))

@@ -21,6 +21,7 @@ from csgm_cli.model import (
     ComparisonRow,
     Guarantee,
     MeanSquaredError,
+    NoisePerRow,
     Notice,
     Plan,
     SelftestCase,
@@ -52,6 +53,8 @@ CALIBRATION_KEYS = (
     "bits_per_client",
     "lower_bound",
     "verified",
+    "noise_std_per_row",
+    "mse_last_row",
 )
 
 #: Keys of a factorization, in order.
@@ -77,6 +80,8 @@ _ROW_KEYS = (*CALIBRATION_KEYS, "warnings", "error")
 NESTED_KEYS: dict[str, tuple[str, ...]] = {
     "mse": tuple(field.name for field in fields(MeanSquaredError)),
     "verified": tuple(field.name for field in fields(Verification)),
+    "noise_std_per_row": tuple(field.name for field in fields(NoisePerRow)),
+    "mse_last_row": tuple(field.name for field in fields(MeanSquaredError)),
     "error": tuple(field.name for field in fields(Notice)),
 }
 
@@ -217,6 +222,8 @@ def _calibration(calibration: Calibration) -> Document:
         "mean_noise_std": calibration.mean_noise_std,
         "mse": calibration.mse and asdict(calibration.mse),
         "bits_per_client": calibration.bits_per_client,
+        "noise_std_per_row": calibration.noise_std_per_row and asdict(calibration.noise_std_per_row),
+        "mse_last_row": calibration.mse_last_row and asdict(calibration.mse_last_row),
     }
     return {key: values[key] for key in CALIBRATION_KEYS}
 
@@ -246,7 +253,13 @@ def _guarantee(guarantee: Guarantee, statement: str) -> Document:
 
 def _comparison_row(row: ComparisonRow) -> Document:
     answer = dict.fromkeys(CALIBRATION_KEYS) if row.calibration is None else _calibration(row.calibration)
-    return {"mechanism": str(row.mechanism.name), "gamma": row.mechanism.gamma, **answer}
+    factors = row.mechanism.factorization
+    return {
+        "mechanism": str(row.mechanism.name),
+        "gamma": row.mechanism.gamma,
+        "strategy": None if factors is None else factors.strategy,
+        **answer,
+    }
 
 
 def _notices(calibration: Calibration) -> Iterator[Notice]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from csgm_cli.core.rounding import exact, round_down, round_up
 from csgm_cli.render.factorization import factorize_report, inspect_report
 from csgm_cli.render.parts import Column, Fact, Report, down, order_text, table, up
+from csgm_cli.render.stream import is_factorized, last_row_error, row_noise, stream_setting
 
 if TYPE_CHECKING:
     from csgm_cli.render.document import Document
@@ -31,11 +32,13 @@ _BOUND = {
     "tight-remove": "a test function whose worst vector is known, removing the client",
     "profile": "the privacy curve with every coordinate at its clip",
 }
+_SIGMA = "noise std on each coordinate of the sum"
 _ROUNDS = "releases that one client can influence"
 _ONE_ROUND = "one release per client in all; give --rounds where training repeats"
 _CONVERSION = {"canonne-kamath-steinke-2020": "Canonne-Kamath-Steinke 2020"}
 _ASSUMPTION = {
     "one-participation-per-round": "one participation per counted round",
+    "one-participation-per-epoch": "one participation per epoch",
     "masks-bernoulli": "mask bits i.i.d. Bernoulli(gamma)",
 }
 #: Inputs of the mechanism's line. The ratio may be a long quotient: clipping to a larger one is safe.
@@ -60,7 +63,7 @@ def report(document: Document) -> Report:
 
 def _calibrate(inputs: Document, result: Document) -> Report:
     facts = (
-        *_noise(result),
+        *_noise(inputs, result),
         *_privacy(result, ("epsilon", "delta")),
         *_setting(inputs, [result]),
         *_utility(inputs, result),
@@ -76,7 +79,7 @@ def _account(inputs: Document, result: Document) -> Report:
     facts = (
         *_privacy(result, (asked, given)),
         *_limit(inputs, [result]),
-        *_noise(inputs, exact),
+        *_noise(inputs, inputs, exact),
         *_setting(inputs, [result]),
         *_assurance(result, asked),
     )
@@ -93,7 +96,7 @@ def _curve(inputs: Document, rows: list[Document]) -> Report:
     ]
     facts = (
         *_limit(inputs, rows),
-        *_noise(inputs, exact),
+        *_noise(inputs, inputs, exact),
         *_setting(inputs, rows),
     )
     return Report(table=table(columns, rows), facts=facts)
@@ -102,6 +105,7 @@ def _curve(inputs: Document, rows: list[Document]) -> Report:
 def _compare(inputs: Document, result: Document) -> Report:
     columns: list[Column] = [
         ("mechanism", lambda row: row["mechanism"]),
+        ("strategy", lambda row: row["strategy"]),
         ("gamma", lambda row: exact(row["gamma"])),
         ("noise mult.", lambda row: up(row["noise_multiplier"])),
         ("effective", lambda row: up(row["effective_noise_multiplier"])),
@@ -110,9 +114,12 @@ def _compare(inputs: Document, result: Document) -> Report:
         ("bound", lambda row: row["bound"]),
     ]
     if not inputs["at_equal_mse"]:  # there it is 1, give or take the last bit
-        columns.insert(5, ("MSE ratio", lambda row: up((row["mse"] or {}).get("ratio"))))
+        columns.insert(6, ("MSE ratio", lambda row: up((row["mse"] or {}).get("ratio"))))
+    if is_factorized(inputs) and not inputs["at_equal_mse"]:  # what strategies are compared by
+        columns.insert(6, ("MSE", lambda row: up((row["mse"] or {}).get("total"))))
     target = f"epsilon {exact(inputs['epsilon'])}, delta {exact(inputs['delta'])}"
-    equal_mse = "of the Gaussian mechanism, whose MSE all rows have" if inputs["at_equal_mse"] else ""
+    plain = "matrix" if is_factorized(inputs) else "Gaussian"
+    equal_mse = f"of the {plain} mechanism, whose MSE all rows have" if inputs["at_equal_mse"] else ""
     facts = (
         Fact("target", target, equal_mse),
         Fact("accountant", inputs["accountant"], "of every row"),
@@ -226,8 +233,9 @@ _REPORTS: dict[str, Callable[[Document, Document], Report]] = {
 }
 
 
-def _noise(noise: Document, shown: Callable[[float], str] = round_up) -> tuple[Fact, ...]:
+def _noise(inputs: Document, noise: Document, shown: Callable[[float], str] = round_up) -> tuple[Fact, ...]:
     """The three ways to say the noise: an answer rounded up, or one that was given in full."""
+    where = "std of Z in the noise B Z on the sums" if is_factorized(inputs) else _SIGMA
     return (
         Fact("noise multiplier", shown(noise["noise_multiplier"]), "sigma / l2_norm"),
         Fact(
@@ -235,7 +243,7 @@ def _noise(noise: Document, shown: Callable[[float], str] = round_up) -> tuple[F
             shown(noise["effective_noise_multiplier"]),
             "sigma / (gamma l2_norm), comparable with the Gaussian mechanism",
         ),
-        Fact("sigma", shown(noise["sigma"]), "noise std on each coordinate of the sum"),
+        Fact("sigma", shown(noise["sigma"]), where),
     )
 
 
@@ -267,9 +275,16 @@ def _setting(inputs: Document, rows: list[Document]) -> tuple[Fact, ...]:
     return (
         Fact("mechanism" if inputs.get("mechanism") else "setting", _mechanism(inputs)),
         Fact("adjacency", adjacency, _ADJACENCY.get(adjacency, "")),
-        Fact("rounds", exact(inputs["rounds"]), _ROUNDS if inputs["rounds"] > 1 else _ONE_ROUND),
+        *(stream_setting(inputs) if is_factorized(inputs) else _rounds(inputs["rounds"])),
         Fact("assumptions", assumptions),
     )
+
+
+def _rounds(rounds: float | None) -> tuple[Fact, ...]:
+    """Nothing where they stand in the table."""
+    if rounds is None:
+        return ()
+    return (Fact("rounds", exact(rounds), _ROUNDS if rounds > 1 else _ONE_ROUND),)
 
 
 def setting_word(slug: str) -> str:
@@ -292,13 +307,15 @@ def _utility(inputs: Document, result: Document) -> tuple[Fact, ...]:
     facts = []
     if result["mean_noise_std"] is not None:
         facts.append(Fact("mean noise std", round_up(result["mean_noise_std"]), "left on the mean estimate"))
+    facts += row_noise(result)
     if (mse := result["mse"]) is not None:
         parts = f"privacy {round_up(mse['privacy'])} + sparsification {round_up(mse['sparsification'])}"
-        gaussian = (
-            f"to {round_up(mse['gaussian_total'])}, the Gaussian mechanism's {_baseline(inputs, result)}"
-        )
+        plain = "the matrix mechanism's" if is_factorized(inputs) else "the Gaussian mechanism's"
+        gaussian = f"to {round_up(mse['gaussian_total'])}, {plain} {_baseline(inputs, result)}"
+        average = "mean over the rows, " if is_factorized(inputs) else ""
         facts += [
-            Fact("MSE", round_up(mse["total"]), parts),
+            Fact("MSE", round_up(mse["total"]), average + parts),
+            *last_row_error(result),
             Fact("MSE ratio", round_up(mse["ratio"]), gaussian),
         ]
     if (bits := result["bits_per_client"]) is not None:
