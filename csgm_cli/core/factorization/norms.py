@@ -58,6 +58,13 @@ def norms_of_arrays(
     The sensitivity is the largest that the arrays have together: noise may be made with any of C, C_inv, B
     and the streaming form, of which rounding makes slightly different factorizations.
     """
+    with np.errstate(all="ignore"):  # what comes out is looked at
+        return _measured(workload, arrays, objective, strategy)
+
+
+def _measured(
+    workload: Workload, arrays: Arrays, objective: Objective, strategy: Strategy | None
+) -> FactorNorms:
     pair, generators = pair_of(workload, arrays), generators_of(workload, arrays)
     squares = [] if generators is None else [_streaming_sensitivity_squared(generators)]
     rows = None if generators is None else row_errors(workload, generators)
