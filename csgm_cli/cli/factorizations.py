@@ -61,6 +61,14 @@ def load_factorization(spec: str, label: str = "--factorization") -> Asked:
     return _read(spec, _identity(spec))
 
 
+def beside(spec: str, file: str) -> str:
+    """Return ``spec`` as the file of settings ``file`` means it: other files are named from its folder."""
+    path = str(Path(file).parent / spec)
+    word, colon, _ = spec.partition(":")
+    is_file = word not in list(StrategyName) and (not colon or os.path.lexists(path))
+    return path if spec and is_file else spec
+
+
 def usual_strategies(asked: Asked) -> tuple[FactorNorms, ...]:
     """Return the usual factorizations of the same workload: independent noise, and the trees that it has."""
     from csgm_cli.core.factorization import factor_norms, factorize

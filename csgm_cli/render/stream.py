@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from csgm_cli.core.rounding import exact, round_up
+from csgm_cli.errors import one_line
 from csgm_cli.render.parts import Fact
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def stream_setting(inputs: Document) -> tuple[Fact, ...]:
     if "T" in inputs:
         strategy = inputs["strategy"] or "made elsewhere"
         size = f"{strategy}, for {inputs['workload']} of T = {exact(inputs['T'])} steps"
-        facts.append(Fact("factorization", size, inputs["factorization"]))
+        facts.append(Fact("factorization", size, one_line(inputs["factorization"])))
         column = "largest column norm of C, that sigma has to cover"
         facts.append(Fact("sensitivity", round_up(inputs["sensitivity"], _DIGITS), column))
     if isinstance(inputs["epochs"], int | float):

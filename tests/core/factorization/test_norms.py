@@ -61,9 +61,10 @@ def test_sensitivity_is_an_upper_bound(strategy, T):
         factors = dense_factors(found, precision)
         bound = Fraction(ours.sensitivity) ** 2
         assert exact_square(factors.C) <= bound
-        assert exact_square(factors.C) <= Fraction(
-            norms_of_arrays(found.workload, arrays_of(factors)).sensitivity
-        ) ** 2
+        assert (
+            exact_square(factors.C)
+            <= Fraction(norms_of_arrays(found.workload, arrays_of(factors)).sensitivity) ** 2
+        )
 
 
 @given(
