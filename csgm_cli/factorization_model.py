@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from csgm_cli.errors import UsageError
-from csgm_cli.model import Notice, Range, check_range, check_type, member_named
+from csgm_cli.model import Notice, check_range, check_type, member_named
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     AnyFloatArray: TypeAlias = NDArray[np.float32] | NDArray[np.float64]
 else:  # at run time hints must not import numpy
     FloatArray = AnyFloatArray = Any
-
-
-#: Norms that can be multiplied with every sigma in range, and squared.
-_NORM = Range(1e-15, 1e15)
 
 
 class Objective(StrEnum):
@@ -248,49 +244,6 @@ class Factors:
     sensitivity: float
     mean_squared_error: float
     max_squared_error: float
-
-
-@dataclass(frozen=True)
-class RowNorms:
-    """What errors need to know of A = B C: squared norms of rows of B and A, over the rows and of the last.
-
-    ``least``, ``mean``, ``largest``: of ||B[t]||; ``mean_squared``, ``last_squared``: of ||B[t]||^2, which
-    the variance of the noise goes with; ``workload_mean_squared``, ``workload_last_squared``: of
-    ||A[t]||^2 (for prefix sums (T + 1)/2 and T), which the variance of the sparsification goes with.
-    """
-
-    least: float
-    mean: float
-    largest: float
-    mean_squared: float
-    last_squared: float
-    workload_mean_squared: float
-    workload_last_squared: float
-
-
-@dataclass(frozen=True)
-class FactorNorms:
-    """What privacy and error need to know of a factorization A = B C, as numbers and words.
-
-    ``sensitivity``, in [1e-15, 1e15]: at least the largest column norm of C, rounding included.
-    ``workload`` and ``strategy``: their names, the latter None where nobody knows. ``rows``: None where only
-    privacy is asked about. ``sha256``: of the file that it was read from. Make it with
-    ``csgm_cli.core.factorization.factor_norms``.
-    """
-
-    T: int
-    workload: str
-    strategy: str | None
-    sensitivity: float
-    rows: RowNorms | None = None
-    sha256: str | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "T", check_range("T", self.T))
-        object.__setattr__(self, "sensitivity", check_range("sensitivity", self.sensitivity, _NORM))
-        if self.rows is not None:
-            for name, norm in (("least", self.rows.least), ("largest", self.rows.largest)):
-                check_range(f"the {name} row norm of B", norm, _NORM)
 
 
 class NoiseOn(StrEnum):

@@ -21,12 +21,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from numbers import Real
-from typing import TYPE_CHECKING
 
 from csgm_cli.errors import UsageError, shown
-
-if TYPE_CHECKING:
-    from csgm_cli.factorization_model import FactorNorms
 
 
 class MechanismName(StrEnum):
@@ -110,6 +106,7 @@ RANGES: dict[str, Range] = {
     "training_rounds": Range(1, 1e12, integer=True),
     "value_bits": Range(1, 64, integer=True),
     "T": Range(1, 1e8, integer=True),
+    "sensitivity": Range(1e-15, 1e15),
     "momentum": Range(0.0, 1.0, open_high=True),
     "buffers": Range(1, 64, integer=True),
     "tolerance": Range(1e-13, 1.0),
@@ -211,6 +208,55 @@ class Geometry:
 
 
 @dataclass(frozen=True)
+class RowNorms:
+    """What errors need to know of A = B C: squared norms of rows of B and A, over the rows and of the last.
+
+    ``least``, ``mean``, ``largest``: of ||B[t]||; ``mean_squared``, ``last_squared``: of ||B[t]||^2, which
+    the variance of the noise goes with; ``workload_mean_squared``, ``workload_last_squared``: of
+    ||A[t]||^2 (for prefix sums (T + 1)/2 and T), which the variance of the sparsification goes with.
+    """
+
+    least: float
+    mean: float
+    largest: float
+    mean_squared: float
+    last_squared: float
+    workload_mean_squared: float
+    workload_last_squared: float
+
+    def __post_init__(self) -> None:
+        norms = RANGES["sensitivity"]
+        squares = Range(norms.low**2, norms.high**2)
+        for name, value in vars(self).items():
+            check_range(f"{name} of the rows", value, squares if name.endswith("squared") else norms)
+
+
+@dataclass(frozen=True)
+class FactorNorms:
+    """What privacy and error need to know of a factorization A = B C, as numbers and words.
+
+    ``sensitivity``, in [1e-15, 1e15]: at least the largest column norm of C, rounding included.
+    ``workload`` and ``strategy``: their names, the latter None where nobody knows. ``rows``: None where only
+    privacy is asked about. ``sha256``: of the file that it was read from. Make it with
+    ``csgm_cli.core.factorization.factor_norms``.
+    """
+
+    T: int
+    workload: str
+    strategy: str | None
+    sensitivity: float
+    rows: RowNorms | None = None
+    sha256: str | None = None
+
+    def __post_init__(self) -> None:
+        _settle(self, "T")
+        _settle(self, "sensitivity")
+        check_type("workload", self.workload, str)
+        if self.rows is not None:
+            check_type("rows", self.rows, RowNorms)
+
+
+@dataclass(frozen=True)
 class Mechanism:
     """A mechanism with all that its privacy depends on, except the noise.
 
@@ -252,8 +298,6 @@ class Mechanism:
             if self.epochs is not None:
                 raise UsageError("epochs-without-factorization", "epochs are those of a factorization")
             return
-        from csgm_cli.factorization_model import FactorNorms
-
         check_type("factorization", self.factorization, FactorNorms)
         if self.rounds != 1:
             raise UsageError(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from csgm_cli.cli.request import Request
-    from csgm_cli.factorization_model import FactorNorms
+    from csgm_cli.model import FactorNorms
 
 Notices = tuple[Notice, ...]
 

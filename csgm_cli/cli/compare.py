@@ -15,7 +15,7 @@ from csgm_cli.model import Accountant, Adjacency, Target
 
 if TYPE_CHECKING:
     from csgm_cli.cli.request import Request
-    from csgm_cli.factorization_model import FactorNorms
+    from csgm_cli.model import FactorNorms
 
 
 def run(request: Request) -> ExitCode:

@@ -13,7 +13,6 @@ from csgm_cli.cli.progress import Progress
 from csgm_cli.errors import UsageError, shown
 from csgm_cli.factorization_model import (
     Claim,
-    FactorNorms,
     Objective,
     Strategy,
     StrategyName,
@@ -24,7 +23,7 @@ from csgm_cli.storage.config import did_you_mean
 
 if TYPE_CHECKING:
     from csgm_cli.core.factorization.inspection import Arrays
-    from csgm_cli.model import Notice
+    from csgm_cli.model import FactorNorms, Notice
     from csgm_cli.storage.arrays import SavedArrays
 
 _TOLERANCE = 1e-9

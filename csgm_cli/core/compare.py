@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from csgm_cli.core.account import epsilon_guarantee
 from csgm_cli.core.calibrate import calibrate, described, with_errors
@@ -15,6 +14,7 @@ from csgm_cli.model import (
     Adjacency,
     Comparison,
     ComparisonRow,
+    FactorNorms,
     Geometry,
     Mechanism,
     MechanismName,
@@ -25,9 +25,6 @@ from csgm_cli.model import (
     check_ranges,
     check_type,
 )
-
-if TYPE_CHECKING:
-    from csgm_cli.factorization_model import FactorNorms
 
 
 def compare(

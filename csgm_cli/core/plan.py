@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from csgm_cli.core.calibrate import calibrate, proves, sufficient_sigma
 from csgm_cli.core.compare import common_accountant
@@ -14,6 +13,7 @@ from csgm_cli.model import (
     RANGES,
     Accountant,
     Adjacency,
+    FactorNorms,
     Geometry,
     Mechanism,
     MechanismName,
@@ -23,9 +23,6 @@ from csgm_cli.model import (
     check_range,
     check_type,
 )
-
-if TYPE_CHECKING:
-    from csgm_cli.factorization_model import FactorNorms
 
 #: Relative width of the bracket around the planned gamma.
 _WIDTH = 1e-9

@@ -5,12 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from enum import Enum
-from typing import TYPE_CHECKING
 
-from csgm_cli.model import MeanSquaredError, Mechanism, MechanismName, NoisePerRow
-
-if TYPE_CHECKING:
-    from csgm_cli.factorization_model import RowNorms
+from csgm_cli.model import MeanSquaredError, Mechanism, MechanismName, NoisePerRow, RowNorms
 
 
 class Rows(Enum):

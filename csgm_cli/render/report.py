@@ -50,8 +50,8 @@ _SIZES: dict[str, Callable[[float], str]] = {
     "cohort_size": exact,
 }
 _OVERHEAD = {
-    "max_mse_overhead": "of the Gaussian mechanism's MSE",
-    "max_noise_overhead": "of the Gaussian mechanism's noise multiplier",
+    "max_mse_overhead": "mechanism's MSE",
+    "max_noise_overhead": "mechanism's noise multiplier",
 }
 
 
@@ -118,8 +118,9 @@ def _compare(inputs: Document, result: Document) -> Report:
     if is_factorized(inputs) and not inputs["at_equal_mse"]:  # what strategies are compared by
         columns.insert(6, ("MSE", lambda row: up((row["mse"] or {}).get("total"))))
     target = f"epsilon {exact(inputs['epsilon'])}, delta {exact(inputs['delta'])}"
-    plain = "matrix" if is_factorized(inputs) else "Gaussian"
-    equal_mse = f"of the {plain} mechanism, whose MSE all rows have" if inputs["at_equal_mse"] else ""
+    equal_mse = (
+        f"of the {_plain(inputs)} mechanism, whose MSE all rows have" if inputs["at_equal_mse"] else ""
+    )
     facts = (
         Fact("target", target, equal_mse),
         Fact("accountant", inputs["accountant"], "of every row"),
@@ -188,7 +189,7 @@ def _plan(inputs: Document, result: Document) -> Report:
         Fact("compression", round_down(result["compression"]), "1 / gamma"),
     )
     allowed = tuple(
-        Fact("allowed overhead", exact(inputs[name]), words)
+        Fact("allowed overhead", exact(inputs[name]), f"of the {_plain(inputs)} {words}")
         for name, words in _OVERHEAD.items()
         if inputs.get(name) is not None
     )
@@ -310,8 +311,8 @@ def _utility(inputs: Document, result: Document) -> tuple[Fact, ...]:
     facts += row_noise(result)
     if (mse := result["mse"]) is not None:
         parts = f"privacy {round_up(mse['privacy'])} + sparsification {round_up(mse['sparsification'])}"
-        plain = "the matrix mechanism's" if is_factorized(inputs) else "the Gaussian mechanism's"
-        gaussian = f"to {round_up(mse['gaussian_total'])}, {plain} {_baseline(inputs, result)}"
+        plain = f"the {_plain(inputs)} mechanism's {_baseline(inputs, result)}"
+        gaussian = f"to {round_up(mse['gaussian_total'])}, {plain}"
         average = "mean over the rows, " if is_factorized(inputs) else ""
         facts += [
             Fact("MSE", round_up(mse["total"]), average + parts),
@@ -321,6 +322,11 @@ def _utility(inputs: Document, result: Document) -> tuple[Fact, ...]:
     if (bits := result["bits_per_client"]) is not None:
         facts.append(Fact("bits per client", round_up(bits), "expected, for the values alone"))
     return tuple(facts)
+
+
+def _plain(inputs: Document) -> str:
+    """Which mechanism without compression all are held against."""
+    return "matrix" if is_factorized(inputs) else "Gaussian"
 
 
 def _baseline(inputs: Document, result: Document) -> str:

@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from csgm_cli import __version__
 from csgm_cli.budget import STREAM_KEYS, Place, Population, Release, Standing
 from csgm_cli.errors import UsageError
-from csgm_cli.model import Accountant, Adjacency, Geometry, Mechanism, MechanismName, Target
+from csgm_cli.model import Accountant, Adjacency, FactorNorms, Geometry, Mechanism, MechanismName, Target
 from csgm_cli.storage.files import read_text
-
-if TYPE_CHECKING:
-    from csgm_cli.factorization_model import FactorNorms
 
 SCHEMA = "csgm/lock/1"
 _MECHANISM_KEYS = ("mechanism", "sigma", "gamma", "norm_ratio", "l2_norm", "dim", "rounds", "enabled")
@@ -117,8 +114,6 @@ def _read_release(path: str, name: str, values: Mapping[str, Any], adjacency: Ad
 
 
 def _read_factors(values: Mapping[str, Any]) -> FactorNorms:
-    from csgm_cli.factorization_model import FactorNorms
-
     workload, strategy = values["workload"], values["strategy"]
     for word in (workload, strategy or ""):
         if not isinstance(word, str) or not word.isprintable():

@@ -17,8 +17,8 @@ from csgm_cli.core.factorization import factor_norms, factorize, norms_of_arrays
 from csgm_cli.core.plan import plan
 from csgm_cli.core.utility import error_parts
 from csgm_cli.errors import UsageError
-from csgm_cli.factorization_model import FactorNorms, RowNorms, strategy_named
-from csgm_cli.model import Geometry, Mechanism, Target
+from csgm_cli.factorization_model import strategy_named
+from csgm_cli.model import FactorNorms, Geometry, Mechanism, RowNorms, Target
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "accounting.json").read_text())["sgmf"]
 TARGET = Target(5.0, 1e-6)
@@ -290,5 +290,5 @@ def test_norms_in_range(sensitivity):
     """A norm that could not be computed with is refused."""
     with pytest.raises(UsageError, match="sensitivity"):
         FactorNorms(4, "prefix-sum", None, sensitivity)
-    with pytest.raises(UsageError, match="row norm"):
+    with pytest.raises(UsageError, match="least of the rows"):
         FactorNorms(4, "prefix-sum", None, 1.0, RowNorms(0.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0))

@@ -19,7 +19,6 @@ from csgm_cli.errors import NoAnswerError
 from csgm_cli.factorization_model import (
     Claim,
     Factorization,
-    FactorNorms,
     Inspection,
     Objective,
     Strategy,
@@ -33,6 +32,7 @@ from csgm_cli.model import (
     Comparison,
     ComparisonRow,
     Conversion,
+    FactorNorms,
     Geometry,
     Guarantee,
     MeanSquaredError,

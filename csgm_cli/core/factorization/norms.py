@@ -20,15 +20,13 @@ from csgm_cli.errors import UsageError
 from csgm_cli.factorization_model import (
     Dual,
     Factorization,
-    FactorNorms,
     Generators,
     Objective,
-    RowNorms,
     Strategy,
     StrategyName,
     Workload,
 )
-from csgm_cli.model import check_type
+from csgm_cli.model import FactorNorms, RowNorms, check_type
 
 Array = NDArray[np.float64]
 
