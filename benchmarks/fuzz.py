@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from atexit import register
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
 from dataclasses import replace
+from itertools import repeat
 from random import Random
+from typing import NamedTuple
 
 from benchmarks.measure import Table, show
 from tests.fuzzing.lines import Example, example
@@ -14,29 +20,49 @@ from tests.fuzzing.promises import Outcome, PromiseBrokenError, check, quiet_pla
 
 
 def tables(*, quick: bool, examples: int | None = None, seed: int = 0) -> Iterator[Table]:
-    """Check ``examples`` command lines; example i of a seed is always the same."""
+    """Check ``examples`` command lines, on all cores; example i of a seed is always the same."""
     number = examples or (100 if quick else 10_000)
-    ended: Counter[tuple[int, str]] = Counter()
-    broken: list[PromiseBrokenError] = []
-    slowest = 0.0
-    with quiet_place():
-        for i in range(number):
-            tried = example(Random(f"{seed}/{i}"))
-            result = _checked(tried)
-            if isinstance(result, PromiseBrokenError):
-                broken.append(_least(tried, result))
-                print(broken[-1], file=sys.stderr, flush=True)
-            else:
-                ended[result.status, result.slug] += 1
-                slowest = max(slowest, result.seconds)
+    with ProcessPoolExecutor(os.cpu_count(), initializer=_settle) as pool:
+        found = list(pool.map(_ending, repeat(seed), range(number), chunksize=10))
+    ended = Counter((end.status, end.slug) for end in found if not end.broken)
+    kinds = Counter(end.broken for end in found if end.broken)
+    slowest = max((end.seconds for end in found if not end.broken), default=0.0)
     rows = [[str(status), slug or "-", f"{n:,}"] for (status, slug), n in sorted(ended.items())]
-    kinds = Counter(error.promise for error in broken)
     said = (
-        f"{number:,} command lines with seed {seed}, half of them well-formed: {len(broken)} broke a promise"
+        f"{number:,} command lines with seed {seed}, half of them well-formed:"
+        f" {kinds.total()} broke a promise"
         f"{''.join(f'; {promise}: {n}' for promise, n in kinds.most_common())}."
         f" The slowest of the others took {show(slowest)} s of CPU. How the others ended:"
     )
     yield Table("Fuzz", said, ["exit code", "error", "command lines"], rows)
+
+
+class _Ending(NamedTuple):
+    """How one command line ended: ``broken`` is the promise it broke, or empty."""
+
+    status: int
+    slug: str
+    seconds: float
+    broken: str
+
+
+_place = ExitStack()
+
+
+def _settle() -> None:
+    """Let this process work in an empty place until it ends."""
+    _place.enter_context(quiet_place())
+    register(_place.close)
+
+
+def _ending(seed: int, i: int) -> _Ending:
+    tried = example(Random(f"{seed}/{i}"))
+    result = _checked(tried)
+    if isinstance(result, PromiseBrokenError):
+        least = _least(tried, result)
+        print(least, file=sys.stderr, flush=True)
+        return _Ending(-1, "", 0.0, least.promise)
+    return _Ending(result.status, result.slug, result.seconds, "")
 
 
 def _checked(tried: Example) -> Outcome | PromiseBrokenError:

@@ -13,6 +13,7 @@ from csgm_cli.core.bounds import (
     looks_at_profile,
     oracle_epsilon,
     resolved,
+    spent_delta,
     spent_epsilon,
     total_mu,
 )
@@ -169,16 +170,23 @@ def _sufficient(mechanism: Mechanism, accountant: Accountant, target: Target) ->
     return [sigma, tight] if tight < sigma else [sigma]
 
 
-def proves(mechanism: Mechanism, accountant: Accountant, sigma: float, target: Target) -> bool:
-    """True where one of the accountant's bounds proves ``target`` at this noise."""
-    bounds = bounds_of(mechanism, accountant)
-    if any(spent_epsilon(mechanism, b, sigma, target.delta).value <= target.epsilon for b in bounds):
-        return True
-    if not looks_at_profile(mechanism, accountant):
-        return False
-    from csgm_cli.core.tight import tight_delta
+def shortfall(mechanism: Mechanism, accountant: Accountant, sigma: float, target: Target) -> float:
+    """At most 0 where one of the accountant's bounds proves ``target`` at this noise.
 
-    return tight_delta(mechanism, sigma, target.epsilon).upper <= target.delta
+    Elsewhere how far the best one is from it: the logarithm of its epsilon over the target's, or of its
+    delta where the privacy profile is looked at.
+    """
+    bounds = bounds_of(mechanism, accountant)
+    if not looks_at_profile(mechanism, accountant):
+        epsilon = min(spent_epsilon(mechanism, bound, sigma, target.delta).value for bound in bounds)
+        return math.log(epsilon / target.epsilon) if epsilon > 0.0 else -math.inf
+    from csgm_cli.core.tight import single_delta, tight_delta
+
+    least = single_delta(mechanism, sigma, target.epsilon)
+    if least <= target.delta:  # else nothing proves it, for it is not so
+        least = min(spent_delta(mechanism, bound, sigma, target.epsilon).value for bound in bounds)
+        least = min(least, tight_delta(mechanism, sigma, target.epsilon).upper)
+    return math.log(least / target.delta) if least > 0.0 else -math.inf
 
 
 def _lower_bound(mechanism: Mechanism, accountant: Accountant, target: Target, sigma: float) -> float | None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from csgm_cli.core.calibrate import calibrate, proves, sufficient_sigma
+from csgm_cli.core.calibrate import calibrate, shortfall, sufficient_sigma
 from csgm_cli.core.compare import common_accountant
+from csgm_cli.core.search import narrowed
 from csgm_cli.core.utility import gaussian_like, sigma_at_equal_error
 from csgm_cli.errors import NoAnswerError, UsageError
 from csgm_cli.model import (
@@ -70,16 +71,16 @@ def plan(
     plain = gaussian_like(at(lowest))
     baseline = sufficient_sigma(plain, used, target)
 
-    def fits(gamma: float) -> bool:
-        """True where the noise that the overhead allows is enough."""
+    def shortage(gamma: float) -> float:
+        """At most 0 where the noise that the overhead allows is enough."""
         sigma = allowed * baseline * gamma
         if max_mse_overhead is not None:
             sigma = sigma_at_equal_error(at(gamma), plain, baseline, allowed)
         if gamma == 1.0:
-            return sufficient_sigma(at(1.0), used, target) <= sigma
-        return sigma > 0.0 and proves(at(gamma), used, sigma * (1 - _ROOM), target)
+            return sufficient_sigma(at(1.0), used, target) - sigma
+        return shortfall(at(gamma), used, sigma * (1 - _ROOM), target) if sigma > 0.0 else math.inf
 
-    gamma, notices = _smallest_gamma(fits, lowest, geometry.dim)
+    gamma, notices = _smallest_gamma(shortage, lowest, geometry.dim)
     answer = calibrate(at(gamma), target, used, verify=verify, value_bits=value_bits)
     return Plan(gamma, 1 / gamma, answer, notices)
 
@@ -105,26 +106,30 @@ def _checked_overhead(geometry: Geometry, mse: float | None, noise: float | None
 
 
 def _smallest_gamma(
-    fits: Callable[[float], bool], lowest: float, dim: int | None
+    shortage: Callable[[float], float], lowest: float, dim: int | None
 ) -> tuple[float, tuple[Notice, ...]]:
-    """The smallest gamma that fits: the first on a geometric grid from below, then bisection.
+    """The smallest gamma without a shortage: the first on a geometric grid from below, then narrowed.
 
     Under rdp the overheads fall as gamma grows; the tight bounds lose a few per cent of sigma in a
     corner (gamma around 0.05 to 0.1), so that a gamma below it can fit where one inside does not.
     """
-    if fits(lowest):
+    low = high = lowest
+    at_low = at_high = shortage(lowest)
+    if at_high <= 0.0:
         if dim is not None and lowest == 1 / dim:
             said = "even gamma = 1/dim fits: one coordinate per client is enough"
             return lowest, (Notice("one-coordinate", said),)
         return lowest, (Notice("gamma-floor", f"even the smallest gamma, {lowest:g}, fits"),)
-    low, high = lowest, min(1.0, lowest * _RATIO)
-    while not fits(high):
+    while at_high > 0.0:
         if high == 1.0:
             raise NoAnswerError(
                 "no-gamma-fits", "not even gamma = 1 stays within the overhead", "allow a larger overhead"
             )
-        low, high = high, min(1.0, high * _RATIO)
-    while high > low * (1 + _WIDTH):
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if fits(middle) else (middle, high)
-    return (1.0 if high > 1 - 10 * _WIDTH else high), ()
+        low, at_low, high = high, at_high, min(1.0, high * _RATIO)
+        at_high = shortage(high)
+
+    def of_log(log_gamma: float) -> float:
+        return shortage(min(1.0, math.exp(log_gamma)))
+
+    found = math.exp(narrowed(of_log, (math.log(low), at_low), (math.log(high), at_high), _WIDTH))
+    return (1.0 if found > 1 - 10 * _WIDTH else found), ()

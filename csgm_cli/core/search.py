@@ -115,19 +115,23 @@ def descend(
         gain = at_low - at_high
         ahead = -1.1 * at_low * (high - low) / gain if gain > 0.0 and math.isfinite(gain) else math.inf
         step = max(wide, min(ahead, 4 * step))
-    return _narrowed(function, (low, at_low), (high, at_high), (before, at_before), wide)
+    return narrowed(function, (low, at_low), (high, at_high), wide, (before, at_before))
 
 
 #: An argument and the value there.
-_Point = tuple[float, float]
+Point = tuple[float, float]
 
 
-def _narrowed(
-    function: Callable[[float], float], new: _Point, old: _Point, third: _Point, wide: float
+def narrowed(
+    function: Callable[[float], float], new: Point, old: Point, wide: float, third: Point | None = None
 ) -> float:
-    """The end where the function is at most 0 of a bracket new ... old narrowed to ``wide``."""
+    """The end where the function is at most 0 of a bracket new ... old narrowed to ``wide``.
+
+    ``third`` is another point where its value is known, if there is one.
+    """
     steep = old[1] - new[1]
     share = -new[1] / steep if math.isfinite(steep) else 0.5
+    third = third or old
     while abs(old[0] - new[0]) > wide:
         least = wide / 3 / abs(old[0] - new[0])
         share = min(max(share, least), 1.0 - least)
@@ -143,7 +147,7 @@ def _narrowed(
     return new[0] if new[1] <= 0.0 else old[0]
 
 
-def _share(new: _Point, old: _Point, third: _Point) -> float:
+def _share(new: Point, old: Point, third: Point) -> float:
     """How far from ``new`` towards ``old`` to look next."""
     (a, f_a), (b, f_b), (c, f_c) = new, old, third
     if not all(map(math.isfinite, (f_a, f_b, f_c))) or c in (a, b) or f_c in (f_a, f_b) or f_a == f_b:

@@ -21,6 +21,7 @@ from csgm_cli.core.curves import Curve, renyi_curve
 from csgm_cli.core.gaussian import log_delta
 from csgm_cli.core.profile import over, profile, reach
 from csgm_cli.core.search import descend
+from csgm_cli.core.sliced_law import single_round
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.model import Bound, Mechanism
 
@@ -198,6 +199,12 @@ def kappa_delta(mechanism: Mechanism, sigma: float, epsilon: float) -> float:
         if _remove_renyi(law, epsilon).value <= lower:
             return lower
         return max(lower, profile(law, Direction.REMOVE, epsilon).lower)
+
+
+def single_delta(mechanism: Mechanism, sigma: float, epsilon: float) -> float:
+    """A quick lower bound on the true delta: one coordinate at its clip in one round, and the rest 0."""
+    t = (mechanism.linf_sensitivity / sigma) ** 2
+    return max(single_round(mechanism.gamma, t, direction, epsilon) for direction in Direction)
 
 
 def tight_epsilon(

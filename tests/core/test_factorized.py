@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from csgm_cli.core import utility as module
 from csgm_cli.core.account import account_delta, account_epsilon
 from csgm_cli.core.calibrate import calibrate
 from csgm_cli.core.compare import compare, compare_at_equal_mse
 from csgm_cli.core.factorization import factor_norms, factorize, norms_of_arrays, parse_workload
 from csgm_cli.core.plan import plan
-from csgm_cli.core.utility import error_parts
+from csgm_cli.core.utility import Rows, error_parts
 from csgm_cli.errors import UsageError
 from csgm_cli.factorization_model import strategy_named
 from csgm_cli.model import FactorNorms, Geometry, Mechanism, RowNorms, Target
@@ -180,8 +181,6 @@ def test_the_formula_is_what_a_stream_does():
     mechanism = with_factors("l2-csgm", gamma, factors, 1, Geometry(1.0, l2_norm, d, n))
     answer = replace(calibrate(mechanism, TARGET, "rdp"), sigma=sigma)
     assert answer.mechanism.factorization.T == T
-    from csgm_cli.core.utility import Rows
-
     for of, seen in ((Rows.MEAN, errors.mean(axis=1)), (Rows.LAST, errors[:, -1])):
         expected = sum(error_parts(mechanism, sigma, of))
         assert abs(seen.mean() - expected) < 5 * seen.std() / math.sqrt(runs)
@@ -267,6 +266,34 @@ def test_plan_by_its_definition(strategy):
     assert found.calibration.mse.total <= 1.1 * matrix * (1 + 1e-9)
     less = calibrate(with_factors("l2-csgm", found.gamma * 0.99, factors), TARGET, "rdp")
     assert less.mse.total > 1.1 * matrix
+
+
+@pytest.mark.parametrize("accountant", ["rdp", "tight"])
+@pytest.mark.parametrize("c", [1e-3, 1e3])
+def test_plan_does_not_depend_on_the_scale_of_c(accountant, c):
+    """B / c and c C are the same factorization, also to the quick rejections of a search."""
+    here, there = (
+        plan(
+            "l2-csgm",
+            SIZES,
+            TARGET,
+            max_mse_overhead=0.3,
+            accountant=accountant,
+            factorization=factors,
+            epochs=2,
+        )
+        for factors in (norms("optimal"), scaled(norms("optimal"), c))
+    )
+    assert there.gamma == pytest.approx(here.gamma, rel=1e-7)
+
+
+def test_privacy_looks_at_sensitivities():
+    """The clip norm of one coordinate is a word of statements: what is computed with is the sensitivity."""
+    core = Path(module.__file__).parent
+    said = {path.name for path in core.rglob("*.py") if ".linf_norm" in path.read_text(encoding="utf-8")}
+    assert said == {"statement.py"}
+    counted = {path.name for path in core.rglob("*.py") if "mechanism.rounds" in path.read_text("utf-8")}
+    assert counted == set()  # releases are rounds or epochs
 
 
 def test_participation_is_said_once():
