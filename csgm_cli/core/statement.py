@@ -21,6 +21,13 @@ _NAMES = {
     MechanismName.GAUSSIAN: "the Gaussian mechanism",
 }
 
+#: The same with correlated noise.
+_FACTORIZED = {
+    MechanismName.L2_CSGM: "sparsified Gaussian matrix factorization (SGMF)",
+    MechanismName.LINF_CSGM: "L-infinity sparsified Gaussian matrix factorization",
+    MechanismName.GAUSSIAN: "the matrix mechanism",
+}
+
 _PROOFS = {
     Bound.EXACT: "the exact privacy profile of the Gaussian mechanism",
     Bound.RDP: "Renyi differential privacy at a real order",
@@ -57,7 +64,7 @@ def statement(mechanism: Mechanism, sigma: float, guarantee: Guarantee) -> str:
         clip += f" and L-infinity norm {round_down(geometry.linf_norm)}"
     sent = "" if gaussian else f", each coordinate sent with probability {mechanism.gamma!r}"
     assumed = "; ".join(ASSUMPTIONS[slug] for slug in guarantee.assumptions)
-    name = _NAMES[mechanism.name]
+    name = (_NAMES if mechanism.factorization is None else _FACTORIZED)[mechanism.name]
     return (
         f"{name[0].upper()}{name[1:]} with client vectors clipped to {clip}{sent}, and"
         f" {_noise(mechanism, sigma)}, satisfies"
