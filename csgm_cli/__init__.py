@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from csgm_cli.budget import Population, Release, Standing
+    from csgm_cli.comparison_model import Comparison, Plan
     from csgm_cli.core.account import account_delta, account_epsilon
     from csgm_cli.core.calibrate import calibrate
     from csgm_cli.core.check import check_population
@@ -68,13 +69,11 @@ if TYPE_CHECKING:
         Adjacency,
         Bound,
         Calibration,
-        Comparison,
         FactorNorms,
         Geometry,
         Guarantee,
         Mechanism,
         MechanismName,
-        Plan,
         Target,
     )
     from csgm_cli.storage.arrays.content import ArrayFile, SavedArrays, check_hash
@@ -115,7 +114,7 @@ _HOMES = {
     "Bound": "model",
     "Calibration": "model",
     "Claim": "factorization_model",
-    "Comparison": "model",
+    "Comparison": "comparison_model",
     "Dual": "factorization_model",
     "FactorNorms": "model",
     "Factorization": "factorization_model",
@@ -128,7 +127,7 @@ _HOMES = {
     "MechanismName": "model",
     "NoiseState": "factorization_model",
     "Objective": "factorization_model",
-    "Plan": "model",
+    "Plan": "comparison_model",
     "Strategy": "factorization_model",
     "StrategyName": "factorization_model",
     "Target": "model",

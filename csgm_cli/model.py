@@ -176,7 +176,9 @@ class Notice:
 class Geometry:
     """What is known of one client's clipped vector and of the cohort.
 
-    ``norm_ratio`` in [1, 1e6] and, with ``dim`` known, at most sqrt(dim): ``resolve_geometry`` caps it.
+    ``norm_ratio`` = Delta_2 / Delta_inf in [1, 1e6] and, with ``dim`` known, at most sqrt(dim):
+    ``resolve_geometry`` caps it. ``l2_norm`` = Delta_2 in [1e-30, 1e30] sets the units of the noise.
+    ``dim`` and ``cohort_size`` (clients in one release) in [1, 1e12], or None. ``UsageError`` for all else.
     """
 
     norm_ratio: float = 1.0
@@ -260,12 +262,14 @@ class FactorNorms:
 class Mechanism:
     """A mechanism with all that its privacy depends on, except the noise.
 
-    ``gamma`` must be 1 for the Gaussian mechanism; L-inf-CSGM needs ``geometry.dim``.
+    ``gamma`` in [1e-9, 1]: the probability that a coordinate is sent, 1 for the Gaussian mechanism.
+    ``rounds`` in [1, 1e9]: the releases that one client can influence. L-inf-CSGM needs
+    ``geometry.dim``. ``UsageError`` for all else.
 
     With a ``factorization`` A = B C it is SGMF, its L-inf form, or the matrix mechanism: the noise is B Z,
     and what a client sends in one of the T steps enters as C[:, t] times its vector, once in each of the
-    ``epochs`` (by default 1), after which B and C start anew with fresh Z. ``rounds`` is then left at 1
-    (docs/theory.md, "Factorized streams").
+    ``epochs`` (in [1, 1e9], by default 1), after which B and C start anew with fresh Z. ``rounds`` is then
+    left at 1 (docs/theory.md, "Factorized streams").
     """
 
     name: MechanismName
@@ -435,10 +439,14 @@ class NoisePerRow:
 class Calibration:
     """The least noise found for a target, and what it costs.
 
-    ``accountant`` is the resolved one. ``mean_noise_std`` needs ``cohort_size``, ``bits_per_client``
-    (values only) needs ``dim``, ``mse`` needs both; None without. With a factorization ``mean_noise_std``
-    is None and ``noise_std_per_row`` in its place, ``mse`` is the mean over the rows of A X, each divided by
-    the cohort size, and ``mse_last_row`` that of the last row.
+    ``accountant`` is the resolved one. ``sigma`` is the std of the noise on each coordinate of the sum, in
+    the units of ``l2_norm``; ``statement`` is the guarantee in one publishable paragraph.
+    ``mean_noise_std`` (of the mean estimate) needs ``cohort_size``, ``bits_per_client`` (values only)
+    needs ``dim``, ``mse`` needs both; None without.
+
+    With a factorization ``sigma`` is the std of Z, ``mean_noise_std`` is None and ``noise_std_per_row`` in
+    its place, ``mse`` is the mean over the rows of A X, each divided by the cohort size, and
+    ``mse_last_row`` that of the last row.
     """
 
     mechanism: Mechanism
@@ -458,65 +466,29 @@ class Calibration:
 
 @dataclass(frozen=True)
 class Account:
-    """What a given noise guarantees: one guarantee per requested delta (or one for an epsilon)."""
+    """What a given noise guarantees: one guarantee per requested delta (or one for an epsilon).
+
+    ``mean_noise_std`` needs ``cohort_size``; ``error_parts``, the privacy and the sparsification part of
+    the MSE as in `MeanSquaredError`, needs ``dim`` as well; None without. What a factorization adds is as
+    in `Calibration`.
+    ``noise_multiplier`` is sigma / l2_norm; ``statements`` has one publishable paragraph per guarantee.
+    """
 
     mechanism: Mechanism
     accountant: Accountant
     noise_multiplier: float
     guarantees: tuple[Guarantee, ...]
     statements: tuple[str, ...]
+    mean_noise_std: float | None = None
+    error_parts: tuple[float, float] | None = None
     notices: tuple[Notice, ...] = ()
+    noise_std_per_row: NoisePerRow | None = None
+    error_parts_last_row: tuple[float, float] | None = None
 
     @property
     def effective_noise_multiplier(self) -> float:
         """The noise multiplier over gamma."""
         return self.noise_multiplier / self.mechanism.gamma
-
-
-@dataclass(frozen=True)
-class ComparisonRow:
-    """One mechanism of a comparison; ``calibration`` is None where it has no answer."""
-
-    mechanism: Mechanism
-    calibration: Calibration | None
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Several mechanisms at one target (or at one MSE), all by the one ``accountant``."""
-
-    target: Target
-    accountant: Accountant
-    at_equal_mse: bool
-    rows: tuple[ComparisonRow, ...]
-    notices: tuple[Notice, ...] = ()
-
-
-@dataclass(frozen=True)
-class Plan:
-    """The smallest gamma that stays within an overhead over the Gaussian mechanism."""
-
-    gamma: float
-    compression: float
-    calibration: Calibration
-    notices: tuple[Notice, ...] = ()
-
-
-@dataclass(frozen=True)
-class Question:
-    """One point of a sweep: the least noise for a target, or what a given noise guarantees.
-
-    Without ``noise``, epsilon and delta are the target. With ``noise`` = (noise multiplier, sigma),
-    one of epsilon and delta is None, and that one is the answer.
-    """
-
-    mechanism: Mechanism
-    accountant: Accountant
-    epsilon: float | None
-    delta: float | None
-    noise: tuple[float, float] | None = None
-    verify: bool = False
-    value_bits: int = 32
 
 
 @dataclass(frozen=True)

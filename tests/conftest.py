@@ -10,6 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
+
+# Speed belongs in benchmarks: no example fails for taking long on a busy machine.
+settings.register_profile("csgm", deadline=None)
+settings.load_profile("csgm")
 
 
 @pytest.fixture(scope="session")

@@ -343,7 +343,6 @@ def test_every_page_is_linked_from_the_readme():
     assert [page.name for page in PAGES[1:] if f"]({page.relative_to(ROOT)}" not in text] == []
 
 
-@pytest.mark.skipif(version("dp-accounting") != "0.6.0", reason="the README speaks of 0.6.0")
 def test_the_price_of_compression_in_the_readme():
     """The first example's effective noise beside the Gaussian mechanism's, both by auto, rounded up."""
     text = " ".join(README.read_text(encoding="utf-8").split())
@@ -356,6 +355,43 @@ def test_the_price_of_compression_in_the_readme():
     assert f"needs {plain} (see the next table): here 100x compression costs {percent} % of noise" in text
 
 
+def in_words(percent: float) -> str:
+    """Two digits, as the text has them."""
+    return f"{percent:.2g} %"
+
+
+def test_what_tight_gains_in_the_guide():
+    """Its noise beside that of rdp, and its lower bound beside that."""
+    text = " ".join(GUIDE.read_text(encoding="utf-8").split())
+    mechanism, target = (
+        csgm_cli.Mechanism("l2-csgm", 0.01, csgm_cli.Geometry(1000.0)),
+        csgm_cli.Target(5, 1e-8),
+    )
+    tight, rdp = (csgm_cli.calibrate(mechanism, target, name) for name in ("tight", "rdp"))
+    noise, lower = tight.noise_multiplier, tight.guarantee.lower_bound
+    assert f"it is {in_words(100 * (1 - noise / rdp.noise_multiplier))} less, and" in text
+    assert f"can go, {in_words(100 * (1 - lower / noise))} further down" in text
+
+
+def test_what_tight_gains_in_the_theory():
+    """Every ratio of the table, to its last digit."""
+    table = THEORY.read_text(encoding="utf-8").partition("| eps, delta, k, T |")[2].partition("\n\n")[0]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()[2:]]
+    assert len(rows) == 15
+    setting = ""
+    for first, gamma, over_tight, over_lower in rows:
+        setting = first or setting
+        epsilon, delta, k, rounds = (float(number.replace("10^", "1e")) for number in setting.split(","))
+        mechanism = csgm_cli.Mechanism("l2-csgm", float(gamma), csgm_cli.Geometry(math.sqrt(k)), rounds)
+        tight, rdp = (
+            csgm_cli.calibrate(mechanism, csgm_cli.Target(epsilon, delta), name) for name in ("tight", "rdp")
+        )
+        assert f"{rdp.sigma / tight.sigma:.3f}" == over_tight
+        digits = len(over_lower) - 2
+        assert f"{tight.noise_multiplier / tight.guarantee.lower_bound:.{digits}f}" == over_lower
+
+
+@pytest.mark.skipif(version("dp-accounting") != "0.6.0", reason="the README speaks of 0.6.0")
 def test_figures_of_another_accountant():
     """What the README says of dp-accounting's answers, and of csgm's own beside them, comes out here."""
     text = " ".join(README.read_text(encoding="utf-8").split())

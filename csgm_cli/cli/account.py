@@ -13,37 +13,38 @@ from csgm_cli.cli.params import Number
 from csgm_cli.cli.report import report
 from csgm_cli.cli.request import Exclusive, Request
 from csgm_cli.cli.sources import Rank
-from csgm_cli.errors import CsgmError, UsageError
+from csgm_cli.cli.working import working
+from csgm_cli.errors import UsageError
 from csgm_cli.model import Account, Accountant, Mechanism, Notice, Range
 
 _NOISE = ("noise_multiplier", "sigma")
 #: What a saved result settles, so that it must not be given beside one.
 _SAVED = (*_NOISE, "mechanism", *MECHANISM, *COHORT)
-#: An epsilon below the first is rare, one between the others usual.
-_SMALL, _USUAL = 0.5, (2.0, 20.0)
 
 
 def run(request: Request) -> ExitCode:
     """Account and report; an epsilon above --max-epsilon is a claim that fails."""
     from csgm_cli.render.document import account_document
 
-    saved = None
-    notices = _limit_set_aside(request)
+    mechanism, notices = build_mechanism(request)
     if request["from"] is not None:
-        from csgm_cli.cli.rerun import check_factorization, drift, load, request_from
+        from csgm_cli.cli.agreement import check_agreement
+        from csgm_cli.cli.rerun import check_factorization, drift
 
-        saved = load(request["from"])
-        request = request_from(saved, request)
-    mechanism, how_completed = build_mechanism(request)
-    if saved is not None:
-        check_factorization(saved, mechanism)
+        check_factorization(request["saved"], mechanism)
+        notices += check_agreement(request["saved"], mechanism)
     noise_multiplier, sigma = _noise(request, mechanism.geometry.l2_norm)
-    account = _account(request, mechanism, sigma)
-    notices += (*how_completed, *delta_notices(request, [found.delta for found in account.guarantees]))
-    if saved is not None:
-        notices += drift(saved, account, request)
-    else:
-        notices += _mistaken_for_effective(request, account, sigma)
+    with working():
+        account = _account(request, mechanism, sigma)
+    notices = (*_limit_set_aside(request), *notices)
+    notices += delta_notices(request, [found.delta for found in account.guarantees])
+    if request["from"] is not None:
+        notices += drift(request, account)
+    elif request["epsilon"] is None:
+        from csgm_cli.core.account import mistaken_for_effective
+
+        with working():
+            notices += mistaken_for_effective(mechanism, sigma, account.guarantees[0], account.accountant)
     account = replace(account, notices=(*notices, *account.notices))
     noise = {"noise_multiplier": noise_multiplier, "sigma": sigma}
     noise["effective_noise_multiplier"] = account.effective_noise_multiplier
@@ -51,36 +52,20 @@ def run(request: Request) -> ExitCode:
     return _checked(request, account)
 
 
+def _with_saved(request: Request) -> Request:
+    if request["from"] is None:
+        return request
+    from csgm_cli.cli.rerun import with_saved
+
+    return with_saved(request)
+
+
 def _limit_set_aside(request: Request) -> tuple[Notice, ...]:
-    """A check that was configured must not be left out unsaid."""
+    """A check that was configured must not be left out unsaid where a flag asks for delta."""
     limit = request.sources["max_epsilon"]
     if request["max_epsilon"] is not None or limit.rank == Rank.DEFAULT:
         return ()
     return (Notice("limit-set-aside", f"{limit.label} is not checked: with --epsilon, delta is the answer"),)
-
-
-def _mistaken_for_effective(request: Request, account: Account, sigma: float) -> tuple[Notice, ...]:
-    """A hint where epsilon is far below what people ask for, but would not be with gamma times the noise."""
-    from csgm_cli.core.account import account_epsilon
-
-    mechanism, found = account.mechanism, account.guarantees[0]
-    if request["epsilon"] is not None or mechanism.is_gaussian or found.epsilon >= _SMALL:
-        return ()
-    given, meant = account.noise_multiplier, account.noise_multiplier * mechanism.gamma
-    try:
-        [other] = account_epsilon(
-            mechanism, mechanism.gamma * sigma, [found.delta], account.accountant
-        ).guarantees
-    except CsgmError:  # a hint is not worth an error
-        return ()
-    if not _USUAL[0] <= other.epsilon <= _USUAL[1]:
-        return ()
-    said = (
-        f"if noise multiplier {given:g} is the effective one, sigma / (gamma l2_norm), give {meant:g} instead"
-    )
-    return (
-        Notice("perhaps-effective", f"{said}: then epsilon is {other.epsilon:.3g}, not {found.epsilon:.3g}"),
-    )
 
 
 def _noise(request: Request, l2_norm: float) -> tuple[float, float]:
@@ -146,6 +131,7 @@ command = Command(
     exclusives=(
         Exclusive(("from",), _SAVED),
         # A shared config has the target of calibrate: what is asked of account then is its epsilon.
-        Exclusive(("delta", "max_epsilon"), ("epsilon",), left_by_default=True),
+        Exclusive(("delta", "max_epsilon"), ("epsilon",), left_by_default=True, checks=("max_epsilon",)),
     ),
+    complete=_with_saved,
 )

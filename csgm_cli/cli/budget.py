@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from csgm_cli.budget import Place, Population, Release
-from csgm_cli.cli.build import build_mechanism, build_noise
+from csgm_cli.cli.build import build_mechanism, build_noise, delta_notices
 from csgm_cli.cli.options import option
 from csgm_cli.cli.params import Choice, Number
 from csgm_cli.cli.request import EXCLUSIVES, Request, settled
@@ -42,7 +42,7 @@ def load_budget(paths: Sequence[str]) -> tuple[tuple[Population, ...], tuple[Not
     releases: dict[str, list[Release]] = {name: [] for name in tables}
     notices: list[Notice] = []
     for declaration in declared.releases:
-        release, said = _release(declaration, limits[declaration.population][1])
+        release, said = _release(declaration, *limits[declaration.population])
         releases[declaration.population].append(release)
         notices += said
     populations = (
@@ -74,7 +74,9 @@ def _read_limit(table: Declaration) -> tuple[Target, Adjacency]:
     )
 
 
-def _release(table: Declaration, adjacency: Adjacency) -> tuple[Release, list[Notice]]:
+def _release(
+    table: Declaration, limit: Target, adjacency: Adjacency, limit_place: Place
+) -> tuple[Release, list[Notice]]:
     people = {key: _text(key, table.entries[key]) for key in _WORDS_FOR_PEOPLE if key in table.entries}
     try:
         request = _request(table.entries, adjacency)
@@ -88,7 +90,11 @@ def _release(table: Declaration, adjacency: Adjacency) -> tuple[Release, list[No
         message = f"{table.place}: release {table.name}: {error.message}"
         raise StorageError(error.slug, message, error.hint) from None
     called = f"{table.place}: release {table.name}"
-    return release, [Notice(notice.slug, f"{called}: {notice.message}") for notice in notices]
+    said = [(called, notice) for notice in notices]
+    # The delta is the population's: releases that know of the same number of clients say it once.
+    called = f"{limit_place}: population {table.population}"
+    said += [(called, notice) for notice in delta_notices(request, [limit.delta])]
+    return release, [Notice(notice.slug, f"{where}: {notice.message}") for where, notice in said]
 
 
 def _request(entries: Mapping[str, Entry], adjacency: Adjacency) -> Request:

@@ -6,14 +6,14 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from csgm_cli.cli.sources import flag_of
+from csgm_cli.cli.request import Request
+from csgm_cli.cli.sources import Rank, Source, flag_of
 from csgm_cli.errors import UsageError
 from csgm_cli.model import Adjacency, Geometry, Mechanism, MechanismName, Notice
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from csgm_cli.cli.request import Request
     from csgm_cli.model import FactorNorms
 
 Notices = tuple[Notice, ...]
@@ -27,6 +27,9 @@ _INPUTS = (
     "file", "T", "workload", "objective", "strategy", "tolerance", "arrays", "dtype",
     "sensitivity", "factorization_sha256",
 )  # fmt: skip
+_RATE, _RATIO = ("gamma", "compression"), ("norm_ratio", "linf_norm")
+#: What rounds are computed from, in place of being given.
+_PARTICIPATION = ("population", "training_rounds", "cohort_size")
 
 
 def build_mechanism(request: Request) -> tuple[Mechanism, Notices]:
@@ -49,11 +52,11 @@ def build_mechanism(request: Request) -> tuple[Mechanism, Notices]:
 
 def build_geometry(request: Request, *, needs_ratio: bool = True) -> tuple[Geometry, Notices]:
     """Return what is known of the vectors; the Gaussian mechanism does not look at the ratio."""
-    from csgm_cli.core.geometry import resolve_geometry
-
     common = {name: request[name] for name in ("l2_norm", "dim", "cohort_size")}
     if not needs_ratio:
         return Geometry(**common), ()
+    from csgm_cli.core.geometry import resolve_geometry
+
     return resolve_geometry(norm_ratio=request["norm_ratio"], linf_norm=request["linf_norm"], **common)
 
 
@@ -85,7 +88,7 @@ def _rounds(request: Request) -> tuple[int, Notices]:
     names = ("population", "training_rounds")
     if not list(request.given(names)):
         return request["rounds"], ()
-    for name in (*names, "cohort_size"):
+    for name in _PARTICIPATION:
         if request[name] is None:
             raise UsageError("missing-option", f"{request.label(names)} needs {flag_of(name)} too")
     from csgm_cli.core.geometry import rounds_from_participation
@@ -96,11 +99,29 @@ def _rounds(request: Request) -> tuple[int, Notices]:
     return rounds, (notice,)
 
 
+def with_derived(request: Request) -> Request:
+    """Return ``request`` with what its other inputs settle: rounds of participation, nothing unused."""
+    values, sources = dict(request.values), dict(request.sources)
+    unused = [axis.name for axis in request["vary"] or ()]  # varied, so that one value does not count
+    if request["mechanism"] == MechanismName.GAUSSIAN.value and "mechanism" not in unused:
+        unused += [*_RATIO, *(_RATE if _is_for_others(request) else ())]
+    values |= dict.fromkeys(name for name in unused if name in values)
+    if all(values.get(name) is not None for name in _PARTICIPATION):
+        values["rounds"] = _rounds(request)[0]
+        sources["rounds"] = Source(Rank.DEFAULT, "from population, training_rounds and cohort_size")
+    return Request(values, sources)
+
+
+def _is_for_others(request: Request) -> bool:
+    """A gamma beside the Gaussian mechanism from a stronger source was meant for another mechanism."""
+    return request.rank(_RATE) < request.rank(("mechanism",))
+
+
 def build_gamma(request: Request, name: MechanismName) -> float:
     """Return the probability that a coordinate is sent; ``UsageError`` where nothing says it."""
     is_gaussian = name is MechanismName.GAUSSIAN
-    if is_gaussian and request.rank(("gamma", "compression")) < request.rank(("mechanism",)):
-        return 1.0  # a weaker source's gamma was meant for another mechanism
+    if is_gaussian and _is_for_others(request):
+        return 1.0
     if request["compression"] is not None:
         return 1.0 / float(request["compression"])
     if request["gamma"] is not None:

@@ -10,6 +10,7 @@ from csgm_cli.cli.command import Command
 from csgm_cli.cli.exits import ExitCode
 from csgm_cli.cli.options import COHORT, MECHANISM, OUTPUT, options
 from csgm_cli.cli.report import report
+from csgm_cli.cli.working import working
 from csgm_cli.model import Accountant, Target
 
 if TYPE_CHECKING:
@@ -22,13 +23,14 @@ def run(request: Request) -> ExitCode:
     from csgm_cli.render.document import calibration_document
 
     mechanism, notices = build_mechanism(request)
-    calibration = calibrate(
-        mechanism,
-        Target(request["epsilon"], request["delta"]),
-        Accountant(request["accountant"]),
-        verify=request["verify"],
-        value_bits=request["value_bits"],
-    )
+    with working():
+        calibration = calibrate(
+            mechanism,
+            Target(request["epsilon"], request["delta"]),
+            Accountant(request["accountant"]),
+            verify=request["verify"],
+            value_bits=request["value_bits"],
+        )
     notices += delta_notices(request, [request["delta"]])
     calibration = replace(calibration, notices=(*notices, *calibration.notices))
     report(request, calibration_document(inputs(request, **resolved(request, mechanism)), calibration))

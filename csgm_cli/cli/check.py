@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -13,6 +14,7 @@ from csgm_cli.cli.options import OUTPUT, option, options
 from csgm_cli.cli.params import Choice, File
 from csgm_cli.cli.report import report
 from csgm_cli.cli.request import Exclusive
+from csgm_cli.cli.working import working
 from csgm_cli.errors import CsgmError, UsageError
 from csgm_cli.model import Accountant
 from csgm_cli.render import CHECK_FORMATS
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
     from csgm_cli.budget import Changes, Population, Standing
     from csgm_cli.cli.request import Request
+    from csgm_cli.model import Notice
 
 #: Not tight, which takes one mechanism at a time.
 _ACCOUNTANTS = [name.value for name in Accountant if name is not Accountant.TIGHT]
@@ -34,8 +37,10 @@ def run(request: Request) -> ExitCode:
 
     paths, accountant = request["files"], Accountant(request["accountant"])
     populations, notices = load_budget(paths)
-    standings = [_checked(population, accountant, verify=request["verify"]) for population in populations]
-    changes = _changes(request, standings, accountant)
+    with working():
+        notices += _mistaken_for_effective(populations)
+        standings = [_checked(population, accountant, verify=request["verify"]) for population in populations]
+        changes = _changes(request, standings, accountant)
     inputs = {
         "files": list(paths),
         "diff": request["diff"],
@@ -53,6 +58,26 @@ def run(request: Request) -> ExitCode:
             write_atomically(request["write_lock"], lock_text(standings, accountant))
     report(request, document)
     return _status(standings, exit_zero=request["exit_zero"])
+
+
+def _mistaken_for_effective(populations: Sequence[Population]) -> tuple[Notice, ...]:
+    """What account warns of, for each release by itself; by rdp, as it is but a hint."""
+    from csgm_cli.core.account import epsilon_guarantee, mistaken_for_effective
+
+    notices: list[Notice] = []
+    for population in populations:
+        for release in population.counted:
+            if release.mechanism.is_gaussian:
+                continue
+            setting = (release.mechanism, release.sigma)
+            try:
+                found = epsilon_guarantee(*setting, population.limit.delta, Accountant.RDP)
+            except CsgmError:  # the check itself will say so
+                continue
+            called = f"{release.place}: release {release.name}"
+            said = mistaken_for_effective(*setting, found, Accountant.RDP)
+            notices += (replace(notice, message=f"{called}: {notice.message}") for notice in said)
+    return tuple(notices)
 
 
 def _checked(population: Population, accountant: Accountant, *, verify: bool) -> Standing:

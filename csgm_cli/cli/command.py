@@ -12,21 +12,25 @@ from csgm_cli.cli.options import CONFIGURABLE, Option
 from csgm_cli.cli.params import Number, Switch
 from csgm_cli.cli.request import EXCLUSIVES, Exclusive, Request, request_of
 from csgm_cli.cli.root import REGISTRY, Helped
-from csgm_cli.cli.sources import DEBUG_VARIABLE, flag_of, keep_settings, variable_of
+from csgm_cli.cli.sources import DEBUG_VARIABLE, Rank, flag_of, keep_settings, variable_of
 from csgm_cli.errors import UsageError, shown
 from csgm_cli.storage.config import TooSmall, check_keys, close_words, find_config, meant, read_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     import click
 
     from csgm_cli.cli.exits import ExitCode
+    from csgm_cli.cli.sources import Source
     from csgm_cli.storage.config import Setting
 
 
 class Command(Helped):
-    """A command whose body takes a ``Request`` and returns an ``ExitCode``."""
+    """A command whose body takes a ``Request`` and returns an ``ExitCode``.
+
+    ``complete``: puts in place what a file says that the request names.
+    """
 
     def __init__(
         self,
@@ -37,9 +41,11 @@ class Command(Helped):
         options: Sequence[click.Parameter],
         examples: Sequence[str],
         exclusives: Sequence[Exclusive] = (),
+        complete: Callable[[Request], Request] | None = None,
     ) -> None:
         super().__init__(name, params=list(options), help=help)
         self.run = run
+        self.complete = complete
         self.examples = tuple(examples)
         self.exclusives = (*EXCLUSIVES, *exclusives)
         for param in self.params:
@@ -59,9 +65,12 @@ class Command(Helped):
 
     def invoke(self, ctx: click.Context) -> ExitCode:
         """Run the command."""
-        request = request_of(ctx, self.exclusives)
+        asked = request_of(ctx, self.exclusives)
+        request = asked if self.complete is None else self.complete(asked)
         if request["show_inputs"]:
-            _show(self, ctx.params, request)
+            from csgm_cli.cli.build import with_derived
+
+            _show(Request(ctx.params, asked.sources), with_derived(request))
         return self.run(request)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -75,7 +84,7 @@ class Command(Helped):
             with formatter.section(section):
                 formatter.write_dl(rows)
 
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
         """Write the examples, unwrapped so that they can be copied."""
         with formatter.section("Examples"):
             for example in self.examples:
@@ -92,7 +101,7 @@ def _warn_of_strange_variables() -> None:
             console.warning("unknown-variable", f"{variable} is the variable of no option{meant(close)}")
 
 
-def _load_config(ctx: click.Context, param: click.Parameter, value: str | None) -> None:  # noqa: ARG001
+def _load_config(ctx: click.Context, param: click.Parameter, value: str | None) -> None:  # noqa: ARG001 - click's signature
     if ctx.resilient_parsing:  # completion: a broken config file must not stop it
         return
     path = Path(value) if value is not None else find_config()
@@ -123,13 +132,23 @@ def _toml_kind(param: click.Parameter) -> tuple[Any, str]:
     return (bool, "true or false") if isinstance(param.type, Switch) else (str, "a string")
 
 
-def _show(command: click.Command, parsed: Mapping[str, Any], request: Request) -> None:
-    """Put each value and its source on stderr, and say which ones a stronger source set aside."""
-    for name in [param.name for param in command.params if param.name and param.name in parsed]:
-        value = parsed[name]
-        if value is None or value == ():
-            console.note(f"{name} is not given")
-            continue
-        given = " ".join(map(str, value)) if isinstance(value, tuple) else value
-        aside = ", set aside" if request[name] is None else ""
-        console.note(f"{name} = {given}  ({request.sources[name]}{aside})")
+def _show(parsed: Request, used: Request) -> None:
+    """Put each value and its source on stderr, and say which ones something stronger set aside."""
+    for name, source in parsed.sources.items():
+        if name in parsed.values:
+            console.note(_shown(name, (parsed[name], source), (used[name], used.sources[name])))
+
+
+def _shown(name: str, parsed: tuple[Any, Source], used: tuple[Any, Source]) -> str:
+    value, source = used
+    if parsed[0] in (None, ()) and value in (None, ()):
+        return f"{name} is not given"
+    if value in (None, ()):
+        return f"{name} = {_words(parsed[0])}  ({parsed[1]}, set aside)"
+    if source != parsed[1] and parsed[1].rank > Rank.DEFAULT:
+        return f"{name} = {_words(value)}  ({source}; {_words(parsed[0])} of {parsed[1]} is set aside)"
+    return f"{name} = {_words(value)}  ({source})"
+
+
+def _words(value: object) -> str:
+    return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)

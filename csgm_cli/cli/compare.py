@@ -10,6 +10,7 @@ from csgm_cli.cli.command import Command
 from csgm_cli.cli.exits import ExitCode
 from csgm_cli.cli.options import COHORT, MECHANISM, OUTPUT, options
 from csgm_cli.cli.picture import check_plot, report_with_picture
+from csgm_cli.cli.working import working
 from csgm_cli.errors import UsageError
 from csgm_cli.model import Accountant, Adjacency, Target
 
@@ -27,19 +28,21 @@ def run(request: Request) -> ExitCode:
     gammas = _gammas(request)
     geometry, geometry_notices = build_geometry(request)
     took_part, participation_notices = build_participation(request)
-    comparison = (compare_at_equal_mse if request["at_equal_mse"] else compare)(
-        geometry,
-        Target(request["epsilon"], request["delta"]),
-        gammas=gammas,
-        rounds=took_part.rounds,
-        adjacency=Adjacency(request["adjacency"]),
-        accountant=Accountant(request["accountant"]),
-        verify=request["verify"],
-        value_bits=request["value_bits"],
-        factorization=took_part.factorization,
-        epochs=took_part.epochs,
-        other_strategies=_other_strategies(request),
-    )
+    others = _other_strategies(request)
+    with working():
+        comparison = (compare_at_equal_mse if request["at_equal_mse"] else compare)(
+            geometry,
+            Target(request["epsilon"], request["delta"]),
+            gammas=gammas,
+            rounds=took_part.rounds,
+            adjacency=Adjacency(request["adjacency"]),
+            accountant=Accountant(request["accountant"]),
+            verify=request["verify"],
+            value_bits=request["value_bits"],
+            factorization=took_part.factorization,
+            epochs=took_part.epochs,
+            other_strategies=others,
+        )
     notices = (*geometry_notices, *participation_notices, *delta_notices(request, [request["delta"]]))
     comparison = replace(comparison, notices=(*notices, *comparison.notices))
     factors = request["compression"] or tuple(1.0 / gamma for gamma in gammas)

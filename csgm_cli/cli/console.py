@@ -67,9 +67,14 @@ def note(text: str) -> None:
     _say(one_line(text))
 
 
+def is_live() -> bool:
+    """Say whether stderr is a terminal on which a line can be written over."""
+    return sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+
+
 def transient(text: str) -> None:
     """Put ``text`` in place of the current line of the terminal that stderr is; nowhere else."""
-    if sys.stderr is not None and sys.stderr.isatty():
+    if is_live():
         with suppress(OSError):
             _put(f"\r{text}\x1b[K\r" if text else "\x1b[K", sys.stderr)
 
@@ -97,7 +102,7 @@ def progress(total: int, unit: str, *, quiet: bool = False) -> Iterator[Callable
 
     Only where stderr is a terminal, and not where ``quiet``; the line is gone at the end.
     """
-    if quiet or sys.stderr is None or not sys.stderr.isatty():
+    if quiet or not is_live():
         yield lambda _: None
         return
     begun = shown = monotonic()

@@ -76,7 +76,9 @@ def _unknown_option(error: click.NoSuchOption) -> UsageError:
     owners = [name for name in REGISTRY if _has_option(name, error.option_name)]
     if not owners:
         return UsageError("unknown-option", message + _meant(error.possibilities), _help_hint(error))
-    hint = f"{error.option_name} is an option of csgm {' and of csgm '.join(owners)}"
+    *others, last = owners
+    listed = f"{', '.join(others)} and {last}" if others else last
+    hint = f"{error.option_name} is an option of csgm {listed}"
     return UsageError("unknown-option", message, f"{hint}; {_help_hint(error)}")
 
 

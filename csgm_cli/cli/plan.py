@@ -11,6 +11,7 @@ from csgm_cli.cli.exits import ExitCode
 from csgm_cli.cli.options import COHORT, MECHANISM, OUTPUT, option, options
 from csgm_cli.cli.params import Choice
 from csgm_cli.cli.report import report
+from csgm_cli.cli.working import working
 from csgm_cli.errors import UsageError
 from csgm_cli.model import Accountant, Adjacency, MechanismName, Target
 
@@ -29,20 +30,21 @@ def run(request: Request) -> ExitCode:
         raise UsageError("missing-option", "plan needs --max-mse-overhead or --max-noise-overhead")
     geometry, geometry_notices = build_geometry(request)
     took_part, participation_notices = build_participation(request)
-    answer = plan(
-        MechanismName(request["mechanism"]),
-        geometry,
-        Target(request["epsilon"], request["delta"]),
-        max_mse_overhead=request["max_mse_overhead"],
-        max_noise_overhead=request["max_noise_overhead"],
-        rounds=took_part.rounds,
-        adjacency=Adjacency(request["adjacency"]),
-        accountant=Accountant(request["accountant"]),
-        verify=request["verify"],
-        value_bits=request["value_bits"],
-        factorization=took_part.factorization,
-        epochs=took_part.epochs,
-    )
+    with working():
+        answer = plan(
+            MechanismName(request["mechanism"]),
+            geometry,
+            Target(request["epsilon"], request["delta"]),
+            max_mse_overhead=request["max_mse_overhead"],
+            max_noise_overhead=request["max_noise_overhead"],
+            rounds=took_part.rounds,
+            adjacency=Adjacency(request["adjacency"]),
+            accountant=Accountant(request["accountant"]),
+            verify=request["verify"],
+            value_bits=request["value_bits"],
+            factorization=took_part.factorization,
+            epochs=took_part.epochs,
+        )
     notices = (*geometry_notices, *participation_notices, *delta_notices(request, [request["delta"]]))
     answer = replace(answer, notices=(*notices, *answer.notices))
     settled = resolved_sizes(request, geometry, took_part)

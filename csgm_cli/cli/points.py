@@ -9,8 +9,9 @@ from csgm_cli.cli.build import build_gamma, build_mechanism, build_noise, delta_
 from csgm_cli.cli.request import EXCLUSIVES, Exclusive, Request, settled
 from csgm_cli.cli.sources import Rank, Source, flag_of
 from csgm_cli.cli.vary import Varied, varied_label
+from csgm_cli.comparison_model import Question
 from csgm_cli.errors import NoAnswerError, UsageError
-from csgm_cli.model import Accountant, Adjacency, MechanismName, Notice, Question
+from csgm_cli.model import Accountant, Adjacency, MechanismName, Notice
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

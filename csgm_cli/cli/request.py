@@ -19,7 +19,8 @@ class Exclusive:
     """Two sides of which one may be used; the one from the stronger source wins.
 
     From equal sources they are an error, unless ``may_agree``: then both go on to be compared; or, from
-    sources weaker than a flag, ``left_by_default``.
+    sources weaker than a flag, ``left_by_default``. ``checks`` are those of the left that nothing but a
+    flag sets aside.
     """
 
     left: tuple[str, ...]
@@ -27,6 +28,7 @@ class Exclusive:
     may_agree: bool = False
     left_by_default: bool = False
     hint: str = "give one of them"
+    checks: tuple[str, ...] = ()
 
 
 #: Holds wherever a command has the options.
@@ -96,6 +98,8 @@ def settled(request: Request, exclusives: Iterable[Exclusive]) -> Request:
 
 def _settle(request: Request, exclusive: Exclusive) -> Request:
     left, right = request.rank(exclusive.left), request.rank(exclusive.right)
+    if left < right < Rank.FLAG and list(request.given(exclusive.checks)):
+        return request.without(exclusive.right)
     if left != right:  # a default, too, must not stand beside the alternative that was given
         return request.without(exclusive.left if left < right else exclusive.right)
     if left == Rank.DEFAULT or exclusive.may_agree:

@@ -8,6 +8,7 @@ from csgm_cli.cli import console
 from csgm_cli.cli.options import COHORT, MECHANISM, option
 from csgm_cli.cli.params import Choice, Number
 from csgm_cli.cli.request import Request
+from csgm_cli.cli.sources import Rank, Source
 from csgm_cli.errors import UsageError, shown
 from csgm_cli.model import Account, Mechanism, Notice
 from csgm_cli.storage.files import read_text
@@ -35,38 +36,34 @@ _OPTIONAL = ("norm_ratio", "dim", "cohort_size", "rounds", "factorization", "epo
 _SAME_NORM = 1e-8
 
 
-def load(path: str) -> SavedResult:
-    """Read a saved result: ``StorageError`` where it cannot be read, ``UsageError`` where it is none."""
-    return load_saved(read_text(path))
+def with_saved(request: Request) -> Request:
+    """Return ``request`` with the question that the saved result of its ``from`` answers.
 
-
-def request_from(saved: SavedResult, request: Request) -> Request:
-    """Return ``request`` with the question that ``saved`` answers; ``UsageError`` for a wrong input in it.
-
-    Accountant, delta and epsilon from a source no weaker than that of ``--from`` replace the saved ones.
+    Nothing but flags asks another question: accountant, delta or epsilon. The result itself is in the
+    place of ``saved``. ``StorageError``: unreadable; ``UsageError``: no result, or a wrong input in it.
     """
+    saved = load_saved(read_text(request["from"]))
     asked: dict[str, object] = dict.fromkeys((*MECHANISM, *COHORT, "epsilon", "delta", "sigma"))
     asked |= {name: _input(name, saved.inputs.get(name)) for name in _KEPT}
     if (asked["factorization"] is None) != (asked["rounds"] is not None):
         raise UsageError("bad-result-file", "its inputs must hold either rounds or a factorization")
     asked["noise_multiplier"] = saved.noise_multiplier
-    if _is_replaced(request, "accountant"):
-        asked["accountant"] = request["accountant"]
-    if _is_replaced(request, "epsilon", "delta"):
-        asked |= {name: request[name] for name in ("epsilon", "delta")}
-    elif saved.asked_delta:
+    if saved.asked_delta:
         asked["epsilon"] = saved.guarantees[0][0]
     else:
         asked["delta"] = tuple(delta for _, delta in saved.guarantees)
-    return Request({**request.values, **asked}, request.sources)
+    for names in (("accountant",), ("epsilon", "delta")):
+        if request.rank(names) == Rank.FLAG:
+            for name in names:
+                asked.pop(name)
+    here = Source(Rank.DEFAULT, f"saved in {request['from']!r}")
+    sources = {**request.sources, **dict.fromkeys(asked, here)}
+    return Request({**request.values, **asked, "saved": saved}, sources)
 
 
-def _is_replaced(request: Request, *names: str) -> bool:
-    return request.rank(names) >= request.rank(["from"])
-
-
-def drift(saved: SavedResult, found: Account, request: Request) -> tuple[Notice, ...]:
+def drift(request: Request, found: Account) -> tuple[Notice, ...]:
     """Put saved and recomputed numbers on stderr; return notices where they differ by more than 1e-9."""
+    saved: SavedResult = request["saved"]
     if not _is_same_question(saved, request):
         console.note(f"{request['from']}: another question than the saved one, so nothing to compare")
         return ()

@@ -83,7 +83,7 @@ class LazyGroup(Helped, click.Group):
         """Return the command names in the order of the registry."""
         return list(REGISTRY)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
         """Import and return a command; None for an unknown name."""
         if cmd_name not in REGISTRY:
             return None
@@ -102,7 +102,7 @@ class LazyGroup(Helped, click.Group):
                 error.command_name, possibilities=REGISTRY, ctx=ctx
             ) from None
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
         """Write the registry's lines; no command is imported for them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, help_line) for name, (_, help_line) in REGISTRY.items()])

@@ -8,6 +8,7 @@ from csgm_cli.cli.command import Command
 from csgm_cli.cli.exits import ExitCode
 from csgm_cli.cli.options import OUTPUT, options
 from csgm_cli.cli.report import report
+from csgm_cli.cli.working import working
 
 if TYPE_CHECKING:
     from csgm_cli.cli.request import Request
@@ -18,7 +19,8 @@ def run(request: Request) -> ExitCode:
     from csgm_cli.core.selftest import selftest
     from csgm_cli.render.document import selftest_document
 
-    cases = selftest()
+    with working():
+        cases = selftest()
     report(request, selftest_document(cases))
     return ExitCode.OK if all(case.holds for case in cases) else ExitCode.CLAIM_FAILED
 

@@ -35,6 +35,9 @@ class Varied:
     name: str
     values: tuple[float, ...]
 
+    def __str__(self) -> str:
+        return f"{self.name.replace('_', '-')}={','.join(map(str, self.values))}"
+
 
 class Vary(click.ParamType[Varied]):
     """An option of calibrate or account, and its values."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from csgm_cli.core.bounds import DELTA_FLOOR, Spent, least_delta, least_epsilon, resolved
 from csgm_cli.core.statement import assumptions_of, statement
+from csgm_cli.core.utility import error_parts, last_row_parts, mean_noise_std, noise_std_per_row
 from csgm_cli.core.verify import verify_delta, verify_epsilon
-from csgm_cli.errors import UsageError
+from csgm_cli.errors import CsgmError, UsageError
 from csgm_cli.model import (
     Account,
     Accountant,
@@ -18,6 +20,7 @@ from csgm_cli.model import (
     Mechanism,
     Notice,
     Range,
+    Verification,
     accountant_named,
     check_range,
     check_ranges,
@@ -25,6 +28,8 @@ from csgm_cli.model import (
 )
 
 EPSILON_IN_ACCOUNT = Range(0.0, 1e4)
+#: An epsilon below the first is rare, one between the others usual.
+_SMALL, _USUAL = 0.5, (2.0, 20.0)
 
 
 def account_epsilon(
@@ -37,7 +42,8 @@ def account_epsilon(
 ) -> Account:
     """The epsilon that noise ``sigma`` proves at each delta in [1e-300, 1).
 
-    ``sigma`` (units of ``l2_norm``) is the std of the noise on each coordinate of the sum.
+    ``sigma`` (units of ``l2_norm``, which times 1e-15 to 1e18 it must be) is the std of the noise on each
+    coordinate of the sum. ``verify`` recomputes each epsilon by independent code.
 
     Raises:
         UsageError: a value out of range, no delta, or an accountant without a bound for the mechanism.
@@ -61,7 +67,9 @@ def account_delta(
     *,
     verify: bool = False,
 ) -> Account:
-    """The delta that noise ``sigma`` proves at ``epsilon`` in [0, 1e4].
+    """The delta that noise ``sigma`` proves at ``epsilon`` in [0, 1e4]; arguments as in `account_epsilon`.
+
+    Deltas below 1e-300 are given as that, with a notice.
 
     Raises:
         UsageError: a value out of range, or an accountant without a bound for the mechanism.
@@ -78,17 +86,7 @@ def account_delta(
     if spent.value == 1.0:
         notices += (Notice("no-guarantee", "delta is 1: this noise proves nothing at this epsilon"),)
     verified = verify_delta(mechanism, sigma, epsilon, spent) if verify else None
-    guarantee = Guarantee(
-        epsilon,
-        spent.value,
-        spent.order,
-        spent.bound,
-        conversion_of(spent),
-        assumptions_of(mechanism, spent.bound),
-        lower_bound=spent.lower,
-        verified=verified,
-        notices=notices,
-    )
+    guarantee = replace(_guarantee(mechanism, epsilon, spent.value, spent, verified), notices=notices)
     return _account(mechanism, sigma, noise_multiplier, accountant, [guarantee])
 
 
@@ -105,8 +103,14 @@ def epsilon_guarantee(
     """The guarantee at one delta, by `least_epsilon`; the values are taken as checked."""
     spent = least_epsilon(mechanism, accountant, sigma, delta, near=near, with_lower=with_lower)
     verified = verify_epsilon(mechanism, sigma, delta, spent) if verify else None
+    return _guarantee(mechanism, spent.value, delta, spent, verified)
+
+
+def _guarantee(
+    mechanism: Mechanism, epsilon: float, delta: float, spent: Spent, verified: Verification | None
+) -> Guarantee:
     return Guarantee(
-        spent.value,
+        epsilon,
         delta,
         spent.order,
         spent.bound,
@@ -116,6 +120,29 @@ def epsilon_guarantee(
         verified=verified,
         notices=notices_of(spent),
     )
+
+
+def mistaken_for_effective(
+    mechanism: Mechanism, sigma: float, found: Guarantee, accountant: Accountant
+) -> tuple[Notice, ...]:
+    """A hint where epsilon is far below what people ask for, but would not be with gamma times the noise.
+
+    ``found``: what ``sigma`` guarantees by ``accountant`` at a given delta.
+    """
+    if mechanism.is_gaussian or found.epsilon >= _SMALL:
+        return ()
+    given = sigma / mechanism.geometry.l2_norm
+    try:
+        [other] = account_epsilon(mechanism, mechanism.gamma * sigma, [found.delta], accountant).guarantees
+    except CsgmError:  # a hint is not worth an error
+        return ()
+    if not _USUAL[0] <= other.epsilon <= _USUAL[1]:
+        return ()
+    said = (
+        f"if noise multiplier {given:g} is the effective one, sigma / (gamma l2_norm), give"
+        f" {given * mechanism.gamma:g} instead: then epsilon is {other.epsilon:.3g}, not {found.epsilon:.3g}"
+    )
+    return (Notice("perhaps-effective", said),)
 
 
 def _checked_noise(mechanism: Mechanism, sigma: float) -> tuple[float, float]:
@@ -139,6 +166,10 @@ def _account(
         noise_multiplier,
         tuple(guarantees),
         tuple(statement(mechanism, sigma, g) for g in guarantees),
+        mean_noise_std(mechanism, sigma),
+        error_parts(mechanism, sigma),
+        noise_std_per_row=noise_std_per_row(mechanism, sigma),
+        error_parts_last_row=last_row_parts(mechanism, sigma),
     )
 
 

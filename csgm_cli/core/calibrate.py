@@ -8,19 +8,13 @@ from dataclasses import replace
 from csgm_cli.core import gaussian
 from csgm_cli.core.account import epsilon_guarantee
 from csgm_cli.core.bounds import (
-    TRUST,
     bounds_of,
     looks_at_profile,
-    oracle_epsilon,
     resolved,
     spent_delta,
     spent_epsilon,
     total_mu,
 )
-from csgm_cli.core.conversion import Converted, best_epsilon, epsilon_at, epsilon_slope
-from csgm_cli.core.curves import Curve, renyi_curve
-from csgm_cli.core.first_guess import first_guess
-from csgm_cli.core.search import Slope, increasing_root, least_safe
 from csgm_cli.core.statement import statement
 from csgm_cli.core.utility import (
     Rows,
@@ -50,8 +44,6 @@ _MARGIN = 2e-13
 #: Room, tried in turn, for an answer that account, on its own way to the best bound, does not confirm:
 #: an order next to 1 moves epsilon by how float64 rounds it, and a bracket of a profile by its own width.
 _ROOM = (0.0, 1e-11, 1e-10, 1e-9)
-#: Joint Newton steps that settle nine problems in ten and more; four to six are the rule.
-_JOINT_STEPS = 16
 
 
 def calibrate(
@@ -66,6 +58,7 @@ def calibrate(
 
     The answer meets the target; noise smaller by 1e-8 relative does not, by the same accountant.
     ``verify`` recomputes the achieved epsilon by independent code in 50 digits (tight bounds: 30 or 10).
+    ``value_bits`` in [1, 64]: of one sent value, for ``bits_per_client``.
 
     Raises:
         UsageError: a value out of range, or an accountant without a bound for the mechanism.
@@ -202,16 +195,9 @@ def least_sigma(mechanism: Mechanism, bound: Bound, target: Target) -> float:
     """The least sigma at which ``bound`` proves ``target``, on the private side with room to spare."""
     if bound in (Bound.EXACT, Bound.MASK_REVEALED):
         return total_mu(mechanism, 1.0) / gaussian.mu_for(target.epsilon, target.delta) * (1 + _MARGIN)
-    curve = renyi_curve(mechanism, bound)
-    near, order = _near_sigma(curve, target)
+    from csgm_cli.core.renyi_noise import least_renyi_sigma
 
-    def is_safe(sigma: float) -> bool:
-        point = best_epsilon(curve, sigma, math.log(target.delta), order)
-        if point.error > TRUST * _renyi(point):  # never seen, but not to be trusted
-            return oracle_epsilon(mechanism, bound, sigma, target.delta, point.order) <= target.epsilon
-        return point.value + point.error <= target.epsilon
-
-    return least_safe(is_safe, near) * (1 + _MARGIN)
+    return least_renyi_sigma(mechanism, bound, target) * (1 + _MARGIN)
 
 
 def gaussian_sigma(mechanism: Mechanism, accountant: Accountant, bound: Bound, target: Target) -> float:
@@ -223,86 +209,6 @@ def gaussian_sigma(mechanism: Mechanism, accountant: Accountant, bound: Bound, t
     used = resolved(mechanism, accountant, bound)
     only_renyi = bound in (Bound.RDP, Bound.PAPER) and not looks_at_profile(mechanism, used)
     return least_sigma(gaussian_like(mechanism), bound if only_renyi else Bound.EXACT, target)
-
-
-def _renyi(point: Converted) -> float:
-    return point.moment.value / (point.order - 1)
-
-
-def _near_sigma(curve: Curve, target: Target) -> tuple[float, float]:
-    """Where epsilon(sigma) meets the target to 1e-12 or so, and the order there."""
-    guess = first_guess(curve, target)
-    quick = None if curve.integer_orders else _joint_newton(curve, target, guess)
-    return quick or _nested_newton(curve, target, guess)
-
-
-def _joint_newton(curve: Curve, target: Target, guess: tuple[float, float]) -> tuple[float, float] | None:
-    """Sigma and its best order by Newton steps on both at once; None where they do not converge soon.
-
-    In x = log sigma and y = log(order - 1), from a ``guess`` of sigma and the order. At the best order
-    epsilon does not depend on y to first order, so x is solved for alone; y follows x by taking K's
-    shape in the order not to change.
-    """
-    log_delta, most = math.log(target.delta), 2.0
-    sigma, order = guess
-    for _ in range(_JOINT_STEPS):
-        moment = curve.moment(order, sigma)
-        if not 0.0 < moment.value < math.inf or order - 1 < 1e-9:
-            return None
-        point = epsilon_at(order, moment, log_delta)
-        step = _sigma_step(point, target.epsilon)
-        slope, curvature = epsilon_slope(order, moment, log_delta)
-        order_step = _order_step(point, slope, log_delta, step)
-        gain = abs(slope * slope / curvature) / (order - 1) ** 2
-        if abs(step) <= 1e-11 and gain <= 1e-13 * point.value:
-            return sigma * math.exp(step), order
-        sigma *= math.exp(min(max(step, -most), most))
-        order = 1 + (order - 1) * math.exp(min(max(order_step, -most), most))
-    return None
-
-
-def _sigma_step(point: Converted, epsilon: float) -> float:
-    """A Newton step in log sigma, on the logarithm of the Renyi divergence, which is nearly a power law."""
-    renyi = _renyi(point)
-    slope = 2 * point.moment.d_log_t / point.moment.value
-    wanted = renyi + epsilon - point.value
-    if wanted <= 0.0:  # even no divergence would not do at this order: a step on log epsilon
-        return math.log(point.value / epsilon) * point.value / (slope * renyi)
-    return math.log(renyi / wanted) / slope
-
-
-def _order_step(point: Converted, slope: float, log_delta: float, sigma_step: float) -> float:
-    """A Newton step in log(order - 1) to where (a-1) K' - K meets -log(delta a), on their logarithms.
-
-    The first grows like a power of the order, or like an exponential where K has a cliff; with sigma
-    it moves as K does. ``slope`` is their difference.
-    """
-    order, moment = point.order, point.moment
-    wanted = -log_delta - math.log(order)
-    found = slope + wanted
-    if wanted <= 0.0 or found <= 0.0:  # beyond every best order, or lost to rounding far below it
-        return -math.inf if wanted <= 0.0 else math.inf
-    drift = -2 * moment.d_log_t / moment.value * sigma_step
-    steepness = (order - 1) * ((order - 1) * moment.d2_order / found + 1 / (order * wanted))
-    return -(math.log(found / wanted) + drift) / steepness
-
-
-def _nested_newton(curve: Curve, target: Target, guess: tuple[float, float]) -> tuple[float, float]:
-    """The same by Newton on log sigma at the best order of each, safe in a bracket around the ``guess``.
-
-    By the envelope theorem the slope is that at a fixed order.
-    """
-    log_delta = math.log(target.delta)
-    sigma, order = guess
-
-    def miss(log_sigma: float) -> Slope:
-        nonlocal order
-        point = best_epsilon(curve, math.exp(log_sigma), log_delta, order)
-        order = point.order
-        return -_sigma_step(point, target.epsilon), 1.0
-
-    root = increasing_root(miss, math.log(sigma), tolerance=1e-11)
-    return math.exp(root), order
 
 
 def _refuse_covered(mechanism: Mechanism, target: Target) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from csgm_cli.comparison_model import Comparison, ComparisonRow
 from csgm_cli.core.account import epsilon_guarantee
 from csgm_cli.core.calibrate import calibrate, described, with_errors
 from csgm_cli.core.utility import sigma_at_equal_error
@@ -12,8 +13,6 @@ from csgm_cli.errors import NoAnswerError, UsageError
 from csgm_cli.model import (
     Accountant,
     Adjacency,
-    Comparison,
-    ComparisonRow,
     FactorNorms,
     Geometry,
     Mechanism,
@@ -43,6 +42,7 @@ def compare(
 ) -> Comparison:
     """The Gaussian mechanism, then L2-CSGM and L-inf-CSGM at every gamma, calibrated to ``target``.
 
+    ``gammas`` in [1e-9, 1], at least one; ``rounds`` in [1, 1e9], ``value_bits`` in [1, 64]: see `calibrate`.
     One accountant serves all rows, so that no mechanism is charged for a looser analysis. L-inf-CSGM
     needs ``geometry.dim`` and is left out, with a notice, without it. A row without an answer has
     no calibration, and a notice says why.

@@ -7,6 +7,7 @@ is the absolute error.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import mpmath
@@ -16,6 +17,18 @@ if TYPE_CHECKING:
 
 #: Up to as many frequencies term after term is turned; more are transformed.
 _FEW = 80
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """The sums that are asked for, in units of 2^-bits."""
+
+    points: Sequence[mpmath.mpf]
+    weights: Sequence[mpmath.mpf]
+    first: mpmath.mpf
+    step: mpmath.mpf
+    count: int
+    bits: int
 
 
 def exponential_sums(
@@ -28,9 +41,9 @@ def exponential_sums(
 ) -> list[mpmath.mpc]:
     """sum_p weights_p exp(i y points_p) at y = first + j step, j < count, to about 10^-digits."""
     bits = math.ceil((digits + 3) * math.log2(10)) + count.bit_length() + 10
-    asked = (points, weights, first, step, count, bits)
+    asked = _Asked(points, weights, first, step, count, bits)
     with mpmath.workprec(bits + 20):
-        sums = _turned(*asked) if count <= _FEW else _transformed(*asked, _reach(digits))
+        sums = _turned(asked) if count <= _FEW else _transformed(asked, _reach(digits))
         return [mpmath.mpc(x, y) / (1 << bits) for x, y in sums]
 
 
@@ -45,19 +58,13 @@ def _reach(digits: int) -> int:
     return math.ceil((digits + 4) / 0.9)
 
 
-def _turned(
-    points: Sequence[mpmath.mpf],
-    weights: Sequence[mpmath.mpf],
-    first: mpmath.mpf,
-    step: mpmath.mpf,
-    count: int,
-    bits: int,
-) -> list[tuple[int, int]]:
+def _turned(asked: _Asked) -> list[tuple[int, int]]:
     """From one frequency to the next each term turns by its own angle."""
-    terms = [_fixed(w, first * u, bits) for u, w in zip(points, weights, strict=True)]
-    turns = [_fixed(mpmath.mpf(1), step * u, bits) for u in points]
+    bits = asked.bits
+    terms = [_fixed(w, asked.first * u, bits) for u, w in zip(asked.points, asked.weights, strict=True)]
+    turns = [_fixed(mpmath.mpf(1), asked.step * u, bits) for u in asked.points]
     sums = []
-    for _ in range(count):
+    for _ in range(asked.count):
         sums.append((sum(x for x, _ in terms), sum(y for _, y in terms)))
         terms = [
             ((x * c - y * s) >> bits, (x * s + y * c) >> bits)
@@ -72,50 +79,33 @@ def _fixed(factor: mpmath.mpf, angle: mpmath.mpf, bits: int) -> tuple[int, int]:
     return int(mpmath.ldexp(factor * cos, bits)), int(mpmath.ldexp(factor * sin, bits))
 
 
-def _transformed(
-    points: Sequence[mpmath.mpf],
-    weights: Sequence[mpmath.mpf],
-    first: mpmath.mpf,
-    step: mpmath.mpf,
-    count: int,
-    bits: int,
-    reach: int,
-) -> list[tuple[int, int]]:
+def _transformed(asked: _Asked, reach: int) -> list[tuple[int, int]]:
     """Spread over a grid by a Gaussian, transformed, and divided by its transform (Greengard and Lee 2004).
 
     With frequencies up to size/2 from their middle, a grid of 2 size cells and a spread over
     ``reach`` cells to each side, aliases and what is cut off are below 10^(-0.9 reach).
     """
-    size = 1 << (count - 1).bit_length()
+    bits, size = asked.bits, 1 << (asked.count - 1).bit_length()
     cells = 2 * size
-    middle = first + step * (size // 2)
-    grid = _spread(points, weights, middle, step, cells, reach, bits)
+    grid = _spread(asked, asked.first + asked.step * (size // 2), cells, reach)
     re, im = _fft(*grid, *_unit_roots(cells, bits), bits)
     width = 1 / (4 * mpmath.pi / reach * 3 / 4)  # of the Gaussian exp(-m^2/(4 width)) of the cells
     front = mpmath.sqrt(4 * mpmath.pi * width)
     sums = []
-    for j in range(count):
+    for j in range(asked.count):
         k = j - size // 2
         factor = int(mpmath.ldexp(mpmath.exp((2 * mpmath.pi * k / cells) ** 2 * width) / front, bits))
         sums.append(((re[k % cells] * factor) >> bits, (im[k % cells] * factor) >> bits))
     return sums
 
 
-def _spread(
-    points: Sequence[mpmath.mpf],
-    weights: Sequence[mpmath.mpf],
-    middle: mpmath.mpf,
-    step: mpmath.mpf,
-    cells: int,
-    reach: int,
-    bits: int,
-) -> tuple[list[int], list[int]]:
+def _spread(asked: _Asked, middle: mpmath.mpf, cells: int, reach: int) -> tuple[list[int], list[int]]:
     """The grid: exp(-(m - d)^2 sharp) = exp(-d^2 sharp) exp(2 d sharp)^m exp(-m^2 sharp)."""
-    sharp = 3 * mpmath.pi / (4 * reach)
+    bits, sharp = asked.bits, 3 * mpmath.pi / (4 * reach)
     bells = [int(mpmath.ldexp(mpmath.exp(-sharp * m * m), bits)) for m in range(-reach + 1, reach + 1)]
     re, im = [0] * cells, [0] * cells
-    per_step = step * cells / (2 * mpmath.pi)
-    for point, weight in zip(points, weights, strict=True):
+    per_step = asked.step * cells / (2 * mpmath.pi)
+    for point, weight in zip(asked.points, asked.weights, strict=True):
         place = point * per_step
         cell = int(mpmath.floor(place))
         beside = place - cell

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from csgm_cli.comparison_model import Plan
 from csgm_cli.core.calibrate import calibrate, shortfall, sufficient_sigma
 from csgm_cli.core.compare import common_accountant
 from csgm_cli.core.search import narrowed
@@ -19,7 +20,6 @@ from csgm_cli.model import (
     Mechanism,
     MechanismName,
     Notice,
-    Plan,
     Target,
     check_range,
     check_type,
@@ -48,10 +48,11 @@ def plan(
     factorization: FactorNorms | None = None,
     epochs: int | None = None,
 ) -> Plan:
-    """The smallest gamma (rounded up) whose cost stays within the overhead; one of the two is given.
+    """The smallest gamma found (rounded up) whose cost stays within the overhead; one of the two is given.
 
-    ``max_mse_overhead`` x: total MSE <= (1 + x) of the Gaussian's, needs dim and cohort_size.
-    ``max_noise_overhead`` x: sigma/gamma <= (1 + x) sigma_G. One accountant serves both sides.
+    ``max_mse_overhead`` x in [0, 1e6]: total MSE <= (1 + x) of the Gaussian's, needs dim and cohort_size.
+    ``max_noise_overhead`` x in [0, 1e6]: sigma/gamma <= (1 + x) sigma_G. One accountant serves both sides.
+    By tight a smaller gamma may be within the overhead as well (docs/theory.md, "Where the answer must lie").
     With a ``factorization`` it is SGMF beside the matrix mechanism, and the MSE the mean over the rows.
 
     Raises:

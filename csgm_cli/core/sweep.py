@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 from csgm_cli.core.account import account_delta, account_epsilon
 from csgm_cli.core.bounds import bounds_of
 from csgm_cli.core.calibrate import calibrate, described
 from csgm_cli.errors import UsageError
-from csgm_cli.model import Accountant, Calibration, Mechanism, MechanismName, Question, Target
+from csgm_cli.model import Accountant, Calibration, Mechanism, MechanismName, Target
+
+if TYPE_CHECKING:
+    from csgm_cli.comparison_model import Question
 
 #: Most points of one sweep.
 MOST_POINTS = 100_000

@@ -67,6 +67,11 @@ def error_parts(mechanism: Mechanism, sigma: float, of: Rows = Rows.MEAN) -> tup
     return noise * (d * (sigma / (n * gamma)) ** 2), sent * ((1 - gamma) * geometry.l2_norm**2 / (n * gamma))
 
 
+def last_row_parts(mechanism: Mechanism, sigma: float) -> tuple[float, float] | None:
+    """`error_parts` of the last row; None without a factorization."""
+    return None if mechanism.factorization is None else error_parts(mechanism, sigma, Rows.LAST)
+
+
 def mean_squared_error(
     mechanism: Mechanism, sigma: float, gaussian_sigma: float, of: Rows = Rows.MEAN
 ) -> MeanSquaredError | None:

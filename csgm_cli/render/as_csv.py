@@ -15,16 +15,45 @@ if TYPE_CHECKING:
     from csgm_cli.render.document import Document
 
 
+#: Inputs that a row starts with, so that it says by itself what it answers.
+_IDENTITY = (
+    "mechanism", "gamma", "norm_ratio", "l2_norm", "dim", "cohort_size", "rounds", "factorization",
+    "epochs", "adjacency", "accountant",
+)  # fmt: skip
+#: Further ones, by command.
+_ASKED = {
+    "calibrate": ("target_epsilon",),
+    "account": ("noise_multiplier", "effective_noise_multiplier", "sigma"),
+    "compare": ("target_epsilon", "at_equal_mse"),
+    "plan": ("target_epsilon", "max_mse_overhead", "max_noise_overhead"),
+}
+
+
 def render(document: Document) -> str:
     """Return the result's rows with round-trip digits; a result without rows is one row.
+
+    Rows of calibrate, account, compare and plan start with the inputs that tell them from others, as
+    those of a sweep do, and end with ``csgm_version``; ``target_epsilon`` is what was asked for.
 
     Nested keys become ``mse.total``, lists are joined by semicolons, null is an empty field. The
     columns depend on the command alone, not on which optional values are there.
     """
     result = document["result"]
     found = _of_budget(result) if "populations" in result else _listed(result)
-    rows = found or [result]
+    rows = [_identified(row, document) for row in found or [result]]
     return header(rows[0]) + "".join(map(line, rows))
+
+
+def _identified(row: Document, document: Document) -> Document:
+    """The row with what it answers in front, where it does not say that itself."""
+    further = _ASKED.get(document["schema"].split("/")[1])
+    if further is None:
+        return row
+    asked = {**document["inputs"], "target_epsilon": document["inputs"].get("epsilon")}
+    identity = {key: row.get(key, asked.get(key)) for key in (*_IDENTITY, *further)}
+    if identity["mechanism"] == "gaussian":
+        identity["norm_ratio"] = None  # that of the rows beside it
+    return {**identity, **row, "csgm_version": document["csgm_version"]}
 
 
 def header(row: Document) -> str:

@@ -17,13 +17,10 @@ from csgm_cli.model import (
     Account,
     Accountant,
     Calibration,
-    Comparison,
-    ComparisonRow,
     Guarantee,
     MeanSquaredError,
     NoisePerRow,
     Notice,
-    Plan,
     SelftestCase,
     Verification,
 )
@@ -31,6 +28,7 @@ from csgm_cli.model import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from csgm_cli.comparison_model import Comparison, ComparisonRow, Plan
     from csgm_cli.errors import CsgmError
     from csgm_cli.factorization_model import Factorization, Inspection
 
@@ -94,7 +92,13 @@ def calibration_document(inputs: Mapping[str, Any], calibration: Calibration) ->
 
 def account_document(inputs: Mapping[str, Any], account: Account) -> Document:
     """Return the ``csgm/account/1`` document: flat for one guarantee, ``rows`` for several."""
-    rows = [_guarantee(g, s) for g, s in zip(account.guarantees, account.statements, strict=True)]
+    utility = {
+        "mean_noise_std": account.mean_noise_std,
+        "mse": _error(account.error_parts),
+        "noise_std_per_row": account.noise_std_per_row and asdict(account.noise_std_per_row),
+        "mse_last_row": _error(account.error_parts_last_row),
+    }
+    rows = [_guarantee(g, s) | utility for g, s in zip(account.guarantees, account.statements, strict=True)]
     notices = chain(account.notices, *(guarantee.notices for guarantee in account.guarantees))
     result = rows[0] if len(rows) == 1 else {"rows": rows}
     return document_of("account", inputs, account.accountant, result, notices)
@@ -249,6 +253,14 @@ def _guarantee(guarantee: Guarantee, statement: str) -> Document:
         "lower_bound": guarantee.lower_bound,
         "verified": guarantee.verified and asdict(guarantee.verified),
     }
+
+
+def _error(parts: tuple[float, float] | None) -> Document | None:
+    """The keys of an MSE that is held against no other."""
+    if parts is None:
+        return None
+    privacy, sparsification = parts
+    return {"privacy": privacy, "sparsification": sparsification, "total": privacy + sparsification}
 
 
 def _comparison_row(row: ComparisonRow) -> Document:

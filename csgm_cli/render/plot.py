@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from csgm_cli.core.rounding import exact, round_down
 from csgm_cli.errors import UsageError
-from csgm_cli.render.stream import is_factorized
+from csgm_cli.render.parts import is_factorized
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -11,9 +11,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from csgm_cli.core.rounding import exact, round_down, round_up
-from csgm_cli.render.factorization import factorize_report, inspect_report
-from csgm_cli.render.parts import Column, Fact, Report, down, order_text, table, up
-from csgm_cli.render.stream import is_factorized, last_row_error, row_noise, stream_setting
+from csgm_cli.render.parts import Column, Fact, Report, down, is_factorized, order_text, table, up
 
 if TYPE_CHECKING:
     from csgm_cli.render.document import Document
@@ -81,6 +79,7 @@ def _account(inputs: Document, result: Document) -> Report:
         *_limit(inputs, [result]),
         *_noise(inputs, inputs, exact),
         *_setting(inputs, [result]),
+        *_utility(inputs, result),
         *_assurance(result, asked),
     )
     return Report(facts=facts, paragraph=result["statement"])
@@ -98,6 +97,7 @@ def _curve(inputs: Document, rows: list[Document]) -> Report:
         *_limit(inputs, rows),
         *_noise(inputs, inputs, exact),
         *_setting(inputs, rows),
+        *_utility(inputs, rows[0]),
     )
     return Report(table=table(columns, rows), facts=facts)
 
@@ -220,6 +220,18 @@ def _version(inputs: Document, result: Document) -> Report:  # noqa: ARG001 - th
     return Report(paragraph=f"csgm {result['csgm']} ({', '.join(versions)})")
 
 
+def _factorize(inputs: Document, result: Document) -> Report:
+    from csgm_cli.render.factorization import factorize_report
+
+    return factorize_report(inputs, result)
+
+
+def _inspect(inputs: Document, result: Document) -> Report:
+    from csgm_cli.render.factorization import inspect_report
+
+    return inspect_report(inputs, result)
+
+
 _REPORTS: dict[str, Callable[[Document, Document], Report]] = {
     "calibrate": _calibrate,
     "account": _account,
@@ -227,8 +239,8 @@ _REPORTS: dict[str, Callable[[Document, Document], Report]] = {
     "plan": _plan,
     "sweep": _sweep,
     "check": _check,
-    "factorize": factorize_report,
-    "inspect": inspect_report,
+    "factorize": _factorize,
+    "inspect": _inspect,
     "selftest": _selftest,
     "version": _version,
 }
@@ -276,13 +288,21 @@ def _setting(inputs: Document, rows: list[Document]) -> tuple[Fact, ...]:
     return (
         Fact("mechanism" if inputs.get("mechanism") else "setting", _mechanism(inputs)),
         Fact("adjacency", adjacency, _ADJACENCY.get(adjacency, "")),
-        *(stream_setting(inputs) if is_factorized(inputs) else _rounds(inputs["rounds"])),
+        *_participation(inputs),
         Fact("assumptions", assumptions),
     )
 
 
-def _rounds(rounds: float | None) -> tuple[Fact, ...]:
-    """Nothing where they stand in the table."""
+def _participation(inputs: Document) -> tuple[Fact, ...]:
+    if not is_factorized(inputs):
+        return _rounds(inputs["rounds"])
+    from csgm_cli.render.stream import stream_setting
+
+    return stream_setting(inputs)
+
+
+def _rounds(rounds: int | None) -> tuple[Fact, ...]:
+    """The line of the rounds; none where a sweep varies them, or what they are computed from."""
     if rounds is None:
         return ()
     return (Fact("rounds", exact(rounds), _ROUNDS if rounds > 1 else _ONE_ROUND),)
@@ -308,20 +328,28 @@ def _utility(inputs: Document, result: Document) -> tuple[Fact, ...]:
     facts = []
     if result["mean_noise_std"] is not None:
         facts.append(Fact("mean noise std", round_up(result["mean_noise_std"]), "left on the mean estimate"))
-    facts += row_noise(result)
+    row_noise, last_row = _rows(result)
+    facts += row_noise
     if (mse := result["mse"]) is not None:
         parts = f"privacy {round_up(mse['privacy'])} + sparsification {round_up(mse['sparsification'])}"
-        plain = f"the {_plain(inputs)} mechanism's {_baseline(inputs, result)}"
-        gaussian = f"to {round_up(mse['gaussian_total'])}, {plain}"
         average = "mean over the rows, " if is_factorized(inputs) else ""
-        facts += [
-            Fact("MSE", round_up(mse["total"]), average + parts),
-            *last_row_error(result),
-            Fact("MSE ratio", round_up(mse["ratio"]), gaussian),
-        ]
-    if (bits := result["bits_per_client"]) is not None:
+        facts.append(Fact("MSE", round_up(mse["total"]), average + parts))
+        facts += last_row
+        if "ratio" in mse:
+            gaussian = f"to {round_up(mse['gaussian_total'])}, the {_plain(inputs)} mechanism's"
+            facts.append(Fact("MSE ratio", round_up(mse["ratio"]), f"{gaussian} {_baseline(inputs, result)}"))
+    if (bits := result.get("bits_per_client")) is not None:
         facts.append(Fact("bits per client", round_up(bits), "expected, for the values alone"))
     return tuple(facts)
+
+
+def _rows(result: Document) -> tuple[tuple[Fact, ...], tuple[Fact, ...]]:
+    """Noise and error of the rows of a factorized stream; nothing without one."""
+    if result["noise_std_per_row"] is None and result["mse_last_row"] is None:
+        return (), ()
+    from csgm_cli.render.stream import last_row_error, row_noise
+
+    return row_noise(result), last_row_error(result)
 
 
 def _plain(inputs: Document) -> str:

@@ -16,11 +16,6 @@ _EPOCHS = "a client takes part in at most one step of each"
 _DIGITS = 10
 
 
-def is_factorized(inputs: Document) -> bool:
-    """True where the noise is that of a factorization."""
-    return inputs.get("factorization") is not None
-
-
 def stream_setting(inputs: Document) -> tuple[Fact, ...]:
     """The factorization and the epochs, as far as the inputs settle them."""
     facts = []
@@ -44,7 +39,7 @@ def row_noise(result: Document) -> tuple[Fact, ...]:
 
 
 def last_row_error(result: Document) -> tuple[Fact, ...]:
-    """The MSE of the last row, the sum of all steps."""
+    """The MSE of the last row."""
     if (mse := result["mse_last_row"]) is None:
         return ()
     parts = f"privacy {round_up(mse['privacy'])} + sparsification {round_up(mse['sparsification'])}"

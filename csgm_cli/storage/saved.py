@@ -28,7 +28,8 @@ class SavedResult:
     ``inputs``: the resolved inputs by name, a planned gamma among them, with the types JSON has; their
     values are not checked. ``noise_multiplier`` in [1e-15, 1e18] and ``guarantees``, each an epsilon in
     [0, 1e300] and a delta in [1e-300, 1]: the noise, and what it was said to give; several for several
-    deltas. ``csgm_version``: of the program that said so.
+    deltas. ``csgm_version``: of the program that said so. ``rows``: each guarantee with all that the file
+    says beside it, unchecked. ``sigma``: the noise as the file has it, of this noise multiplier.
     """
 
     command: str
@@ -36,6 +37,8 @@ class SavedResult:
     noise_multiplier: float
     guarantees: tuple[tuple[float, float], ...]
     csgm_version: str
+    rows: tuple[dict[str, Any], ...]
+    sigma: float
 
     @property
     def asked_delta(self) -> bool:
@@ -53,24 +56,35 @@ def load_saved(text: str) -> SavedResult:
     inputs = _object(document.get("inputs"), "inputs")
     rows = _rows(command, _object(document.get("result"), "result"))
     if command == "plan":  # there gamma is an answer
+        _check_plan(inputs, _object(document["result"], "result"), rows[0])
         inputs = {**inputs, "gamma": rows[0].get("gamma")}
     noise = inputs if command == "account" else rows[0]
     _check_noise(inputs, noise)
     _check_guarantees(command, inputs, rows)
+    multiplier = _number(noise, "noise_multiplier", RANGES["noise_multiplier"])
     return SavedResult(
         command=command,
         inputs=inputs,
-        noise_multiplier=_number(noise, "noise_multiplier", RANGES["noise_multiplier"]),
+        noise_multiplier=multiplier,
         guarantees=tuple((_number(row, "epsilon", _EPSILON), _number(row, "delta", _DELTA)) for row in rows),
         csgm_version=_version(document),
+        rows=tuple(rows),
+        sigma=_sigma(inputs, noise, multiplier),
     )
+
+
+def _sigma(inputs: dict[str, Any], noise: dict[str, Any], multiplier: float) -> float:
+    if "sigma" in noise:
+        return _number(noise, "sigma", RANGES["sigma"])
+    l2_norm = inputs.get("l2_norm")
+    return multiplier * l2_norm if is_positive(l2_norm) else multiplier
 
 
 def _command(schema: str) -> str:
     if schema == "csgm/compare/1":
-        raise _bad("a comparison holds several mechanisms", "calibrate the one you use, and save that")
+        raise bad_result("a comparison holds several mechanisms", "calibrate the one you use, and save that")
     if schema not in _READABLE:
-        raise _bad(f"schema is {shown(schema)}, expected {' or '.join(map(repr, _READABLE))}")
+        raise bad_result(f"schema is {shown(schema)}, expected {' or '.join(map(repr, _READABLE))}")
     return _READABLE[schema]
 
 
@@ -80,8 +94,20 @@ def _rows(command: str, result: dict[str, Any]) -> list[dict[str, Any]]:
         return [result]
     rows = result.get("rows")
     if not isinstance(rows, list) or not rows or (command == "plan" and len(rows) > 1):
-        raise _bad("result.rows does not hold what it should")
+        raise bad_result("result.rows does not hold what it should")
     return [_object(row, "a row of the result") for row in rows]
+
+
+def _check_plan(inputs: dict[str, Any], result: dict[str, Any], row: dict[str, Any]) -> None:
+    """Refuse a plan whose answer, which stands there twice, is not one answer."""
+    if row.get("mechanism") != inputs.get("mechanism"):
+        names = f"{shown(inputs.get('mechanism'))} disagrees with {shown(row.get('mechanism'))}"
+        raise bad_result(f"inputs.mechanism {names} in the row")
+    _check_same("result.gamma", result.get("gamma"), "gamma in the row", row.get("gamma"))
+    for holder, name in ((result, "result.gamma"), (row, "gamma in the row")):
+        compression = holder.get("compression")
+        if is_positive(compression):
+            _check_same(name, holder.get("gamma"), "1 / compression", 1 / compression)
 
 
 def _check_noise(inputs: dict[str, Any], noise: dict[str, Any]) -> None:
@@ -91,7 +117,7 @@ def _check_noise(inputs: dict[str, Any], noise: dict[str, Any]) -> None:
     _check_same("sigma", noise.get("sigma"), "noise_multiplier l2_norm", _product(multiplier, l2_norm))
     _check_same("l2_norm", l2_norm, "norm_ratio linf_norm", _product(ratio, inputs.get("linf_norm")))
     compression = inputs.get("compression")
-    if _positive(compression):
+    if is_positive(compression):
         _check_same("gamma", gamma, "1 / compression", 1 / compression)
     product = _product(effective, gamma)
     _check_same("noise_multiplier", multiplier, "effective_noise_multiplier gamma", product)
@@ -102,7 +128,7 @@ def _check_guarantees(command: str, inputs: dict[str, Any], rows: list[dict[str,
     deltas = inputs.get("delta")
     asked = deltas if isinstance(deltas, list) else [deltas] * len(rows)
     if len(asked) != len(rows):
-        raise _bad(f"it holds {len(rows)} results for {len(asked)} deltas")
+        raise bad_result(f"it holds {len(rows)} results for {len(asked)} deltas")
     for row, delta in zip(rows, asked, strict=True):
         _check_same("inputs.delta", delta, "result.delta", row.get("delta"))
         if command == "account":  # elsewhere the target may be above what is achieved
@@ -110,73 +136,75 @@ def _check_guarantees(command: str, inputs: dict[str, Any], rows: list[dict[str,
 
 
 def _check_same(name: str, value: object, other: str, expected: object) -> None:
-    if _positive(value) and _positive(expected) and not math.isclose(value, expected, rel_tol=1e-9):
-        raise _bad(f"{name} {shown(value)} disagrees with {other} = {shown(expected)}")
+    if is_positive(value) and is_positive(expected) and not math.isclose(value, expected, rel_tol=1e-9):
+        raise bad_result(f"{name} {shown(value)} disagrees with {other} = {shown(expected)}")
 
 
-def _positive(value: object) -> TypeGuard[float]:
+def is_positive(value: object) -> TypeGuard[float]:
+    """Say whether a value out of a file is a positive number that can be computed with."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e300
 
 
 def _product(left: object, right: object) -> float | None:
-    return left * right if _positive(left) and _positive(right) else None
+    return left * right if is_positive(left) and is_positive(right) else None
 
 
 def _parsed(text: str) -> object:
     try:
         parsed: object = json.loads(text, parse_constant=_refuse_constant, parse_float=_float)
     except RecursionError:
-        raise _bad("it is nested too deeply") from None
+        raise bad_result("it is nested too deeply") from None
     except ValueError as error:  # also a whole number of absurd length
-        raise _bad(f"it is not JSON: {error}") from None
+        raise bad_result(f"it is not JSON: {error}") from None
     return parsed
 
 
 def _refuse_constant(literal: str) -> NoReturn:
-    raise _bad(f"it holds {literal}, which is no JSON number")
+    raise bad_result(f"it holds {literal}, which is no JSON number")
 
 
 def _float(literal: str) -> float:
     number = float(literal)
     if underflows(literal, number):
-        raise _bad(f"it holds {shown(literal)}, which float64 cannot tell from 0")
+        raise bad_result(f"it holds {shown(literal)}, which float64 cannot tell from 0")
     return number
 
 
 def _object(value: object, name: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise _bad(f"{name} is not a JSON object")
+        raise bad_result(f"{name} is not a JSON object")
     return value
 
 
 def _text(holder: dict[str, Any], key: str) -> str:
     value = holder.get(key)
     if not isinstance(value, str):
-        raise _bad(f"{key} is missing or not a string")
+        raise bad_result(f"{key} is missing or not a string")
     return value
 
 
 def _version(document: dict[str, Any]) -> str:
     version = _text(document, "csgm_version")
     if not _VERSION.fullmatch(version):
-        raise _bad(f"csgm_version is {shown(version)}, which is no version")
+        raise bad_result(f"csgm_version is {shown(version)}, which is no version")
     return version
 
 
 def _number(holder: dict[str, Any], key: str, allowed: Range) -> float:
     value = holder.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _bad(f"{key} is missing or not a number")
+        raise bad_result(f"{key} is missing or not a number")
     try:
         number = float(value)
     except OverflowError:
         number = math.inf
     if number not in allowed:
-        raise _bad(f"{key} must be {allowed}, got {number!r}")
+        raise bad_result(f"{key} must be {allowed}, got {number!r}")
     return number
 
 
-def _bad(
+def bad_result(
     reason: str, hint: str = "save a result with: csgm calibrate --format json --output FILE"
 ) -> UsageError:
+    """Return the error that says why a file holds no result."""
     return UsageError("bad-result-file", f"not a saved csgm result: {reason}", hint)

@@ -572,6 +572,56 @@ def test_accountants(csgm, files, accountant, status):
     assert csgm(f"check old.toml --accountant {accountant}").status == status
 
 
+MISTAKEN = """\
+[population.people]
+epsilon = 8
+delta = {delta}
+
+[population.people.release.right]
+gamma = 0.01
+norm-ratio = 1000
+noise-multiplier = 0.0122
+
+[population.people.release.wrong]
+gamma = 0.01
+norm-ratio = 1000
+noise-multiplier = 1.22
+enabled = {enabled}
+{participation}
+
+[population.people.release.plain]
+mechanism = "gaussian"
+noise-multiplier = 40
+{participation}
+"""
+
+
+@pytest.mark.parametrize("enabled", ["true", "false"])
+def test_an_effective_multiplier_in_the_wrong_place(csgm, place, enabled):
+    """1.22 is the effective multiplier of the release beside it: the file and the line are named."""
+    (place / "b.toml").write_text(MISTAKEN.format(delta="1e-8", enabled=enabled, participation=""))
+    outcome = csgm("check b.toml --format json")
+    assert outcome.status == 0
+    said = [f"{found['slug']}: {found['message']}" for found in outcome.document["warnings"]]
+    assert len(said) == (enabled == "true")
+    for warning in said:
+        assert warning.startswith("perhaps-effective: b.toml:10: release wrong: if noise multiplier 1.22 is")
+        assert "give 0.0122 instead" in warning
+
+
+@pytest.mark.parametrize(("delta", "population", "warned"), [("1e-4", 9_999, 0), ("1e-4", 10_000, 1)])
+def test_a_delta_that_lets_a_client_be_published(csgm, place, delta, population, warned):
+    """Where releases say how many clients there are, the limit's delta is held against that, once."""
+    participation = f"population = {population}\ncohort-size = 10\ntraining-rounds = 20"
+    text = MISTAKEN.format(delta=delta, enabled="false", participation=participation)
+    (place / "b.toml").write_text(text)
+    warnings = csgm("check b.toml --format json").document["warnings"]
+    said = [found["message"] for found in warnings if found["slug"] == "delta-large"]
+    assert len(said) == warned
+    for message in said:
+        assert message.startswith("b.toml:1: population people: delta 0.0001 is at least 1 / population = ")
+
+
 def test_no_answer_names_the_population(csgm, files, monkeypatch):
     """What cannot be computed is exit code 3, with the place and name of the population."""
 

@@ -1,5 +1,7 @@
 """The commands, end to end: known answers, formats, files, checks and drift."""
 
+import csv
+import io
 import json
 import math
 import re
@@ -107,7 +109,7 @@ def test_options_reach_the_answer(csgm, reference):
 
 def test_sources_of_the_ratio(csgm):
     """norm-ratio, linf-norm with l2-norm, and the rotation rule sqrt(2 ln(d n)/d) of the paper."""
-    ratio = lambda line: csgm(f"calibrate --epsilon 5 --delta 1e-8 --gamma 0.1 --format json {line}")  # noqa: E731
+    ratio = lambda line: csgm(f"calibrate --epsilon 5 --delta 1e-8 --gamma 0.1 --format json {line}")
     assert ratio("--norm-ratio 4").document["inputs"]["norm_ratio"] == 4.0
     assert ratio("--linf-norm 0.5 --l2-norm 2").document["inputs"]["norm_ratio"] == 4.0
     rotated = ratio("--dim 1e6 --cohort-size 1000")
@@ -170,6 +172,28 @@ def test_a_given_multiplier_is_kept_as_it_is(csgm):
         assert csgm(f"{line} --format json").document["inputs"]["noise_multiplier"] == multiplier
 
 
+def test_account_shows_what_the_noise_costs(csgm):
+    """The same numbers as where calibrate found that noise, for one delta or several; none without sizes."""
+    sizes = "--gamma 0.01 --dim 1e6 --cohort-size 1000 --l2-norm 2 --accountant rdp"
+    calibrated = csgm(f"calibrate --epsilon 5 --delta 1e-8 {sizes} --format json").document["result"]
+    line = f"account --sigma {calibrated['sigma']!r} {sizes} --delta 1e-8"
+    for several in ("", "--delta 1e-6"):
+        result = csgm(f"{line} {several} --format json").document["result"]
+        for row in result.get("rows", [result]):
+            assert row["mean_noise_std"] == calibrated["mean_noise_std"]
+            assert row["mse"] == {
+                key: calibrated["mse"][key] for key in ("privacy", "sparsification", "total")
+            }
+        text = csgm(f"{line} {several}").stdout
+        noise = re.search(r"^mean noise std +(\S+) +left on the mean estimate$", text, re.MULTILINE)
+        error = re.search(r"^MSE +(\S+) +privacy \S+ \+ sparsification 0.396$", text, re.MULTILINE)
+        assert float(noise[1]) == pytest.approx(calibrated["sigma"] / (1000 * 0.01), rel=1e-5)
+        assert float(error[1]) == pytest.approx(calibrated["mse"]["total"], rel=1e-5)
+    without = csgm(f"{ACCOUNT} --delta 1e-8 --dim 1e6 --format json").document["result"]
+    assert (without["mean_noise_std"], without["mse"]) == (None, None)
+    assert "mean noise" not in csgm(f"{ACCOUNT} --delta 1e-8 --dim 1e6").stdout
+
+
 def test_an_effective_multiplier_in_the_wrong_place(csgm):
     """1.1429 is the effective multiplier of (5, 1e-8) at gamma 0.01; as the multiplier it is noticed."""
     common = "account --gamma 0.01 --norm-ratio 1000 --delta 1e-8 --max-epsilon 5 --format json"
@@ -187,7 +211,7 @@ def test_an_effective_multiplier_in_the_wrong_place(csgm):
 
 def test_ratio_inputs_are_resolved(csgm):
     """Both ways to say ratio, rate and noise are in the inputs, whichever was given."""
-    common = "--epsilon 5 --delta 1e-8 --l2-norm 2 --format json"
+    common = "--epsilon 5 --delta 1e-8 --l2-norm 2 --accountant rdp --format json"
     for line in (
         "calibrate --gamma 0.25 --norm-ratio 8",
         "calibrate --compression 4 --linf-norm 0.25",
@@ -197,7 +221,8 @@ def test_ratio_inputs_are_resolved(csgm):
     ):
         inputs = csgm(f"{line} {common}").document["inputs"]
         assert (inputs["norm_ratio"], inputs["linf_norm"]) == (8.0, 0.25)
-        assert (inputs.get("gamma", 0.25), inputs.get("compression", 4.0)) == (0.25, 4.0)
+        settled = {} if line.startswith("plan") else {"gamma": 0.25, "compression": 4.0}
+        assert {key: inputs[key] for key in ("gamma", "compression") if key in inputs} == settled
     rotated = csgm(f"calibrate --gamma 0.1 --dim 1e6 --cohort-size 1000 {common}").document["inputs"]
     assert rotated["linf_norm"] == pytest.approx(2 * math.sqrt(2 * math.log(1e9) / 1e6), rel=1e-14)
     capped = csgm(f"calibrate --gamma 0.1 --linf-norm 5 {common}").document["inputs"]
@@ -360,6 +385,17 @@ def save(csgm, line, name="saved.json"):
     assert csgm(f"{line} --format json --output {name}").status == 0
 
 
+def edit(path, value, name="saved.json"):
+    """Replace one value of a saved result; a number in ``path`` is an index."""
+    document = json.loads(Path(name).read_text(encoding="utf-8"))
+    *outer, last = path.split(".")
+    holder = document
+    for key in outer:
+        holder = holder[int(key) if key.isdigit() else key]
+    holder[last] = value
+    Path(name).write_text(json.dumps(document), encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -402,6 +438,7 @@ def test_rerun_of_a_curve(csgm):
     assert again.stderr.count("saved.json: epsilon was ") == 2
     saved = json.loads(Path("saved.json").read_text(encoding="utf-8"))
     saved["result"]["rows"][1]["epsilon"] *= 0.9
+    del saved["result"]["rows"][1]["statement"]
     Path("saved.json").write_text(json.dumps(saved), encoding="utf-8")
     warnings = csgm("account --from saved.json --format json").document["warnings"]
     assert [warning["slug"] for warning in warnings] == ["drift-up"]
@@ -464,6 +501,7 @@ def test_drift(csgm, factor, slugs):
     save(csgm, CALIBRATE)
     saved = json.loads(Path("saved.json").read_text(encoding="utf-8"))
     saved["result"]["epsilon"] *= factor
+    del saved["result"]["statement"]  # it has the number, too
     saved["csgm_version"] = "0.0.9"
     Path("saved.json").write_text(json.dumps(saved), encoding="utf-8")
     outcome = csgm("account --from saved.json --format json")
@@ -520,6 +558,73 @@ def test_wrong_input_in_a_saved_result(csgm, change, said):
     assert said in outcome.stderr
 
 
+COHORT = "--population 1000 --cohort-size 30 --training-rounds 101 --dim 1e6 --accountant rdp"
+
+
+@pytest.mark.parametrize(
+    ("line", "path", "value", "said"),
+    [
+        (CALIBRATE, "inputs.rounds", 3, "rounds 3 disagrees with population 1000, cohort_size 30, training_"),
+        (CALIBRATE, "inputs.population", 700, "rounds 4 disagrees with population 700, cohort_size 30"),
+        (CALIBRATE, "inputs.cohort_size", 29, "rounds 4 disagrees with population 1000, cohort_size 29"),
+        (CALIBRATE, "inputs.training_rounds", "9", "training_rounds must be a number, got '9'"),
+        (CALIBRATE, "result.mse.total", 9.0, "mse.total 9.0 disagrees with the mechanism and its noise"),
+        (CALIBRATE, "result.mse.privacy", 9.0, "mse.privacy 9.0 disagrees"),
+        (CALIBRATE, "result.mse.sparsification", 0.0, "mse.sparsification 0.0 disagrees"),
+        (CALIBRATE, "result.mse.gaussian_total", 10**400, "mse.ratio"),
+        (CALIBRATE, "result.mse.ratio", 10**400, "mse.ratio"),
+        (CALIBRATE, "result.mse.ratio", True, "mse.ratio True disagrees"),
+        (CALIBRATE, "result.mse", None, "mse None disagrees"),
+        (CALIBRATE, "inputs.dim", None, "bits_per_client 320000.0 disagrees"),
+        (CALIBRATE, "inputs.value_bits", 16, "bits_per_client 320000.0 disagrees"),
+        (CALIBRATE, "result.mean_noise_std", 0.5, "mean_noise_std 0.5 disagrees"),
+        (CALIBRATE, "result.assumptions", [], "result.assumptions disagrees with its numbers: [] instead"),
+        (CALIBRATE, "result.bound", "exact", "result.statement disagrees with its numbers"),
+        (
+            CALIBRATE,
+            "result.bound",
+            "best",
+            "result.bound disagrees with its numbers: 'best' instead of 'exact",
+        ),
+        (CALIBRATE, "result.bound", ["rdp"], "result.bound disagrees with its numbers: ['rdp'] instead"),
+        (CALIBRATE, "result.epsilon", 4.0, "result.statement disagrees with its numbers: '(5, 1e-8)-"),
+        (
+            CALIBRATE,
+            "result.statement",
+            "Private.",
+            "result.statement disagrees with its numbers: 'Private.'",
+        ),
+        (CALIBRATE, "result.statement", 7, 'result.statement disagrees with its numbers: 7 instead of "The'),
+        (ACCOUNT, "inputs.rounds", 3, "rounds 3 disagrees"),
+        (ACCOUNT, "result.rows.1.mse.total", 3, "mse.total 3 disagrees"),
+        (ACCOUNT, "result.rows.1.mse.ratio", 3, "mse.ratio 3 disagrees"),
+        (ACCOUNT, "result.rows.1.statement", "Private.", "result.statement disagrees"),
+        (ACCOUNT, "result.rows.0.epsilon", 0.1, "result.statement disagrees"),
+    ],
+)
+def test_a_saved_result_that_contradicts_itself(csgm, line, path, value, said):
+    """Whatever a file says twice it must say alike, or one of the two was edited."""
+    save(csgm, f"{line} {COHORT} {'--delta 1e-6 --delta 1e-8' if line == ACCOUNT else ''}")
+    assert csgm("account --from saved.json").status == 0
+    edit(path, value)
+    outcome = csgm("account --from saved.json")
+    assert (outcome.status, outcome.stdout) == (2, "")
+    assert said in outcome.stderr.splitlines()[0]
+
+
+def test_words_of_another_version(csgm):
+    """Another version may have said the same in other words; its numbers must agree all the same."""
+    save(csgm, f"{CALIBRATE} {COHORT}")
+    edit("csgm_version", "0.0.9")
+    assert "other-words" not in csgm("account --from saved.json").stderr
+    edit("result.statement", "Private.")
+    outcome = csgm("account --from saved.json --format json")
+    assert outcome.status == 0
+    assert [warning["slug"] for warning in outcome.document["warnings"]] == ["other-words"]
+    edit("inputs.rounds", 3)
+    assert csgm("account --from saved.json").status == 2
+
+
 def test_files_that_are_no_saved_result(csgm):
     """Content is exit code 2, reading is exit code 4."""
     assert csgm("account --from missing.json").status == 4
@@ -530,6 +635,44 @@ def test_files_that_are_no_saved_result(csgm):
     for content in (b"", b"[]", b"{", b"\xff", b'{"schema": "csgm/calibrate/2"}', b"[" * 10**5):
         Path("saved.json").write_bytes(content)
         assert csgm("account --from saved.json").status == 2
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"{CALIBRATE} --accountant rdp",
+        f"{CALIBRATE} --population 1000 --cohort-size 30 --training-rounds 101 --accountant paper",
+        "calibrate --epsilon 3 --delta 1e-6 --mechanism gaussian --adjacency replace-one --l2-norm 3",
+        "calibrate --epsilon 3 --delta 1e-6 --mechanism linf-csgm --gamma 0.1 --norm-ratio 9 --dim 200",
+        "calibrate --epsilon 1 --delta 1e-6 --compression 8 --dim 1e5 --cohort-size 50 --accountant rdp",
+        "compare --epsilon 5 --delta 1e-8 --gamma 0.1 --gamma 0.01 --norm-ratio 9 --dim 1e6 --accountant rdp",
+        "plan --epsilon 5 --delta 1e-8 --norm-ratio 100 --max-noise-overhead 0.02 --accountant rdp",
+    ],
+)
+def test_a_row_of_csv_can_be_asked_again(csgm, line):
+    """A row says by itself what it answers: asked from its columns alone, the noise is the same."""
+    names = ("mechanism", "gamma", "norm_ratio", "l2_norm", "dim", "cohort_size", "rounds", "adjacency")
+    rows = list(csv.DictReader(io.StringIO(csgm(f"{line} --format csv").stdout)))
+    assert rows
+    for row in rows:
+        asked = {"epsilon": row["target_epsilon"], "delta": row["delta"], "accountant": row["accountant"]}
+        asked |= {name: row[name] for name in names if row[name]}
+        again = csgm(
+            "calibrate", "--format=json", *(f"--{k.replace('_', '-')}={v}" for k, v in asked.items())
+        )
+        assert again.document["result"]["sigma"] == pytest.approx(float(row["sigma"]), rel=1e-12)
+        assert row["csgm_version"] == csgm_cli.__version__
+
+
+def test_a_row_of_an_account_in_csv_can_be_asked_again(csgm):
+    """The noise stands in the row, and so does what it is the noise of."""
+    text = csgm(f"{ACCOUNT} --delta 1e-6 --delta 1e-8 --rounds 3 --accountant rdp --format csv").stdout
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert len(rows) == 2
+    for row in rows:
+        names = ("sigma", "gamma", "norm_ratio", "rounds", "delta", "accountant")
+        again = csgm("account", "--value", *(f"--{k.replace('_', '-')}={row[k]}" for k in names))
+        assert again.stdout.strip() == row["epsilon"]
 
 
 def test_compare_rows(csgm):
@@ -554,7 +697,7 @@ def test_plan_holds_what_it_promises(csgm):
     """At the planned gamma the MSE is within the overhead, and 1 % below it is not."""
     common = "--epsilon 5 --delta 1e-8 --dim 1e6 --cohort-size 1000"
     gamma = float(csgm(f"plan {common} --max-mse-overhead 0.05 --value").stdout)
-    ratio = lambda rate: csgm(f"calibrate {common} --accountant tight --gamma {rate!r} --format json")  # noqa: E731
+    ratio = lambda rate: csgm(f"calibrate {common} --accountant tight --gamma {rate!r} --format json")
     assert ratio(gamma).document["result"]["mse"]["ratio"] <= 1.05
     assert ratio(gamma * 0.99).document["result"]["mse"]["ratio"] > 1.05
 

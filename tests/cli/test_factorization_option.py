@@ -317,6 +317,8 @@ def test_rerun(csgm, file, place):
         ({"factorization": 5}, "bad-result-file"),
         ({"factorization": "tree:16"}, "other-factorization"),
         ({"rounds": 3}, "bad-result-file"),
+        ({"epochs": 4}, "bad-result-file"),
+        ({"T": 4, "factorization": "tree:4"}, "other-factorization"),
         ({"epochs": 0}, "out-of-range"),
         ({"epochs": "3"}, "bad-result-file"),
     ],
@@ -330,6 +332,34 @@ def test_rerun_of_a_result_that_was_changed(csgm, place, change, slug):
     outcome = csgm("account --from saved.json")
     assert (outcome.status, outcome.stdout) == (2, "")
     assert outcome.stderr.startswith(f"error[{slug}]: ")
+
+
+@pytest.mark.parametrize("command", ["calibrate", "account"])
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        (("noise_std_per_row", "min"), "noise_std_per_row.min"),
+        (("noise_std_per_row", "max"), "noise_std_per_row.max"),
+        (("mse_last_row", "privacy"), "mse_last_row.privacy"),
+        (("mse_last_row", "total"), "mse_last_row.total"),
+        (("mse", "sparsification"), "mse.sparsification"),
+    ],
+)
+def test_rerun_of_rows_that_were_changed(csgm, file, place, command, path, said):
+    """What a saved result says of its rows must follow from the factorization and the noise."""
+    line = f"{SIZES} --gamma 0.1 --delta 1e-6 --factorization prefix8.npz --format json"
+    asked = "--epsilon 5" if command == "calibrate" else "--noise-multiplier 1"
+    document = csgm(f"{command} {asked} {line}").document
+    (place / "saved.json").write_text(json.dumps(document))
+    assert csgm("account --from saved.json").status == 0
+    document["result"][path[0]][path[1]] *= 1.001
+    (place / "saved.json").write_text(json.dumps(document))
+    outcome = csgm("account --from saved.json")
+    assert outcome.status == 2
+    assert f"{said} " in outcome.stderr
+    document["result"][path[0]] = None
+    (place / "saved.json").write_text(json.dumps(document))
+    assert csgm("account --from saved.json").status == 2
 
 
 BUDGET = """

@@ -373,14 +373,9 @@ def test_accepted_target(place, capsys, epsilon, delta, gamma, ratio, rounds):
 @pytest.mark.parametrize(
     ("line", "hint"),
     [
-        (
-            "calibrate --sigma 3",
-            "--sigma is an option of csgm account and of csgm sweep; csgm calibrate --help",
-        ),
-        (
-            "plan --gamma 0.1",
-            "--gamma is an option of csgm calibrate and of csgm account and of csgm compare",
-        ),
+        ("calibrate --sigma 3", "--sigma is an option of csgm account and sweep; csgm calibrate --help"),
+        ("plan --gamma 0.1", "--gamma is an option of csgm calibrate, account, compare and sweep; csgm plan"),
+        ("calibrate --jobs 2", "--jobs is an option of csgm sweep; csgm calibrate --help"),
         ("calibrate --nosuch 3", "csgm calibrate --help"),
     ],
 )

@@ -156,7 +156,7 @@ def test_interrupt_after_the_file(place):
 
 def test_ignored_interrupts_stay_ignored(place):
     """A job that was started with interrupts ignored, as nohup and scripts do, is not interrupted."""
-    ignored = lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)  # noqa: E731
+    ignored = lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)
     done = finished(AT_CALL, place, 2, 1_000, *CALIBRATE, preexec_fn=ignored)
     assert done.returncode == 0
     assert done.stdout

@@ -1,5 +1,6 @@
 """Where values come from: flag > environment > command's table > shared table > default."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ def configure(text: str, name: str = "csgm.toml") -> None:
 def test_each_source_beats_the_weaker_ones(csgm, monkeypatch):
     """The strongest source that has a value for rounds gives it."""
     line = f"{LINE} --gamma 0.1 --norm-ratio 9"
-    rounds = lambda *words: csgm(" ".join([line, *words])).document["inputs"]["rounds"]  # noqa: E731
+    rounds = lambda *words: csgm(" ".join([line, *words])).document["inputs"]["rounds"]
     assert rounds() == 1
     configure("[tool.csgm]\nrounds = 2\n")
     assert rounds() == 2
@@ -234,6 +235,58 @@ def test_a_limit_set_aside_is_not_silent(csgm, place):
     assert (checked.status, checked.document["warnings"]) == (1, [])
 
 
+@pytest.mark.parametrize("saved", [False, True])
+def test_a_configured_limit_is_checked_whatever_else_is_set(csgm, monkeypatch, saved):
+    """An epsilon from the environment, meant for calibrate, does not open the gate of a config file."""
+    csgm("calibrate --mechanism gaussian --epsilon 5 --delta 1e-8 --format json --output r.json")
+    question = "--from r.json" if saved else "--sigma 1.13901278161 --mechanism gaussian"
+    configure("[tool.csgm]\nmax-epsilon = 4.99\ndelta = 1e-8\n")
+    monkeypatch.setenv("CSGM_EPSILON", "3")
+    refused = csgm(f"account {question}")
+    assert (refused.status, "EXCEEDED" in refused.stdout) == (1, True)
+    assert "is above 4.99 (max-epsilon in " in refused.stderr
+    configure("[tool.csgm]\nmax-epsilon = 5.01\ndelta = 1e-8\n")
+    held = csgm(f"account {question}")
+    assert (held.status, "max epsilon" in held.stdout, "set-aside" in held.stderr) == (0, True, False)
+    typed = csgm(f"account {question} --epsilon 3")
+    assert (typed.status, "warning[limit-set-aside]" in typed.stderr) == (0, True)
+
+
+@pytest.mark.parametrize("named", ["flag", "environment", "config"])
+def test_only_flags_ask_a_saved_result_another_question(csgm, monkeypatch, named):
+    """Whatever names the saved file, configured targets and accountants change nothing of its question."""
+    csgm("calibrate --mechanism gaussian --epsilon 5 --delta 1e-8 --format json --output r.json")
+    monkeypatch.setenv("CSGM_DELTA", "1e-3")
+    monkeypatch.setenv("CSGM_ACCOUNTANT", "rdp")
+    table = "from = 'r.json'\n" if named == "config" else ""
+    configure(f"[tool.csgm]\nepsilon = 7\n{table}")
+    if named == "environment":
+        monkeypatch.setenv("CSGM_FROM", "r.json")
+    line = f"account {'--from r.json' if named == 'flag' else ''} --format json"
+    inputs = csgm(line).document["inputs"]
+    assert (inputs["epsilon"], inputs["delta"], inputs["accountant"]) == (None, 1e-8, "exact")
+    by_flag = csgm(f"{line} --delta 1e-3 --accountant rdp").document["inputs"]
+    assert (by_flag["delta"], by_flag["accountant"]) == (1e-3, "rdp")
+
+
+def test_show_inputs_of_a_saved_result(csgm, monkeypatch):
+    """What came from the file is shown with it, and what it replaced as set aside."""
+    line = "calibrate --gamma 0.25 --norm-ratio 2 --rounds 3 --epsilon 5 --delta 1e-8 --accountant rdp"
+    csgm(f"{line} --format json --output r.json")
+    monkeypatch.setenv("CSGM_DELTA", "1e-3")
+    monkeypatch.setenv("CSGM_GAMMA", "0.5")
+    monkeypatch.setenv("CSGM_EPSILON", "3")
+    shown = csgm("account --from r.json --show-inputs").stderr.splitlines()
+    assert "from = r.json  (flag --from)" in shown
+    assert "delta = 1e-08  (saved in 'r.json'; 0.001 of env CSGM_DELTA is set aside)" in shown
+    assert "gamma = 0.25  (saved in 'r.json'; 0.5 of env CSGM_GAMMA is set aside)" in shown
+    assert "epsilon = 3.0  (env CSGM_EPSILON, set aside)" in shown
+    assert "rounds = 3  (saved in 'r.json')" in shown
+    assert "accountant = rdp  (saved in 'r.json')" in shown
+    asked = csgm("account --from r.json --delta 1e-6 --show-inputs").stderr.splitlines()
+    assert "delta = 1e-06  (flag --delta)" in asked
+
+
 def test_flags_of_both_questions_conflict(csgm):
     """What somebody typed is never set aside."""
     line = "account --sigma 1 --mechanism gaussian --epsilon 3"
@@ -312,6 +365,24 @@ def test_show_inputs(csgm, place, monkeypatch):
     )
     assert "rounds = 1  (default)" in shown
     assert "dim is not given" in shown
+
+
+def test_show_inputs_that_others_settle(csgm):
+    """Rounds are those that count, and what the mechanism or the sweep does not use is set aside."""
+    cohort = "--population 1000 --cohort-size 30 --training-rounds 101 --norm-ratio 9"
+    shown = csgm(f"{LINE} {cohort} --gamma 0.5 --accountant rdp --show-inputs").stderr.splitlines()
+    assert "rounds = 4  (from population, training_rounds and cohort_size)" in shown  # 3.03, rounded up
+    configure("[tool.csgm]\ngamma = 0.1\n")
+    shown = csgm(f"{LINE} --mechanism gaussian --norm-ratio 9 --show-inputs").stderr
+    assert re.search(r"^gamma = 0.1  \(config gamma in .*, set aside\)$", shown, re.MULTILINE)
+    assert "\nnorm_ratio = 9.0  (flag --norm-ratio, set aside)\n" in shown
+    sweep = LINE.replace("calibrate", "sweep")
+    shown = csgm(
+        f"{sweep} {cohort[:-14]} --norm-ratio 9 --vary gamma=0.5,1 --accountant rdp --show-inputs"
+    ).stderr
+    assert shown.startswith("vary = gamma=0.5,1.0  (flag --vary)\n")
+    assert re.search(r"^gamma = 0.1  \(config gamma in .*, set aside\)$", shown, re.MULTILINE)
+    assert "\nrounds = 4  (from " in shown
 
 
 def test_one_name_per_option(place):

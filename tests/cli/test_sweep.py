@@ -240,7 +240,7 @@ def test_lines_of_figure_one(figure):
         return sqrt(order / (2 * left)) if left > 0 else float("inf")
 
     assert renyi["sigma"] == pytest.approx(min(map(sigma, range(2, 100))), rel=1e-10)
-    tail = lambda x: erfc(x / sqrt(2)) / 2  # noqa: E731
+    tail = lambda x: erfc(x / sqrt(2)) / 2
     s = exact["sigma"]
     assert tail(5 * s - 1 / (2 * s)) - exp(5) * tail(5 * s + 1 / (2 * s)) == pytest.approx(1e-8, rel=1e-7)
     assert (renyi["bound"], exact["bound"]) == ("paper", "exact")
@@ -250,7 +250,7 @@ def test_lines_of_figure_one(figure):
 def test_what_the_paper_left_on_the_table(csgm):
     """With tight the paper's curve is still there, and no point of the other one is above it."""
     rows = rows_of(csgm("sweep --preset figure1 --accountant tight --format json"))
-    curve = lambda name: {  # noqa: E731
+    curve = lambda name: {
         (row["gamma"], row["norm_ratio"]): row["noise_multiplier"]
         for row in rows
         if row["accountant"] == name and row["mechanism"] == "l2-csgm"
@@ -540,7 +540,7 @@ def test_matplotlib_is_missing(csgm, monkeypatch):
     outcome = csgm(f"{GRID} --plot x.png")
     assert (outcome.status, outcome.stdout) == (2, "")
     assert outcome.stderr.startswith("error[missing-extra]: ")
-    assert "pip install csgm-cli[plot]" in outcome.stderr
+    assert "pip install 'csgm-cli[plot]'" in outcome.stderr
     assert csgm(f"{GRID} --plot -").status == 0
 
 
@@ -563,3 +563,17 @@ def test_nothing_to_draw(csgm):
     assert (outcome.status, outcome.stdout.count("delta-covers-target")) == (3, 2)
     assert outcome.stderr.startswith("warning[nothing-to-draw]: ")
     assert Path("x.svg").read_text() == "old"
+
+
+@pytest.mark.parametrize("form", ["text", "markdown"])
+@pytest.mark.parametrize(
+    ("vary", "participation"), [("rounds=1,2", ""), ("cohort-size=1,4", "--population 7 --training-rounds 4")]
+)
+def test_varied_rounds(csgm, form, vary, participation):
+    """Where rounds differ from row to row, no line says how many there are."""
+    line = f"sweep --mechanism gaussian --epsilon 5 --delta 1e-8 --vary {vary} {participation}"
+    outcome = csgm(f"{line} --format {form}")
+    assert outcome.status == 0
+    assert "1.13902" in outcome.stdout  # of one round
+    assert not [line for line in outcome.stdout.splitlines() if line.strip("| ").startswith("rounds  1")]
+    assert "releases that one client can influence" not in outcome.stdout

@@ -195,7 +195,7 @@ def test_the_oracle_alone_gives_what_float64_gives(monkeypatch, accountant):
         spent_delta(mechanism, bound, sigma, 1.5),
     )
     monkeypatch.setattr(bounds, "TRUST", 0.0)
-    monkeypatch.setattr("csgm_cli.core.calibrate.TRUST", 0.0)
+    monkeypatch.setattr("csgm_cli.core.renyi_noise.TRUST", 0.0)
     assert least_sigma(mechanism, bound, target) == pytest.approx(sigma, rel=2e-12)
     sure = spent_epsilon(mechanism, bound, sigma, 1e-7), spent_delta(mechanism, bound, sigma, 1.5)
     for one, other in zip(sure, (epsilon, delta), strict=True):

@@ -1,9 +1,6 @@
 """The high-precision oracle against printed values, theorems and second methods."""
 
-import ast
 import math
-import sys
-from pathlib import Path
 
 import mpmath
 import pytest
@@ -380,20 +377,3 @@ def test_replace_one_doubles_the_gaussian_sensitivity():
         mechanism = Mechanism(name, gamma, Geometry(2.0), 1, Adjacency.REPLACE_ONE)
         found = oracle.delta(mechanism, 4.0, 1.0, None, bound)
         assert relative(found, oracle.gaussian_delta(0.5, 1.0)) < 1e-50
-
-
-# ---------------------------------------------------------------- independence
-
-
-def test_the_oracle_imports_nothing_of_the_float64_path():
-    """Of the package the oracle may know the words and the errors, and of others mpmath alone."""
-    tree = ast.parse(Path(oracle.__file__).read_text(encoding="utf-8"))
-    imported = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            imported |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0
-            imported.add(node.module)
-    outside = {name for name in imported if name.partition(".")[0] not in sys.stdlib_module_names}
-    assert outside <= {"mpmath", "csgm_cli.model", "csgm_cli.errors"}

@@ -1,11 +1,8 @@
 """The high-precision profile and bounds against printed values, other methods and theorems."""
 
-import ast
 import itertools
 import math
 import random
-import sys
-from pathlib import Path
 
 import mpmath
 import numpy as np
@@ -13,7 +10,7 @@ import pytest
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtr
 
-from csgm_cli.core import contour_oracle, fourier_oracle, oracle, profile_oracle
+from csgm_cli.core import contour_oracle, oracle, profile_oracle
 from csgm_cli.core.profile_oracle import Direction
 from csgm_cli.errors import NoAnswerError, UsageError
 
@@ -615,21 +612,3 @@ def test_cone_inequalities_fail_beyond_their_exponents():
         exponent = factor * (1 - gamma) / (2 * gamma)
         values = [float((pair.mass * pair.u ** (1 - exponent)).sum()) for pair in (before, after)]
         assert sign * (values[1] - values[0]) > 1e-9  # phi = u^(1-B), convex for B > 1
-
-
-# ---------------------------------------------------------------- independence
-
-
-@pytest.mark.parametrize("module", [fourier_oracle, contour_oracle, profile_oracle])
-def test_nothing_of_the_float64_path_is_imported(module):
-    """Of the package only words, errors and the oracles may be known, and of others mpmath alone."""
-    imported = set()
-    for node in ast.walk(ast.parse(Path(module.__file__).read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            imported |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0
-            imported.add(node.module)
-    outside = {name for name in imported if name.partition(".")[0] not in sys.stdlib_module_names}
-    oracles = {f"csgm_cli.core.{name}" for name in ("oracle", "fourier_oracle", "contour_oracle")}
-    assert outside <= {"mpmath", "csgm_cli.errors"} | oracles

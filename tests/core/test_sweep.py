@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from csgm_cli.comparison_model import Question
 from csgm_cli.core.account import account_delta, account_epsilon
 from csgm_cli.core.calibrate import calibrate
 from csgm_cli.core.sweep import FIGURE_TARGET, MOST_POINTS, Grid, answer, check_question, figure_one
 from csgm_cli.errors import UsageError
-from csgm_cli.model import Accountant, Geometry, Mechanism, Question, Target
+from csgm_cli.model import Accountant, Geometry, Mechanism, Target
 
 MECHANISM = Mechanism("l2-csgm", 0.1, Geometry(9.0, 2.0, dim=1000, cohort_size=10), rounds=3)
 axes = st.lists(st.lists(st.floats(1, 9), min_size=1, max_size=4).map(tuple), min_size=1, max_size=4)
@@ -61,7 +62,7 @@ def test_figure_one_of_the_paper(reference):
 def test_accountants_of_figure_one(accountant, curves, levels):
     """Another accountant stands beside the paper's, and the Gaussian mechanism has a line for each kind."""
     points = figure_one(Accountant(accountant))
-    by = lambda name: [p["accountant"] for p in points if p["mechanism"] == name]  # noqa: E731
+    by = lambda name: [p["accountant"] for p in points if p["mechanism"] == name]
     assert list(dict.fromkeys(by("l2-csgm"))) == curves
     assert by("gaussian") == levels
     assert len({tuple(point.items()) for point in points}) == len(points)

@@ -11,11 +11,13 @@ from csgm_cli.core import (
     calibrate,
     contour_oracle,
     conversion,
+    curves,
     gaussian,
     log_moment,
     loss_grid,
     oracle,
     profile,
+    renyi_noise,
 )
 from csgm_cli.core.account import account_delta, account_epsilon
 from csgm_cli.core.bounds import Spent
@@ -125,8 +127,8 @@ def test_a_flipped_sign_in_the_conversion_is_caught(monkeypatch):
 
 def test_a_search_that_returns_too_little_noise_is_caught(monkeypatch):
     """The achieved epsilon is above the target: refused without any verification."""
-    right = calibrate.least_safe
-    monkeypatch.setattr(calibrate, "least_safe", lambda is_safe, near: right(is_safe, near) * 0.999)
+    right = renyi_noise.least_safe
+    monkeypatch.setattr(renyi_noise, "least_safe", lambda is_safe, near: right(is_safe, near) * 0.999)
     assert_caught([lambda: calibrate.calibrate(SPARSE, TARGET, Accountant.RDP)], "not-certified")
 
 
@@ -152,9 +154,9 @@ def test_a_shifted_gaussian_profile_is_caught(monkeypatch):
 
 def test_a_wrong_count_of_coordinates_is_caught(monkeypatch):
     """A curve that forgets one of the rounds disagrees with the oracle's own reading of the mechanism."""
-    right = bounds.renyi_curve
+    right = curves.renyi_curve
     fewer = dataclasses.replace(SPARSE, rounds=2)
-    for module in (bounds, calibrate):
+    for module in (curves, renyi_noise):
         monkeypatch.setattr(module, "renyi_curve", lambda mechanism, bound: right(fewer, bound))
     assert_caught(every_answer())
 
@@ -163,7 +165,7 @@ def test_a_smaller_candidate_that_is_no_bound_is_caught(monkeypatch):
     """Whatever number wins the comparison of bounds is the one that is verified."""
     for name in ("least_epsilon", "least_delta"):
         right = getattr(bounds, name)
-        wrong = lambda *a, right=right, **k: dataclasses.replace(right(*a, **k), value=1e-9)  # noqa: E731
+        wrong = lambda *a, right=right, **k: dataclasses.replace(right(*a, **k), value=1e-9)
         monkeypatch.setattr(account, name, wrong)
     assert_caught(every_answer())
 

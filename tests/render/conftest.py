@@ -15,6 +15,7 @@ from csgm_cli.budget import (
     ReleaseStanding,
     Standing,
 )
+from csgm_cli.comparison_model import Comparison, ComparisonRow, Plan
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.factorization_model import (
     Claim,
@@ -29,8 +30,6 @@ from csgm_cli.model import (
     Accountant,
     Bound,
     Calibration,
-    Comparison,
-    ComparisonRow,
     Conversion,
     FactorNorms,
     Geometry,
@@ -39,7 +38,6 @@ from csgm_cli.model import (
     Mechanism,
     NoisePerRow,
     Notice,
-    Plan,
     SelftestCase,
     Target,
     Verification,

@@ -40,6 +40,10 @@ ACCOUNT_KEYS = [
     "statement",
     "lower_bound",
     "verified",
+    "mean_noise_std",
+    "mse",
+    "noise_std_per_row",
+    "mse_last_row",
 ]
 
 FACTORIZE_KEYS = [

@@ -76,14 +76,22 @@ def test_versions(version):
 def test_calibrate_result():
     """A calibration gives its own noise multiplier and the guarantee it achieved."""
     assert load_saved(json.dumps(CALIBRATED)) == SavedResult(
-        "calibrate", {"mechanism": "l2-csgm", "gamma": 0.01}, 0.0125, ((4.999, 1e-8),), "0.1.0"
+        "calibrate",
+        {"mechanism": "l2-csgm", "gamma": 0.01},
+        0.0125,
+        ((4.999, 1e-8),),
+        "0.1.0",
+        (CALIBRATED["result"],),
+        0.0125,
     )
     assert not load_saved(json.dumps(CALIBRATED)).asked_delta
 
 
 def test_account_result():
     """An account has its noise multiplier among the inputs; whole numbers are numbers too."""
-    assert load_saved(json.dumps(ACCOUNTED)) == SavedResult("account", INPUTS, 0.0122, ((0, 1),), "0.1.0")
+    assert load_saved(json.dumps(ACCOUNTED)) == SavedResult(
+        "account", INPUTS, 0.0122, ((0, 1),), "0.1.0", ({"epsilon": 0, "delta": 1},), 0.0122
+    )
     assert load_saved(changed(ACCOUNTED, "inputs.epsilon", 0)).asked_delta
 
 
@@ -107,6 +115,9 @@ def test_several_deltas():
         (PLANNED, "result.rows", PLANNED["result"]["rows"] * 2, "rows does not hold"),
         (PLANNED, "result.rows", [7], "a row of the result is not a JSON object"),
         (PLANNED, "inputs.delta", 1e-9, "inputs.delta 1e-09 disagrees"),
+        (PLANNED, "inputs.mechanism", "linf-csgm", "inputs.mechanism 'linf-csgm' disagrees with 'l2-csgm'"),
+        (PLANNED, "result.gamma", 0.03, "result.gamma 0.03 disagrees with gamma in the row = 0.02"),
+        (PLANNED, "result.compression", 40.0, "result.gamma 0.02 disagrees with 1 / compression = 0.025"),
         (CURVE, "result.rows", CURVE["result"]["rows"][:1], "1 results for 2 deltas"),
         (CURVE, "inputs.delta", [1e-8, 1e-6], "inputs.delta 1e-08 disagrees"),
         (CALIBRATED, "result.sigma", 0.012, "sigma 0.012 disagrees"),

@@ -61,7 +61,7 @@ class ChainOracle:
 
     structure: Structure
 
-    def diagonals(self, dual: Dual, accuracy: float, *, rows: bool) -> Diagonals:  # noqa: D102
+    def diagonals(self, dual: Dual, accuracy: float, *, rows: bool) -> Diagonals:  # noqa: D102 - of Oracle
         v, u = np.asarray(dual.columns), np.asarray(dual.rows)
         columns, error = _diagonal(self.structure, v, u, accuracy)
         if not rows:
@@ -106,7 +106,7 @@ class DenseOracle:
 
     matrix: Array
 
-    def diagonals(self, dual: Dual, accuracy: float, *, rows: bool) -> Diagonals:  # noqa: ARG002, D102
+    def diagonals(self, dual: Dual, accuracy: float, *, rows: bool) -> Diagonals:  # noqa: ARG002, D102 - of Oracle
         w = np.sqrt(dual.rows)[:, None] * self.matrix * np.sqrt(dual.columns)
         left, values, right = np.linalg.svd(w)
         columns = values @ right**2

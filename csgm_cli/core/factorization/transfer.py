@@ -69,15 +69,15 @@ class SumChain:
 
     size = 2
 
-    def push(self, r: Array, u: Array, rho: Array, rate: Array) -> None:  # noqa: ARG002, D102
+    def push(self, r: Array, u: Array, rho: Array, rate: Array) -> None:  # noqa: ARG002, D102 - of Chain
         r[1] += u * r[0]
         r[0] += rho * r[1]
 
-    def pull(self, q: Array, u: Array, rho: Array, rate: Array) -> None:  # noqa: ARG002, D102
+    def pull(self, q: Array, u: Array, rho: Array, rate: Array) -> None:  # noqa: ARG002, D102 - of Chain
         q[1] += rho * q[0]
         q[0] += u * q[1]
 
-    def response(self, q: Array, r: Array) -> Array:  # noqa: D102
+    def response(self, q: Array, r: Array) -> Array:  # noqa: D102 - of Chain
         return np.asarray(q[0] * r[1])
 
     def rounding(self, poles: Poles, v: Array, u: Array, length: int) -> Array:
@@ -102,7 +102,7 @@ class MomentumChain:
     right: float
     size = 5
 
-    def push(self, r: Array, u: Array, rho: Array, rate: Array) -> None:  # noqa: D102
+    def push(self, r: Array, u: Array, rho: Array, rate: Array) -> None:  # noqa: D102 - of Chain
         one, yy, yr, rr, det = r
         a, b = self.left, self.right
         det *= a * a
@@ -118,7 +118,7 @@ class MomentumChain:
         one += rho * yy
         rr += rho * det
 
-    def pull(self, q: Array, u: Array, rho: Array, rate: Array) -> None:  # noqa: D102
+    def pull(self, q: Array, u: Array, rho: Array, rate: Array) -> None:  # noqa: D102 - of Chain
         one, yy, yr, rr, det = q
         a, b = self.left, self.right
         yy += rho * one
@@ -134,10 +134,10 @@ class MomentumChain:
         rr *= a * a
         yr *= a
 
-    def response(self, q: Array, r: Array) -> Array:  # noqa: D102
+    def response(self, q: Array, r: Array) -> Array:  # noqa: D102 - of Chain
         return np.asarray(q[0] * r[1] + q[3] * r[4])
 
-    def rounding(self, poles: Poles, v: Array, u: Array, length: int) -> Array:  # noqa: ARG002
+    def rounding(self, poles: Poles, v: Array, u: Array, length: int) -> Array:  # noqa: ARG002 - of Chain
         """Every term of <left, right> passes T steps of less than 20 roundings, and is divided by another."""
         return np.full(len(poles.shifts), (40.0 * (len(v) + length) + 64.0) * _UNIT)
 

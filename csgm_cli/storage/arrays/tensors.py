@@ -23,7 +23,7 @@ def library() -> ModuleType:
     try:
         import safetensors.numpy
     except ImportError:
-        message = ".safetensors files need an extra: pip install csgm-cli[safetensors]"
+        message = ".safetensors files need an extra: pip install 'csgm-cli[safetensors]'"
         raise UsageError("missing-extra", message) from None
     return safetensors
 

@@ -1,0 +1,136 @@
+"""Whether a saved result agrees with itself: what it says twice, it must say alike."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from csgm_cli import __version__
+from csgm_cli.core.geometry import rounds_from_participation
+from csgm_cli.core.statement import assumptions_of, statement
+from csgm_cli.core.utility import (
+    bits_per_client,
+    error_parts,
+    last_row_parts,
+    mean_noise_std,
+    noise_std_per_row,
+)
+from csgm_cli.errors import shown
+from csgm_cli.model import Bound, Guarantee, Notice
+from csgm_cli.storage.saved import bad_result, is_positive
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from csgm_cli.model import Mechanism, NoisePerRow
+    from csgm_cli.storage.saved import SavedResult
+
+#: Relative difference up to which numbers agree; more where they hang on a factorization that is solved
+#: anew: near the optimum the rows of B move by the root of the gap.
+_TOLERANCE, _SOLVED = 1e-9, 1e-3
+_PARTICIPATION = ("population", "cohort_size", "training_rounds")
+
+
+def check_agreement(saved: SavedResult, mechanism: Mechanism) -> tuple[Notice, ...]:
+    """Compare what follows from the saved ``mechanism`` and its noise with what the file says of it.
+
+    ``UsageError`` (slug ``bad-result-file``) names what does not agree. Words of another version of csgm
+    may have been others: they are a notice.
+    """
+    _check_rounds(saved.inputs, mechanism.rounds)
+    solved = mechanism.factorization is not None and mechanism.factorization.sha256 is None
+    tolerance = _SOLVED if solved else _TOLERANCE
+    for row in saved.rows:
+        for name, value, expected in _numbers(saved, row, mechanism):
+            if not _is_same(value, expected, tolerance):
+                contradiction = f"{name} {shown(value)} disagrees with the mechanism and its noise"
+                raise bad_result(f"{contradiction}: {expected!r}")
+    for row, guarantee in zip(saved.rows, saved.guarantees, strict=True):
+        for name, words in _words(row, mechanism, saved.sigma, *guarantee).items():
+            if name in row and row[name] != words:
+                return _other_words(saved, name, _difference(row[name], words))
+    return ()
+
+
+def _other_words(saved: SavedResult, name: str, difference: str) -> tuple[Notice, ...]:
+    if saved.csgm_version == __version__:
+        raise bad_result(f"result.{name} disagrees with its numbers: {difference}")
+    said = f"the saved {name} is not what csgm {__version__} makes of the saved numbers"
+    return (Notice("other-words", f"{said}, but csgm {saved.csgm_version} may have: {difference}"),)
+
+
+def _check_rounds(inputs: Mapping[str, Any], rounds: int) -> None:
+    if any(inputs.get(name) is None for name in _PARTICIPATION):
+        return
+    expected, _ = rounds_from_participation(*(inputs[name] for name in _PARTICIPATION))
+    if rounds != expected:
+        numbers = ", ".join(f"{name} {shown(inputs[name])}" for name in _PARTICIPATION)
+        raise bad_result(f"rounds {rounds} disagrees with {numbers}: expected {expected}")
+
+
+def _numbers(
+    saved: SavedResult, row: Mapping[str, Any], mechanism: Mechanism
+) -> Iterator[tuple[str, object, float | None]]:
+    """Each number of a row that follows from others: its name, what it is and what it should be."""
+    sigma, bits = saved.sigma, saved.inputs.get("value_bits")
+    if "mean_noise_std" in row:
+        yield "mean_noise_std", row["mean_noise_std"], mean_noise_std(mechanism, sigma)
+    if "bits_per_client" in row and isinstance(bits, int):
+        yield "bits_per_client", row["bits_per_client"], bits_per_client(mechanism, bits)
+    if "mse" in row:
+        yield from _error("mse", row["mse"], error_parts(mechanism, sigma))
+    if "mse_last_row" in row:
+        yield from _error("mse_last_row", row["mse_last_row"], last_row_parts(mechanism, sigma))
+    if "noise_std_per_row" in row:
+        yield from _per_row(row["noise_std_per_row"], noise_std_per_row(mechanism, sigma))
+
+
+def _per_row(said: object, found: NoisePerRow | None) -> Iterator[tuple[str, object, float | None]]:
+    for name in ("min", "mean", "max"):
+        value = said.get(name) if isinstance(said, dict) else said
+        yield f"noise_std_per_row.{name}", value, getattr(found, name, None)
+
+
+def _error(
+    key: str, mse: object, parts: tuple[float, float] | None
+) -> Iterator[tuple[str, object, float | None]]:
+    if parts is None or not isinstance(mse, dict):
+        if mse is not None or parts is not None:
+            yield key, mse, None if parts is None else sum(parts)
+        return
+    total, gaussian = sum(parts), mse.get("gaussian_total")
+    ratio = total / gaussian if is_positive(gaussian) else None
+    names = ("privacy", "sparsification", "total", "ratio")
+    for name, expected in zip(names, (*parts, total, ratio), strict=True):
+        yield f"{key}.{name}", mse.get(name), expected
+
+
+def _words(
+    row: Mapping[str, Any], mechanism: Mechanism, sigma: float, epsilon: float, delta: float
+) -> dict[str, object]:
+    """The words of a row that follow from its numbers and its bound; of no known bound, that it is one."""
+    if "bound" not in row:
+        return {}
+    if row["bound"] not in list(Bound):
+        return {"bound": " or ".join(Bound)}
+    bound = Bound(row["bound"])
+    guarantee = Guarantee(epsilon, delta, None, bound, None, assumptions_of(mechanism, bound))
+    return {"assumptions": list(guarantee.assumptions), "statement": statement(mechanism, sigma, guarantee)}
+
+
+def _is_same(value: object, expected: float | None, tolerance: float) -> bool:
+    if value is None or expected is None:
+        return value is expected
+    return (
+        is_positive(value) and math.isclose(value, expected, rel_tol=tolerance)
+    ) or value == expected == 0.0
+
+
+def _difference(said: object, words: object) -> str:
+    """What is said and what was expected, from the first word on that is another."""
+    if not (isinstance(said, str) and isinstance(words, str)):
+        return f"{shown(said)} instead of {shown(words)}"
+    pairs = enumerate(zip(said, words, strict=False))
+    same = next((place for place, (one, other) in pairs if one != other), min(len(said), len(words)))
+    start = words.rfind(" ", 0, same) + 1
+    return f"{shown(said[start : start + 40])} instead of {shown(words[start : start + 40])}"
