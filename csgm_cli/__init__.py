@@ -10,6 +10,8 @@ Correlated noise for running sums::
 
     found = factorize(parse_workload("prefix-sum", 32))
     factors = dense_factors(found)  # B, C and C_inv
+    norms = factor_norms(found)
+    mechanism = Mechanism("l2-csgm", gamma=0.01, geometry=geometry, factorization=norms, epochs=16)
 
 `Geometry`, `Mechanism` and `Target` are the questions; `calibrate`, `account_epsilon`, `account_delta`,
 `compare`, `compare_at_equal_mse` and `plan` answer them with frozen dataclasses. So do `factorize` and
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from csgm_cli.core.factorization.dense import dense_factors
     from csgm_cli.core.factorization.factorize import factorize
     from csgm_cli.core.factorization.inspection import inspect_arrays
+    from csgm_cli.core.factorization.norms import factor_norms, norms_of_arrays
     from csgm_cli.core.factorization.workload import matrix_workload, parse_workload, schedule_workload
     from csgm_cli.core.geometry import resolve_geometry, rounds_from_participation
     from csgm_cli.core.noise.stream import NoiseStream
@@ -66,6 +69,7 @@ if TYPE_CHECKING:
         Adjacency,
         Bound,
         Calibration,
+        FactorNorms,
         Geometry,
         Guarantee,
         Mechanism,
@@ -87,8 +91,10 @@ _HOMES = {
     "NoiseStream": "core.noise.stream",
     "compare_strategies": "core.factorization.baselines",
     "dense_factors": "core.factorization.dense",
+    "factor_norms": "core.factorization.norms",
     "factorize": "core.factorization.factorize",
     "inspect_arrays": "core.factorization.inspection",
+    "norms_of_arrays": "core.factorization.norms",
     "matrix_workload": "core.factorization.workload",
     "parse_workload": "core.factorization.workload",
     "plan": "core.plan",
@@ -110,6 +116,7 @@ _HOMES = {
     "Claim": "factorization_model",
     "Comparison": "comparison_model",
     "Dual": "factorization_model",
+    "FactorNorms": "model",
     "Factorization": "factorization_model",
     "Factors": "factorization_model",
     "Generators": "factorization_model",
@@ -144,6 +151,7 @@ __all__ = [  # spelled out for type checkers; a test keeps it equal to _HOMES
     "Comparison",
     "CsgmError",
     "Dual",
+    "FactorNorms",
     "Factorization",
     "Factors",
     "Generators",
@@ -177,9 +185,11 @@ __all__ = [  # spelled out for type checkers; a test keeps it equal to _HOMES
     "compare_at_equal_mse",
     "compare_strategies",
     "dense_factors",
+    "factor_norms",
     "factorize",
     "inspect_arrays",
     "matrix_workload",
+    "norms_of_arrays",
     "parse_workload",
     "plan",
     "read_arrays",

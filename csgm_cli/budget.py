@@ -62,9 +62,22 @@ class Release:
             "norm_ratio": None if mechanism.is_gaussian else geometry.norm_ratio,
             "l2_norm": geometry.l2_norm,
             "dim": geometry.dim,
-            "rounds": mechanism.rounds,
+            "rounds": mechanism.rounds if mechanism.factorization is None else None,
+            **_stream(mechanism),
             "enabled": self.enabled,
         }
+
+
+#: What a factorization adds to the settings of a release; None without one.
+STREAM_KEYS = ("epochs", "T", "workload", "strategy", "sensitivity")
+
+
+def _stream(mechanism: Mechanism) -> dict[str, object]:
+    factors = mechanism.factorization
+    if factors is None:
+        return dict.fromkeys(STREAM_KEYS)
+    found = (mechanism.epochs, factors.T, factors.workload, factors.strategy, factors.sensitivity)
+    return dict(zip(STREAM_KEYS, found, strict=True))
 
 
 @dataclass(frozen=True)
@@ -108,7 +121,8 @@ class Population:
 class ReleaseStanding:
     """One release within its population; None where a question does not arise.
 
-    ``share``: of what is spent, in [0, 1]. ``more_rounds``: how many further rounds fit.
+    ``share``: of what is spent, in [0, 1]. ``more_rounds``: how many further rounds fit (with a
+    factorization, epochs).
     ``needed_noise_multiplier``: from which the population fits, all else unchanged; None where no noise
     would do, and within the limit.
     """

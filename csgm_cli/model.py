@@ -8,6 +8,7 @@ Words mean one thing everywhere (flags, JSON keys, fields, docs):
 ``linf_norm``          clip norm Delta_inf of one client's vector
 ``norm_ratio``         Delta_2 / Delta_inf, at least 1; its square is ``k``
 ``rounds``             number of releases that ONE client can influence
+``epochs``             number of factorized streams, each of which ONE client enters once
 ``sigma``              std of the noise on each coordinate of the SUM of the masked vectors
 ``noise_multiplier``   sigma / l2_norm, for every mechanism
 =====================  ======================================================================
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from numbers import Real
 
@@ -98,12 +99,14 @@ RANGES: dict[str, Range] = {
     "sigma": Range(1e-45, 1e48),
     "noise_multiplier": Range(1e-15, 1e18),
     "rounds": Range(1, 1e9, integer=True),
+    "epochs": Range(1, 1e9, integer=True),
     "dim": Range(1, 1e12, integer=True),
     "cohort_size": Range(1, 1e12, integer=True),
     "population": Range(1, 1e12, integer=True),
     "training_rounds": Range(1, 1e12, integer=True),
     "value_bits": Range(1, 64, integer=True),
     "T": Range(1, 1e8, integer=True),
+    "sensitivity": Range(1e-15, 1e15),
     "momentum": Range(0.0, 1.0, open_high=True),
     "buffers": Range(1, 64, integer=True),
     "tolerance": Range(1e-13, 1.0),
@@ -207,12 +210,66 @@ class Geometry:
 
 
 @dataclass(frozen=True)
+class RowNorms:
+    """What errors need to know of A = B C: squared norms of rows of B and A, over the rows and of the last.
+
+    ``least``, ``mean``, ``largest``: of ||B[t]||; ``mean_squared``, ``last_squared``: of ||B[t]||^2, which
+    the variance of the noise goes with; ``workload_mean_squared``, ``workload_last_squared``: of
+    ||A[t]||^2 (for prefix sums (T + 1)/2 and T), which the variance of the sparsification goes with.
+    """
+
+    least: float
+    mean: float
+    largest: float
+    mean_squared: float
+    last_squared: float
+    workload_mean_squared: float
+    workload_last_squared: float
+
+    def __post_init__(self) -> None:
+        norms = RANGES["sensitivity"]
+        squares = Range(norms.low**2, norms.high**2)
+        for name, value in vars(self).items():
+            check_range(f"{name} of the rows", value, squares if name.endswith("squared") else norms)
+
+
+@dataclass(frozen=True)
+class FactorNorms:
+    """What privacy and error need to know of a factorization A = B C, as numbers and words.
+
+    ``sensitivity``, in [1e-15, 1e15]: at least the largest column norm of C, rounding included.
+    ``workload`` and ``strategy``: their names, the latter None where nobody knows. ``rows``: None where only
+    privacy is asked about. ``sha256``: of the file that it was read from. Make it with
+    ``csgm_cli.core.factorization.factor_norms``.
+    """
+
+    T: int
+    workload: str
+    strategy: str | None
+    sensitivity: float
+    rows: RowNorms | None = None
+    sha256: str | None = None
+
+    def __post_init__(self) -> None:
+        _settle(self, "T")
+        _settle(self, "sensitivity")
+        check_type("workload", self.workload, str)
+        if self.rows is not None:
+            check_type("rows", self.rows, RowNorms)
+
+
+@dataclass(frozen=True)
 class Mechanism:
     """A mechanism with all that its privacy depends on, except the noise.
 
     ``gamma`` in [1e-9, 1]: the probability that a coordinate is sent, 1 for the Gaussian mechanism.
     ``rounds`` in [1, 1e9]: the releases that one client can influence. L-inf-CSGM needs
     ``geometry.dim``. ``UsageError`` for all else.
+
+    With a ``factorization`` A = B C it is SGMF, its L-inf form, or the matrix mechanism: the noise is B Z,
+    and what a client sends in one of the T steps enters as C[:, t] times its vector, once in each of the
+    ``epochs`` (in [1, 1e9], by default 1), after which B and C start anew with fresh Z. ``rounds`` is then
+    left at 1 (docs/theory.md, "Factorized streams").
     """
 
     name: MechanismName
@@ -220,6 +277,8 @@ class Mechanism:
     geometry: Geometry = Geometry()
     rounds: int = 1
     adjacency: Adjacency = Adjacency.ADD_REMOVE
+    factorization: FactorNorms | None = None
+    epochs: int | None = None
 
     def __post_init__(self) -> None:
         # Plain strings are welcome from callers; a wrong one is a UsageError.
@@ -236,6 +295,38 @@ class Mechanism:
             )
         if self.name is MechanismName.LINF_CSGM and self.geometry.dim is None:
             raise UsageError("linf-needs-dim", "linf-csgm needs dim", "give --dim")
+        self._settle_participation()
+
+    def _settle_participation(self) -> None:
+        if self.factorization is None:
+            if self.epochs is not None:
+                raise UsageError("epochs-without-factorization", "epochs are those of a factorization")
+            return
+        check_type("factorization", self.factorization, FactorNorms)
+        if self.rounds != 1:
+            raise UsageError(
+                "rounds-with-factorization",
+                "with a factorization a client takes part once per epoch: rounds must be left out",
+                "give epochs",
+            )
+        if self.epochs is None:
+            object.__setattr__(self, "epochs", 1)
+        _settle(self, "epochs")
+
+    @property
+    def releases(self) -> int:
+        """How often one client takes part, independent noise each time: ``rounds``, or ``epochs``."""
+        return self.rounds if self.epochs is None else self.epochs
+
+    @property
+    def once(self) -> Mechanism:
+        """The same with one release."""
+        return replace(self, rounds=1, epochs=self.epochs and 1)
+
+    @property
+    def column_norm(self) -> float:
+        """At least the largest column norm of C; 1 without a factorization."""
+        return 1.0 if self.factorization is None else self.factorization.sensitivity
 
     @property
     def is_gaussian(self) -> bool:
@@ -252,10 +343,15 @@ class Mechanism:
 
     @property
     def sensitivity(self) -> float:
-        """L2 sensitivity of one round with every coordinate sent, under add-remove."""
+        """L2 sensitivity of one release with every coordinate sent, under add-remove."""
         if self.name is MechanismName.LINF_CSGM:
-            return math.sqrt(self.coordinates) * self.geometry.linf_norm
-        return self.geometry.l2_norm
+            return math.sqrt(self.coordinates) * self.linf_sensitivity
+        return self.geometry.l2_norm * self.column_norm
+
+    @property
+    def linf_sensitivity(self) -> float:
+        """How much one coordinate can move: Delta_inf, in all rows of a factorization together."""
+        return self.geometry.linf_norm * self.column_norm
 
 
 def accountant_named(value: str) -> Accountant:
@@ -320,7 +416,7 @@ class MeanSquaredError:
     """Expected squared L2 error of the mean estimate, summed over coordinates, worst client vectors.
 
     Units: ``l2_norm`` squared. ``gaussian_total``: the plain Gaussian mechanism at the same target
-    and accountant; ``ratio`` = total / gaussian_total.
+    and accountant, with the same factorization if there is one; ``ratio`` = total / gaussian_total.
     """
 
     privacy: float
@@ -331,6 +427,15 @@ class MeanSquaredError:
 
 
 @dataclass(frozen=True)
+class NoisePerRow:
+    """Std of the noise on each coordinate of a row, sigma ||B[t]|| / (n gamma): over the T rows."""
+
+    min: float
+    mean: float
+    max: float
+
+
+@dataclass(frozen=True)
 class Calibration:
     """The least noise found for a target, and what it costs.
 
@@ -338,6 +443,10 @@ class Calibration:
     the units of ``l2_norm``; ``statement`` is the guarantee in one publishable paragraph.
     ``mean_noise_std`` (of the mean estimate) needs ``cohort_size``, ``bits_per_client`` (values only)
     needs ``dim``, ``mse`` needs both; None without.
+
+    With a factorization ``sigma`` is the std of Z, ``mean_noise_std`` is None and ``noise_std_per_row`` in
+    its place, ``mse`` is the mean over the rows of A X, each divided by the cohort size, and
+    ``mse_last_row`` that of the last row.
     """
 
     mechanism: Mechanism
@@ -351,6 +460,8 @@ class Calibration:
     mse: MeanSquaredError | None
     bits_per_client: float | None
     notices: tuple[Notice, ...] = ()
+    noise_std_per_row: NoisePerRow | None = None
+    mse_last_row: MeanSquaredError | None = None
 
 
 @dataclass(frozen=True)
@@ -358,7 +469,8 @@ class Account:
     """What a given noise guarantees: one guarantee per requested delta (or one for an epsilon).
 
     ``mean_noise_std`` needs ``cohort_size``; ``error_parts``, the privacy and the sparsification part of
-    the MSE as in `MeanSquaredError`, needs ``dim`` as well; None without.
+    the MSE as in `MeanSquaredError`, needs ``dim`` as well; None without. What a factorization adds is as
+    in `Calibration`.
     ``noise_multiplier`` is sigma / l2_norm; ``statements`` has one publishable paragraph per guarantee.
     """
 
@@ -370,6 +482,8 @@ class Account:
     mean_noise_std: float | None = None
     error_parts: tuple[float, float] | None = None
     notices: tuple[Notice, ...] = ()
+    noise_std_per_row: NoisePerRow | None = None
+    error_parts_last_row: tuple[float, float] | None = None
 
     @property
     def effective_noise_multiplier(self) -> float:

@@ -29,8 +29,9 @@ def run(request: Request) -> ExitCode:
     mechanism, notices = build_mechanism(request)
     if request["from"] is not None:
         from csgm_cli.cli.agreement import check_agreement
-        from csgm_cli.cli.rerun import drift
+        from csgm_cli.cli.rerun import check_factorization, drift
 
+        check_factorization(request["saved"], mechanism)
         notices += check_agreement(request["saved"], mechanism)
     noise_multiplier, sigma = _noise(request, mechanism.geometry.l2_norm)
     with working():

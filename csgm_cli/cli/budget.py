@@ -12,7 +12,7 @@ from csgm_cli.cli.options import option
 from csgm_cli.cli.params import Choice, Number
 from csgm_cli.cli.request import EXCLUSIVES, Request, settled
 from csgm_cli.cli.sources import Rank, Source
-from csgm_cli.errors import UsageError, shown
+from csgm_cli.errors import StorageError, UsageError, shown
 from csgm_cli.model import Adjacency, MechanismName, Notice, Target
 from csgm_cli.storage.budget_file import LIMIT_KEYS, Declaration, Entry, read_budget
 from csgm_cli.storage.config import TooSmall
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _WORDS_FOR_PEOPLE = ("owner", "reason")
-_FACTORIZATION = ("factorization", "epochs")
 
 
 def load_budget(paths: Sequence[str]) -> tuple[tuple[Population, ...], tuple[Notice, ...]]:
@@ -80,7 +79,6 @@ def _release(
 ) -> tuple[Release, list[Notice]]:
     people = {key: _text(key, table.entries[key]) for key in _WORDS_FOR_PEOPLE if key in table.entries}
     try:
-        _refuse_factorization(table)
         request = _request(table.entries, adjacency)
         mechanism, notices = build_mechanism(request)
         sigma = _sigma(request, mechanism.geometry.l2_norm)
@@ -88,6 +86,9 @@ def _release(
         release = Release(table.name, mechanism, sigma, enabled, **people, place=table.place)
     except UsageError as error:
         raise _placed(error, table) from None
+    except StorageError as error:  # of a factorization
+        message = f"{table.place}: release {table.name}: {error.message}"
+        raise StorageError(error.slug, message, error.hint) from None
     called = f"{table.place}: release {table.name}"
     said = [(called, notice) for notice in notices]
     # The delta is the population's: releases that know of the same number of clients say it once.
@@ -102,7 +103,7 @@ def _request(entries: Mapping[str, Entry], adjacency: Adjacency) -> Request:
     values["adjacency"] = adjacency.value
     sources = {name: Source(Rank.DEFAULT, "default") for name in values}
     for key, entry in entries.items():
-        if key in (*_WORDS_FOR_PEOPLE, *_FACTORIZATION, "enabled"):
+        if key in (*_WORDS_FOR_PEOPLE, "enabled"):
             continue
         values[key] = _read(key, entry)
         rank = Rank.CONFIG if entry.is_default else Rank.COMMAND_CONFIG
@@ -117,16 +118,6 @@ def _sigma(request: Request, l2_norm: float) -> float:
     return noise[1]
 
 
-def _refuse_factorization(table: Declaration) -> None:
-    """SGMF is to be built here: a mechanism with ``factorization`` that is charged once per epoch."""
-    for key in _FACTORIZATION:
-        if key in table.entries:
-            raise UsageError(
-                "not-in-this-version",
-                f"{_label(key, table.entries[key].place)} is not in this version of csgm",
-            )
-
-
 def _label(key: str, place: Place) -> str:
     return f"{key.replace('_', '-')} at {place}"
 
@@ -137,9 +128,13 @@ def _read(key: str, entry: Entry) -> Any:  # noqa: ANN401 - a number or a word
         if isinstance(entry.value, bool) or not isinstance(entry.value, int | float | TooSmall):
             raise UsageError("wrong-type", f"{label} must be a number, got {shown(entry.value)}")
         return kind.read(entry.value, label)
-    assert isinstance(kind, Choice)  # mechanism, adjacency
     if not isinstance(entry.value, str):
         raise UsageError("wrong-type", f"{label} must be a string, got {shown(entry.value)}")
+    if key == "factorization":
+        from csgm_cli.cli.factorizations import beside
+
+        return beside(entry.value, entry.place.path)
+    assert isinstance(kind, Choice)  # mechanism, adjacency
     return kind.read(entry.value, label)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from csgm_cli.cli.request import Request
@@ -13,15 +14,18 @@ from csgm_cli.model import Adjacency, Geometry, Mechanism, MechanismName, Notice
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from csgm_cli.model import FactorNorms
+
 Notices = tuple[Notice, ...]
 
 #: The order of ``inputs`` in every document; a command has those of its own options.
 _INPUTS = (
     "mechanism", "epsilon", "delta", "gamma", "compression", "norm_ratio", "linf_norm", "l2_norm", "dim",
-    "cohort_size", "rounds", "population", "training_rounds", "adjacency", "accountant", "verify",
-    "value_bits", "noise_multiplier", "effective_noise_multiplier", "sigma", "max_epsilon", "at_equal_mse",
-    "max_mse_overhead", "max_noise_overhead", "vary", "preset",
+    "cohort_size", "rounds", "population", "training_rounds", "factorization", "epochs",
+    "adjacency", "accountant", "verify", "value_bits", "noise_multiplier", "effective_noise_multiplier",
+    "sigma", "max_epsilon", "at_equal_mse", "max_mse_overhead", "max_noise_overhead", "vary", "preset",
     "file", "T", "workload", "objective", "strategy", "tolerance", "arrays", "dtype",
+    "sensitivity", "factorization_sha256",
 )  # fmt: skip
 _RATE, _RATIO = ("gamma", "compression"), ("norm_ratio", "linf_norm")
 #: What rounds are computed from, in place of being given.
@@ -33,9 +37,17 @@ def build_mechanism(request: Request) -> tuple[Mechanism, Notices]:
     name = MechanismName(request["mechanism"])
     gamma = build_gamma(request, name)
     geometry, geometry_notices = build_geometry(request, needs_ratio=name is not MechanismName.GAUSSIAN)
-    rounds, rounds_notices = build_rounds(request)
-    mechanism = Mechanism(name, gamma, geometry, rounds, Adjacency(request["adjacency"]))
-    return mechanism, (*geometry_notices, *rounds_notices)
+    took_part, notices = build_participation(request)
+    mechanism = Mechanism(
+        name,
+        gamma,
+        geometry,
+        took_part.rounds,
+        Adjacency(request["adjacency"]),
+        took_part.factorization,
+        took_part.epochs,
+    )
+    return mechanism, (*geometry_notices, *notices)
 
 
 def build_geometry(request: Request, *, needs_ratio: bool = True) -> tuple[Geometry, Notices]:
@@ -48,8 +60,31 @@ def build_geometry(request: Request, *, needs_ratio: bool = True) -> tuple[Geome
     return resolve_geometry(norm_ratio=request["norm_ratio"], linf_norm=request["linf_norm"], **common)
 
 
-def build_rounds(request: Request) -> tuple[int, Notices]:
-    """Return the number of releases that one client can influence."""
+@dataclass(frozen=True)
+class Participation:
+    """How often one client takes part: in so many rounds, or once in each epoch of a factorization."""
+
+    rounds: int = 1
+    factorization: FactorNorms | None = None
+    epochs: int | None = None
+
+
+def build_participation(request: Request) -> tuple[Participation, Notices]:
+    """Return how often one client takes part, and in what."""
+    spec, epochs = request["factorization"], request["epochs"]
+    if spec is not None:
+        from csgm_cli.cli.factorizations import load_factorization
+
+        asked = load_factorization(spec, request.label(["factorization"]))
+        return Participation(1, asked.norms, 1 if epochs is None else epochs), asked.notices
+    if epochs is not None:
+        label = request.label(["epochs"])
+        raise UsageError("missing-option", f"{label} needs --factorization", "without one: --rounds")
+    rounds, notices = _rounds(request)
+    return Participation(rounds), notices
+
+
+def _rounds(request: Request) -> tuple[int, Notices]:
     names = ("population", "training_rounds")
     if not list(request.given(names)):
         return request["rounds"], ()
@@ -72,7 +107,7 @@ def with_derived(request: Request) -> Request:
         unused += [*_RATIO, *(_RATE if _is_for_others(request) else ())]
     values |= dict.fromkeys(name for name in unused if name in values)
     if all(values.get(name) is not None for name in _PARTICIPATION):
-        values["rounds"] = build_rounds(request)[0]
+        values["rounds"] = _rounds(request)[0]
         sources["rounds"] = Source(Rank.DEFAULT, "from population, training_rounds and cohort_size")
     return Request(values, sources)
 
@@ -120,17 +155,29 @@ def delta_notices(request: Request, deltas: Iterable[float]) -> Notices:
 
 def resolved(request: Request, mechanism: Mechanism) -> dict[str, Any]:
     """Return the inputs that ``mechanism`` settles."""
-    sizes = resolved_sizes(request, mechanism.geometry, mechanism.rounds)
+    took_part = Participation(mechanism.rounds, mechanism.factorization, mechanism.epochs)
+    sizes = resolved_sizes(request, mechanism.geometry, took_part)
     if mechanism.name is MechanismName.GAUSSIAN:
         sizes |= {"norm_ratio": None, "linf_norm": None}
     compression = as_given(request["compression"], 1.0 / mechanism.gamma)
     return {"gamma": mechanism.gamma, "compression": compression, **sizes}
 
 
-def resolved_sizes(request: Request, geometry: Geometry, rounds: int) -> dict[str, Any]:
-    """Return the inputs that ``geometry`` and ``rounds`` settle."""
+def resolved_sizes(request: Request, geometry: Geometry, took_part: Participation) -> dict[str, Any]:
+    """Return the inputs that ``geometry`` and participation settle."""
     linf_norm = as_given(request["linf_norm"], geometry.linf_norm)
-    return {"norm_ratio": geometry.norm_ratio, "linf_norm": linf_norm, "rounds": rounds}
+    sizes = {"norm_ratio": geometry.norm_ratio, "linf_norm": linf_norm}
+    factors = took_part.factorization
+    if factors is None:
+        return {**sizes, "rounds": took_part.rounds}
+    words = {name: getattr(factors, name) for name in ("T", "workload", "strategy", "sensitivity")}
+    return {
+        **sizes,
+        **words,
+        "rounds": None,
+        "epochs": took_part.epochs,
+        "factorization_sha256": factors.sha256,
+    }
 
 
 def as_given(given: float | None, derived: float) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from csgm_cli.cli.build import build_geometry, build_rounds, delta_notices, inputs, resolved_sizes
+from csgm_cli.cli.build import build_geometry, build_participation, delta_notices, inputs, resolved_sizes
 from csgm_cli.cli.command import Command
 from csgm_cli.cli.exits import ExitCode
 from csgm_cli.cli.options import COHORT, MECHANISM, OUTPUT, options
@@ -16,6 +16,7 @@ from csgm_cli.model import Accountant, Adjacency, Target
 
 if TYPE_CHECKING:
     from csgm_cli.cli.request import Request
+    from csgm_cli.model import FactorNorms
 
 
 def run(request: Request) -> ExitCode:
@@ -26,22 +27,26 @@ def run(request: Request) -> ExitCode:
     check_plot(request)
     gammas = _gammas(request)
     geometry, geometry_notices = build_geometry(request)
-    rounds, rounds_notices = build_rounds(request)
+    took_part, participation_notices = build_participation(request)
+    others = _other_strategies(request)
     with working():
         comparison = (compare_at_equal_mse if request["at_equal_mse"] else compare)(
             geometry,
             Target(request["epsilon"], request["delta"]),
             gammas=gammas,
-            rounds=rounds,
+            rounds=took_part.rounds,
             adjacency=Adjacency(request["adjacency"]),
             accountant=Accountant(request["accountant"]),
             verify=request["verify"],
             value_bits=request["value_bits"],
+            factorization=took_part.factorization,
+            epochs=took_part.epochs,
+            other_strategies=others,
         )
-    notices = (*geometry_notices, *rounds_notices, *delta_notices(request, [request["delta"]]))
+    notices = (*geometry_notices, *participation_notices, *delta_notices(request, [request["delta"]]))
     comparison = replace(comparison, notices=(*notices, *comparison.notices))
     factors = request["compression"] or tuple(1.0 / gamma for gamma in gammas)
-    settled = {"gamma": gammas, "compression": factors, **resolved_sizes(request, geometry, rounds)}
+    settled = {"gamma": gammas, "compression": factors, **resolved_sizes(request, geometry, took_part)}
     report_with_picture(request, comparison_document(inputs(request, **settled), comparison))
     return ExitCode.OK
 
@@ -51,6 +56,15 @@ def _gammas(request: Request) -> tuple[float, ...]:
     if not gammas:
         raise UsageError("missing-option", "compare needs --gamma or --compression", "either may be repeated")
     return tuple(gammas)
+
+
+def _other_strategies(request: Request) -> tuple[FactorNorms, ...]:
+    """Return the factorizations that the one asked about is held against."""
+    if request["factorization"] is None:
+        return ()
+    from csgm_cli.cli.factorizations import load_factorization, usual_strategies
+
+    return usual_strategies(load_factorization(request["factorization"]))
 
 
 command = Command(

@@ -111,6 +111,14 @@ _SPECS: dict[str, _Spec] = {
         _COHORT, "Clients in all: rounds = ceil(training-rounds * cohort-size / population)."
     ),
     "training_rounds": _Spec(_COHORT, "Rounds of training, for --population."),
+    "factorization": _Spec(
+        _COHORT,
+        "Noise B Z of a factorization, for running sums of T steps: a file of csgm factorize, or solved now,"
+        " optimal:32, streaming:4:1024, tree:32, ...",
+        File,
+        metavar="FILE|STRATEGY:T",
+    ),
+    "epochs": _Spec(_COHORT, "Times that the T steps are run, each client in one of them; 1 if left out."),
     "accountant": _Spec(
         _ACCOUNTING,
         "How the loss is bounded: exact (Gaussian only), tight (privacy profile), rdp (Renyi, fast), paper"
@@ -174,7 +182,7 @@ _SPECS: dict[str, _Spec] = {
 CONFIGURABLE = frozenset(_SPECS) - {"config"}
 
 MECHANISM = ("gamma", "compression", "norm_ratio", "linf_norm", "l2_norm", "adjacency")
-COHORT = ("dim", "cohort_size", "rounds", "population", "training_rounds")
+COHORT = ("dim", "cohort_size", "rounds", "population", "training_rounds", "factorization", "epochs")
 OUTPUT = ("format", "output", "config", "show_inputs")
 
 

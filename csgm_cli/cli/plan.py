@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from csgm_cli.cli.build import build_geometry, build_rounds, delta_notices, inputs, resolved_sizes
+from csgm_cli.cli.build import build_geometry, build_participation, delta_notices, inputs, resolved_sizes
 from csgm_cli.cli.command import Command
 from csgm_cli.cli.exits import ExitCode
 from csgm_cli.cli.options import COHORT, MECHANISM, OUTPUT, option, options
@@ -29,7 +29,7 @@ def run(request: Request) -> ExitCode:
     if not list(request.given(_OVERHEADS)):
         raise UsageError("missing-option", "plan needs --max-mse-overhead or --max-noise-overhead")
     geometry, geometry_notices = build_geometry(request)
-    rounds, rounds_notices = build_rounds(request)
+    took_part, participation_notices = build_participation(request)
     with working():
         answer = plan(
             MechanismName(request["mechanism"]),
@@ -37,15 +37,17 @@ def run(request: Request) -> ExitCode:
             Target(request["epsilon"], request["delta"]),
             max_mse_overhead=request["max_mse_overhead"],
             max_noise_overhead=request["max_noise_overhead"],
-            rounds=rounds,
+            rounds=took_part.rounds,
             adjacency=Adjacency(request["adjacency"]),
             accountant=Accountant(request["accountant"]),
             verify=request["verify"],
             value_bits=request["value_bits"],
+            factorization=took_part.factorization,
+            epochs=took_part.epochs,
         )
-    notices = (*geometry_notices, *rounds_notices, *delta_notices(request, [request["delta"]]))
+    notices = (*geometry_notices, *participation_notices, *delta_notices(request, [request["delta"]]))
     answer = replace(answer, notices=(*notices, *answer.notices))
-    settled = resolved_sizes(request, geometry, rounds)
+    settled = resolved_sizes(request, geometry, took_part)
     report(request, plan_document(inputs(request, **settled), answer))
     return ExitCode.OK
 

@@ -28,6 +28,7 @@ _SETTLED_BY = {
     "norm_ratio": {"norm_ratio", "linf_norm", "l2_norm", "dim", "cohort_size"},
     "linf_norm": {"norm_ratio", "linf_norm", "l2_norm", "dim", "cohort_size"},
     "rounds": {"rounds", "population", "training_rounds", "cohort_size"},
+    "epochs": {"epochs"},
 }
 
 
@@ -85,7 +86,11 @@ class Sweep:
             found = resolved(first, build_mechanism(first)[0])
         except UsageError:  # the first point's fault alone
             found = {}
-        shared |= {name: value for name, value in found.items() if not _SETTLED_BY[name] & self.vary.keys()}
+        shared |= {
+            name: value
+            for name, value in found.items()
+            if not _SETTLED_BY.get(name, set()) & self.vary.keys()
+        }
         return inputs(self.request, **{**shared, **lists, "vary": list(self.vary)})
 
     def _at(self, index: int) -> Request:

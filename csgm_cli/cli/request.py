@@ -27,6 +27,7 @@ class Exclusive:
     right: tuple[str, ...]
     may_agree: bool = False
     left_by_default: bool = False
+    hint: str = "give one of them"
     checks: tuple[str, ...] = ()
 
 
@@ -35,6 +36,11 @@ EXCLUSIVES = (
     Exclusive(("gamma",), ("compression",)),
     Exclusive(("norm_ratio",), ("linf_norm",), may_agree=True),
     Exclusive(("rounds",), ("population", "training_rounds")),
+    Exclusive(
+        ("factorization", "epochs"),
+        ("rounds", "population", "training_rounds"),
+        hint="with a factorization a client takes part once in each of --epochs",
+    ),
     Exclusive(("noise_multiplier",), ("sigma",)),
     Exclusive(("max_mse_overhead",), ("max_noise_overhead",)),
     Exclusive(("value",), ("format",)),
@@ -101,4 +107,4 @@ def _settle(request: Request, exclusive: Exclusive) -> Request:
     if exclusive.left_by_default and left < Rank.FLAG:
         return request.without(exclusive.right)
     names = f"{request.label(exclusive.left)} and {request.label(exclusive.right)}"
-    raise UsageError("conflicting-options", f"{names} exclude each other", "give one of them")
+    raise UsageError("conflicting-options", f"{names} exclude each other", exclusive.hint)

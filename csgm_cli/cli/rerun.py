@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 from csgm_cli.cli import console
 from csgm_cli.cli.options import COHORT, MECHANISM, option
 from csgm_cli.cli.params import Choice, Number
 from csgm_cli.cli.request import Request
 from csgm_cli.cli.sources import Rank, Source
 from csgm_cli.errors import UsageError, shown
-from csgm_cli.model import Account, Notice
+from csgm_cli.model import Account, Mechanism, Notice
 from csgm_cli.storage.files import read_text
 from csgm_cli.storage.saved import SavedResult, load_saved
 
@@ -23,10 +25,15 @@ _KEPT = (
     "dim",
     "cohort_size",
     "rounds",
+    "factorization",
+    "epochs",
     "adjacency",
     "accountant",
 )
-_OPTIONAL = ("norm_ratio", "dim", "cohort_size")  # norm_ratio: null for the Gaussian mechanism
+#: norm_ratio is null for the Gaussian mechanism, rounds with a factorization.
+_OPTIONAL = ("norm_ratio", "dim", "cohort_size", "rounds", "factorization", "epochs")
+#: The largest column norm of C may be another in the last digits, from one solver to the next.
+_SAME_NORM = 1e-8
 
 
 def with_saved(request: Request) -> Request:
@@ -38,6 +45,8 @@ def with_saved(request: Request) -> Request:
     saved = load_saved(read_text(request["from"]))
     asked: dict[str, object] = dict.fromkeys((*MECHANISM, *COHORT, "epsilon", "delta", "sigma"))
     asked |= {name: _input(name, saved.inputs.get(name)) for name in _KEPT}
+    if (asked["factorization"] is None) != (asked["rounds"] is not None):
+        raise UsageError("bad-result-file", "its inputs must hold either rounds or a factorization")
     asked["noise_multiplier"] = saved.noise_multiplier
     if saved.asked_delta:
         asked["epsilon"] = saved.guarantees[0][0]
@@ -86,9 +95,28 @@ def _is_same_question(saved: SavedResult, request: Request) -> bool:
     return request["epsilon"] is None and request["delta"] == deltas
 
 
+def check_factorization(saved: SavedResult, mechanism: Mechanism) -> None:
+    """Raise ``UsageError`` unless the factorization is still the one that the saved result was about."""
+    factors, said = mechanism.factorization, saved.inputs
+    if factors is None:
+        return
+    spec = said.get("factorization")
+    if said.get("factorization_sha256") != factors.sha256:
+        was = f"SHA-256 {factors.sha256}, not {shown(said.get('factorization_sha256'))}"
+        raise UsageError("other-factorization", f"{shown(spec)} is another file than it was: {was}")
+    norm = said.get("sensitivity")
+    if not isinstance(norm, float | int) or not math.isclose(norm, factors.sensitivity, rel_tol=_SAME_NORM):
+        raise UsageError(
+            "other-factorization",
+            f"{shown(spec)} has sensitivity {factors.sensitivity!r}, the saved result says {shown(norm)}",
+        )
+
+
 def _input(name: str, value: object) -> object:
     if value is None and name in _OPTIONAL:
         return None
+    if name == "factorization" and isinstance(value, str):
+        return value
     kind = option(name).type
     label = f"{name} in the saved inputs"
     if isinstance(kind, Number) and not isinstance(value, str):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 #: The numeric options of calibrate and account, which can be varied.
 VARIABLE = (
     "epsilon", "delta", "noise_multiplier", "sigma", "gamma", "compression", "norm_ratio", "linf_norm",
-    "l2_norm", "dim", "cohort_size", "rounds", "population", "training_rounds", "value_bits",
+    "l2_norm", "dim", "cohort_size", "rounds", "population", "training_rounds", "epochs", "value_bits",
 )  # fmt: skip
 #: Most values of one range; a whole sweep has a limit of its own.
 _MOST_VALUES = 100_000

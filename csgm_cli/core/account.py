@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from csgm_cli.core.bounds import DELTA_FLOOR, Spent, least_delta, least_epsilon, resolved
 from csgm_cli.core.statement import assumptions_of, statement
-from csgm_cli.core.utility import error_parts, mean_noise_std
+from csgm_cli.core.utility import error_parts, last_row_parts, mean_noise_std, noise_std_per_row
 from csgm_cli.core.verify import verify_delta, verify_epsilon
 from csgm_cli.errors import CsgmError, UsageError
 from csgm_cli.model import (
@@ -167,7 +167,9 @@ def _account(
         tuple(guarantees),
         tuple(statement(mechanism, sigma, g) for g in guarantees),
         mean_noise_std(mechanism, sigma),
-        error_parts(mechanism.geometry, mechanism.gamma, sigma),
+        error_parts(mechanism, sigma),
+        noise_std_per_row=noise_std_per_row(mechanism, sigma),
+        error_parts_last_row=last_row_parts(mechanism, sigma),
     )
 
 

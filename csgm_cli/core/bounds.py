@@ -90,7 +90,7 @@ def _missed(mechanism: Mechanism, accountant: Accountant) -> str:
 
 def total_mu(mechanism: Mechanism, sigma: float) -> float:
     """Sensitivity / sigma of all rounds together, with every coordinate sent."""
-    return unit_mu(mechanism, sigma) * math.sqrt(mechanism.rounds)
+    return unit_mu(mechanism, sigma) * math.sqrt(mechanism.releases)
 
 
 def unit_mu(mechanism: Mechanism, sigma: float) -> float:

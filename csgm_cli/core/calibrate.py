@@ -16,7 +16,15 @@ from csgm_cli.core.bounds import (
     total_mu,
 )
 from csgm_cli.core.statement import statement
-from csgm_cli.core.utility import bits_per_client, error_parts, mean_noise_std, mean_squared_error
+from csgm_cli.core.utility import (
+    Rows,
+    bits_per_client,
+    error_parts,
+    gaussian_like,
+    mean_noise_std,
+    mean_squared_error,
+    noise_std_per_row,
+)
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.model import (
     RANGES,
@@ -24,9 +32,7 @@ from csgm_cli.model import (
     Bound,
     Calibration,
     Guarantee,
-    MeanSquaredError,
     Mechanism,
-    MechanismName,
     Target,
     accountant_named,
     check_range,
@@ -74,19 +80,50 @@ def calibrate(
         raise NoAnswerError(
             "no-noise-in-range", f"the target would need noise multiplier {noise_multiplier:g}"
         )
-    return Calibration(
+    answer = described(
         mechanism,
         resolved(mechanism, accountant, guarantee.bound),
+        sigma,
+        replace(guarantee, lower_bound=lower),
+        value_bits,
+    )
+    return with_errors(answer, accountant, target)
+
+
+def described(
+    mechanism: Mechanism, accountant: Accountant, sigma: float, guarantee: Guarantee, value_bits: int
+) -> Calibration:
+    """What there is to say of this noise without a target: all but the MSE."""
+    noise_multiplier = sigma / mechanism.geometry.l2_norm
+    return Calibration(
+        mechanism,
+        accountant,
         noise_multiplier,
         noise_multiplier / mechanism.gamma,
         sigma,
-        replace(guarantee, lower_bound=lower),
+        guarantee,
         statement(mechanism, sigma, guarantee),
         mean_noise_std(mechanism, sigma),
-        _mean_squared_error(mechanism, sigma, accountant, guarantee.bound, target),
+        None,
         bits_per_client(mechanism, value_bits),
         guarantee.notices,
+        noise_std_per_row(mechanism, sigma),
     )
+
+
+def with_errors(answer: Calibration, accountant: Accountant, target: Target) -> Calibration:
+    """The same with its MSE beside the Gaussian mechanism's, which is calibrated only where that is wanted.
+
+    ``accountant`` is the one that was asked for.
+    """
+    mechanism, sigma = answer.mechanism, answer.sigma
+    if error_parts(mechanism, sigma) is None:
+        return answer
+    plain = gaussian_sigma(mechanism, accountant, answer.guarantee.bound, target)
+    last = None
+    if mechanism.factorization is not None:
+        last = mean_squared_error(mechanism, sigma, plain, Rows.LAST)
+    return replace(answer, mse=mean_squared_error(mechanism, sigma, plain), mse_last_row=last)
 
 
 def _certified(
@@ -154,15 +191,6 @@ def _lower_bound(mechanism: Mechanism, accountant: Accountant, target: Target, s
     return kappa_sigma(mechanism, target.epsilon, target.delta, sigma) / mechanism.geometry.l2_norm
 
 
-def _mean_squared_error(
-    mechanism: Mechanism, sigma: float, accountant: Accountant, bound: Bound, target: Target
-) -> MeanSquaredError | None:
-    """The MSE beside the Gaussian mechanism's, which is calibrated only where both are wanted."""
-    if error_parts(mechanism.geometry, mechanism.gamma, sigma) is None:
-        return None
-    return mean_squared_error(mechanism, sigma, gaussian_sigma(mechanism, accountant, bound, target))
-
-
 def least_sigma(mechanism: Mechanism, bound: Bound, target: Target) -> float:
     """The least sigma at which ``bound`` proves ``target``, on the private side with room to spare."""
     if bound in (Bound.EXACT, Bound.MASK_REVEALED):
@@ -178,12 +206,9 @@ def gaussian_sigma(mechanism: Mechanism, accountant: Accountant, bound: Bound, t
     Exact where the mechanism has a bound on the profile; where only a Renyi bound serves it (rdp,
     paper, and replace-one), the same Renyi bound for both.
     """
-    baseline = Mechanism(
-        MechanismName.GAUSSIAN, 1.0, mechanism.geometry, mechanism.rounds, mechanism.adjacency
-    )
     used = resolved(mechanism, accountant, bound)
     only_renyi = bound in (Bound.RDP, Bound.PAPER) and not looks_at_profile(mechanism, used)
-    return least_sigma(baseline, bound if only_renyi else Bound.EXACT, target)
+    return least_sigma(gaussian_like(mechanism), bound if only_renyi else Bound.EXACT, target)
 
 
 def _refuse_covered(mechanism: Mechanism, target: Target) -> None:
@@ -195,7 +220,7 @@ def _refuse_covered(mechanism: Mechanism, target: Target) -> None:
     dim = mechanism.geometry.dim
     if mechanism.is_gaussian or dim is None:
         return
-    revealed = -math.expm1(dim * mechanism.rounds * math.log1p(-mechanism.gamma))
+    revealed = -math.expm1(dim * mechanism.releases * math.log1p(-mechanism.gamma))
     if target.delta >= revealed:  # also under replace-one: the masks of both vectors can be the same
         raise NoAnswerError(
             "delta-covers-target",

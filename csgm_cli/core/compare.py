@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from csgm_cli.comparison_model import Comparison, ComparisonRow
 from csgm_cli.core.account import epsilon_guarantee
-from csgm_cli.core.calibrate import calibrate, gaussian_sigma
-from csgm_cli.core.statement import statement
-from csgm_cli.core.utility import bits_per_client, mean_noise_std, mean_squared_error
+from csgm_cli.core.calibrate import calibrate, described, with_errors
+from csgm_cli.core.utility import sigma_at_equal_error
 from csgm_cli.errors import NoAnswerError, UsageError
 from csgm_cli.model import (
     Accountant,
     Adjacency,
-    Calibration,
+    FactorNorms,
     Geometry,
     Mechanism,
     MechanismName,
@@ -37,6 +36,9 @@ def compare(
     accountant: Accountant = Accountant.AUTO,
     verify: bool = False,
     value_bits: int = 32,
+    factorization: FactorNorms | None = None,
+    epochs: int | None = None,
+    other_strategies: Sequence[FactorNorms] = (),
 ) -> Comparison:
     """The Gaussian mechanism, then L2-CSGM and L-inf-CSGM at every gamma, calibrated to ``target``.
 
@@ -45,11 +47,15 @@ def compare(
     needs ``geometry.dim`` and is left out, with a notice, without it. A row without an answer has
     no calibration, and a notice says why.
 
+    With a ``factorization`` they are the matrix mechanism, SGMF and its L-inf form; SGMF is also there with
+    each of ``other_strategies``, factorizations of the same workload.
+
     Raises:
         UsageError: a value out of range, no gamma, or an accountant that cannot serve every row.
     """
     _check_types(geometry, target, value_bits=value_bits, verify=verify)
-    mechanisms, notices = _mechanisms(geometry, gammas, rounds, adjacency)
+    like = _like(geometry, rounds, adjacency, factorization, epochs)
+    mechanisms, notices = _mechanisms(like, gammas, other_strategies)
     used = common_accountant(mechanisms, accountant)
     rows = []
     for mechanism in mechanisms:
@@ -72,10 +78,14 @@ def compare_at_equal_mse(
     accountant: Accountant = Accountant.AUTO,
     verify: bool = False,
     value_bits: int = 32,
+    factorization: FactorNorms | None = None,
+    epochs: int | None = None,
+    other_strategies: Sequence[FactorNorms] = (),
 ) -> Comparison:
     """The epsilon of every mechanism at the MSE that the Gaussian mechanism has at ``target``.
 
-    sigma_m^2 = gamma^2 (sigma_G^2 - n (1 - gamma) l2_norm^2/(gamma d)); where that is not positive,
+    sigma_m^2 = gamma^2 (sigma_G^2 - n (1 - gamma) l2_norm^2/(gamma d)), with a factorization for the mean
+    over the rows (`sigma_at_equal_error`); where that is not positive,
     sparsification alone exceeds the MSE: the row has no calibration and a notice says so, as where no
     epsilon could be computed or verified.
 
@@ -83,28 +93,26 @@ def compare_at_equal_mse(
         UsageError: as in `compare`, or ``dim`` or ``cohort_size`` is missing.
     """
     _check_types(geometry, target, value_bits=value_bits, verify=verify)
-    dim, cohort = geometry.dim, geometry.cohort_size
-    if dim is None or cohort is None:
+    if geometry.dim is None or geometry.cohort_size is None:
         raise UsageError(
             "missing-utility-inputs",
             "an equal-MSE comparison needs dim and cohort_size",
             "give --dim and --cohort-size",
         )
-    mechanisms, notices = _mechanisms(geometry, gammas, rounds, adjacency)
+    like = _like(geometry, rounds, adjacency, factorization, epochs)
+    mechanisms, notices = _mechanisms(like, gammas, other_strategies)
     used = common_accountant(mechanisms, accountant)
     baseline = calibrate(mechanisms[0], target, used, verify=verify, value_bits=value_bits)
     rows = [ComparisonRow(mechanisms[0], baseline)]
     for mechanism in mechanisms[1:]:
-        gamma = mechanism.gamma
-        lost = cohort * (1 - gamma) * geometry.l2_norm**2 / (gamma * dim)
-        left = baseline.sigma**2 - lost
-        if left <= 0.0:
+        sigma = sigma_at_equal_error(mechanism, mechanisms[0], baseline.sigma)
+        if sigma <= 0.0:
             why = "the sparsification error alone exceeds the MSE of the Gaussian mechanism"
             rows.append(_row_without_answer(mechanism, why, notices))
             continue
-        sigma = gamma * math.sqrt(left)
         try:
-            answer = _at_sigma(mechanism, sigma, target, used, verify=verify, value_bits=value_bits)
+            guarantee = epsilon_guarantee(mechanism, sigma, target.delta, used, verify=verify)
+            answer = with_errors(described(mechanism, used, sigma, guarantee, value_bits), used, target)
         except NoAnswerError as error:
             rows.append(_row_without_answer(mechanism, error.message, notices))
         else:
@@ -134,48 +142,38 @@ def _check_types(geometry: Geometry, target: Target, *, value_bits: int, verify:
     check_range("value_bits", value_bits)
 
 
+def _like(
+    geometry: Geometry,
+    rounds: int,
+    adjacency: Adjacency,
+    factorization: FactorNorms | None,
+    epochs: int | None,
+) -> Mechanism:
+    """The Gaussian mechanism that all are held against, or the matrix mechanism."""
+    return Mechanism(MechanismName.GAUSSIAN, 1.0, geometry, rounds, adjacency, factorization, epochs)
+
+
 def _mechanisms(
-    geometry: Geometry, gammas: Sequence[float], rounds: int, adjacency: Adjacency
+    like: Mechanism, gammas: Sequence[float], others: Sequence[FactorNorms]
 ) -> tuple[list[Mechanism], list[Notice]]:
     asked = check_ranges("gammas", gammas, "gamma")
     if not asked:
         raise UsageError("missing-gamma", "no gamma was given", "give --gamma or --compression")
-    mechanisms = [Mechanism(MechanismName.GAUSSIAN, 1.0, geometry, rounds, adjacency)]
+    mechanisms = [like]
     notices = []
     names = [MechanismName.L2_CSGM, MechanismName.LINF_CSGM]
-    if geometry.dim is None:
+    if like.geometry.dim is None:
         names.pop()
         notices.append(Notice("linf-csgm-left-out", "linf-csgm needs dim and is left out; give --dim"))
-    mechanisms += [Mechanism(name, gamma, geometry, rounds, adjacency) for gamma in asked for name in names]
+    for gamma in asked:
+        at_gamma = [replace(like, name=name, gamma=gamma) for name in names]
+        mechanisms += at_gamma
+        mechanisms += [replace(at_gamma[0], factorization=other) for other in others]
     return mechanisms, notices
 
 
 def _row_without_answer(mechanism: Mechanism, why: str, notices: list[Notice]) -> ComparisonRow:
-    notices.append(Notice("row-without-answer", f"{mechanism.name} at gamma {mechanism.gamma!r}: {why}"))
+    by = "" if mechanism.factorization is None else f" with {mechanism.factorization.strategy}"
+    said = f"{mechanism.name}{by} at gamma {mechanism.gamma!r}: {why}"
+    notices.append(Notice("row-without-answer", said))
     return ComparisonRow(mechanism, None)
-
-
-def _at_sigma(
-    mechanism: Mechanism,
-    sigma: float,
-    target: Target,
-    accountant: Accountant,
-    *,
-    verify: bool,
-    value_bits: int,
-) -> Calibration:
-    guarantee = epsilon_guarantee(mechanism, sigma, target.delta, accountant, verify=verify)
-    noise_multiplier = sigma / mechanism.geometry.l2_norm
-    return Calibration(
-        mechanism,
-        accountant,
-        noise_multiplier,
-        noise_multiplier / mechanism.gamma,
-        sigma,
-        guarantee,
-        statement(mechanism, sigma, guarantee),
-        mean_noise_std(mechanism, sigma),
-        mean_squared_error(mechanism, sigma, gaussian_sigma(mechanism, accountant, guarantee.bound, target)),
-        bits_per_client(mechanism, value_bits),
-        guarantee.notices,
-    )

@@ -73,7 +73,7 @@ class MixedCurve:
 
 def unit_curve(mechanism: Mechanism, sigma: float, bound: Bound) -> Curve:
     """The Renyi curve of one round, with the clips in units of the noise."""
-    curve = renyi_curve(replace(mechanism, rounds=1), bound)
+    curve = renyi_curve(mechanism.once, bound)
     return replace(curve, parts=tuple((count, clip / sigma) for count, clip in curve.parts))
 
 
@@ -82,7 +82,7 @@ def mixed_curve(releases: Sequence[Noisy], bound: Bound) -> MixedCurve:
     rounds: dict[Curve, int] = {}
     for mechanism, sigma in releases:
         unit = unit_curve(mechanism, sigma, bound)
-        rounds[unit] = rounds.get(unit, 0) + mechanism.rounds
+        rounds[unit] = rounds.get(unit, 0) + mechanism.releases
     curves = tuple(sorted(rounds, key=lambda curve: (curve.gamma, curve.parts)))
     return MixedCurve(curves, tuple(rounds[curve] for curve in curves))
 
@@ -100,7 +100,7 @@ def mixed_mu(releases: Iterable[Noisy]) -> float:
     rounds: dict[float, int] = {}
     for mechanism, sigma in releases:
         unit = unit_mu(mechanism, sigma)
-        rounds[unit] = rounds.get(unit, 0) + mechanism.rounds
+        rounds[unit] = rounds.get(unit, 0) + mechanism.releases
     if len(rounds) == 1:
         ((unit, n),) = rounds.items()
         return unit * math.sqrt(n)
@@ -171,10 +171,10 @@ def shares(releases: Sequence[Noisy], spent: Spent) -> list[float]:
     Gaussian mechanisms is the same at any order).
     """
     if spent.order is None:
-        parts = [m.rounds * unit_mu(m, sigma) ** 2 for m, sigma in releases]
+        parts = [m.releases * unit_mu(m, sigma) ** 2 for m, sigma in releases]
     else:
         curves = [unit_curve(m, sigma, spent.bound) for m, sigma in releases]
         moments = curve_moments(curves, spent.order, 1.0)
-        parts = [m.rounds * moment.value for (m, _), moment in zip(releases, moments, strict=True)]
+        parts = [m.releases * moment.value for (m, _), moment in zip(releases, moments, strict=True)]
     total = math.fsum(parts)
     return [part / total for part in parts]

@@ -72,11 +72,11 @@ def renyi_curve(mechanism: Mechanism, bound: Bound) -> Curve:
     """The curve behind ``Bound.RDP`` (real orders) or ``Bound.PAPER`` (integer orders, real k)."""
     replace = mechanism.adjacency is Adjacency.REPLACE_ONE
     integers = bound is Bound.PAPER
-    rounds = float(mechanism.rounds)
+    rounds = float(mechanism.releases)
     if mechanism.is_gaussian:
         sensitivity = mechanism.sensitivity * (2.0 if replace else 1.0)
         return Curve(1.0, ((rounds, sensitivity),), weak_triangle=False, integer_orders=integers)
-    count, clip = mechanism.coordinates, mechanism.geometry.linf_norm
+    count, clip = mechanism.coordinates, mechanism.linf_sensitivity
     whole = float(math.floor(count))
     parts: tuple[tuple[float, float], ...] = ((rounds * count, clip),)
     if not integers and whole < count:

@@ -74,7 +74,7 @@ class Headroom:
         """The rounds that a total mu of ``most`` allows; to the last one where that is above ``enough``."""
         mechanism, sigma = self.releases[index]
         unit, spent = unit_mu(mechanism, sigma), _squared_mu(self.releases)
-        limit = _MOST_ROUNDS - mechanism.rounds
+        limit = _MOST_ROUNDS - mechanism.releases
 
         def total(rounds: int) -> float:
             return math.sqrt(spent + unit * unit * rounds)
@@ -91,7 +91,7 @@ class Headroom:
     def _sigma_by_mu(self, index: int, most: float) -> float:
         mechanism, _ = self.releases[index]
         left = most * most - _squared_mu(self._others(index))
-        return unit_mu(mechanism, 1.0) * math.sqrt(mechanism.rounds / left) if left > 0.0 else math.inf
+        return unit_mu(mechanism, 1.0) * math.sqrt(mechanism.releases / left) if left > 0.0 else math.inf
 
     def _others(self, index: int) -> list[Noisy]:
         return [noisy for i, noisy in enumerate(self.releases) if i != index]
@@ -112,25 +112,25 @@ class Headroom:
             spent, one = curve.moment(order), curve.moments(order)[place]
             return _most(
                 lambda rounds: self._holds(order, summed([(1.0, spent), (rounds, one)])),
-                _MOST_ROUNDS - mechanism.rounds,
+                _MOST_ROUNDS - mechanism.releases,
             )
 
         start = max(curve.known_orders(), key=lambda a: self._room(curve, a) / curve.moments(a)[place].value)
-        if (found := most_at(start)) == _MOST_ROUNDS - mechanism.rounds:
+        if (found := most_at(start)) == _MOST_ROUNDS - mechanism.releases:
             return found
         return max(map(most_at, self._orders(boundary, start, integers=curve.integer_orders)))
 
     def _sigma_by_curve(self, index: int, bound: Bound) -> float:
         mechanism, sigma = self.releases[index]
         own = unit_curve(mechanism, sigma, bound)
-        rest = self.curves[bound].without(own, mechanism.rounds)
+        rest = self.curves[bound].without(own, mechanism.releases)
         if any(rest.rounds) and not self._fits(rest, self.best[bound]):
             return math.inf
         factor = 1.0  # by which sigma grows, from one order to the next
 
         def quieter(order: float) -> LogMoment | None:
             nonlocal factor
-            room = self._room(rest, order) / mechanism.rounds
+            room = self._room(rest, order) / mechanism.releases
             if room <= 0.0:
                 return None
             factor = _quieter(own, order, room, factor)
@@ -138,7 +138,7 @@ class Headroom:
 
         def boundary(order: float) -> LogMoment:
             one = quieter(order)
-            terms = [(1.0, rest.moment(order))] + ([(float(mechanism.rounds), one)] if one else [])
+            terms = [(1.0, rest.moment(order))] + ([(float(mechanism.releases), one)] if one else [])
             return summed(terms)
 
         def least_at(order: float) -> float:
@@ -147,7 +147,7 @@ class Headroom:
             least = factor
             for margin in (0.0, 1e-13, 1e-12, 1e-11, 1e-10):  # past rounding errors
                 least = factor * (1 + margin)
-                terms = [(1.0, rest.moment(order)), (mechanism.rounds, own.moment(order, least))]
+                terms = [(1.0, rest.moment(order)), (mechanism.releases, own.moment(order, least))]
                 if self._holds(order, summed(terms)):
                     return least * sigma
             return math.inf
@@ -197,7 +197,7 @@ class Headroom:
 
 
 def _squared_mu(releases: Iterable[Noisy]) -> float:
-    return math.fsum(unit_mu(mechanism, sigma) ** 2 * mechanism.rounds for mechanism, sigma in releases)
+    return math.fsum(unit_mu(mechanism, sigma) ** 2 * mechanism.releases for mechanism, sigma in releases)
 
 
 def _most(fits: Callable[[int], bool], limit: int) -> int:

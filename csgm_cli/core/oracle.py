@@ -222,16 +222,16 @@ def renyi_divergence(
         if mechanism.is_gaussian:
             return a * total_mu(mechanism, sigma) ** 2 / 2
         if mechanism.adjacency is Adjacency.ADD_REMOVE:
-            return mechanism.rounds * _one_round(mechanism, sigma, a, bound, digits)
+            return mechanism.releases * _one_round(mechanism, sigma, a, bound, digits)
         there = _one_round(mechanism, sigma, 2 * a - 1, bound, digits)
         back = _one_round(mechanism, sigma, 2 * a, bound, digits)
-        return mechanism.rounds * (2 * a / (2 * a - 1) * there + back)
+        return mechanism.releases * (2 * a / (2 * a - 1) * there + back)
 
 
 def _one_round(mechanism: Mechanism, sigma: Number, a: mpmath.mpf, bound: Bound, digits: int) -> mpmath.mpf:
     """Return the add-remove Renyi bound of one round for gamma < 1."""
     coordinates = _coordinates(mechanism)
-    t = (_linf_norm(mechanism) / mpmath.mpf(sigma)) ** 2
+    t = (_linf_sensitivity(mechanism) / mpmath.mpf(sigma)) ** 2
     # The paper multiplies by a real k; the worst vector has floor(k) full coordinates and a rest.
     full = coordinates if bound is Bound.PAPER else mpmath.floor(coordinates)
     whole = full * log_moment(a, mechanism.gamma, t, digits + 2)
@@ -239,8 +239,10 @@ def _one_round(mechanism: Mechanism, sigma: Number, a: mpmath.mpf, bound: Bound,
     return (whole + rest) / (a - 1)
 
 
-def _linf_norm(mechanism: Mechanism) -> mpmath.mpf:
-    return mpmath.mpf(mechanism.geometry.l2_norm) / mpmath.mpf(mechanism.geometry.norm_ratio)
+def _linf_sensitivity(mechanism: Mechanism) -> mpmath.mpf:
+    """Return how much one coordinate moves: its clip times the largest column norm of C."""
+    clip = mpmath.mpf(mechanism.geometry.l2_norm) / mpmath.mpf(mechanism.geometry.norm_ratio)
+    return clip * mpmath.mpf(mechanism.column_norm)
 
 
 def _coordinates(mechanism: Mechanism) -> mpmath.mpf:
@@ -255,12 +257,12 @@ def _coordinates(mechanism: Mechanism) -> mpmath.mpf:
 
 def total_mu(mechanism: Mechanism, sigma: Number) -> mpmath.mpf:
     """Return the distance, in noise standard deviations, between the two worlds when every mask is known."""
-    sensitivity = mpmath.mpf(mechanism.geometry.l2_norm)
+    sensitivity = mpmath.mpf(mechanism.geometry.l2_norm) * mpmath.mpf(mechanism.column_norm)
     if mechanism.name is MechanismName.LINF_CSGM:
-        sensitivity = mpmath.sqrt(_coordinates(mechanism)) * _linf_norm(mechanism)
+        sensitivity = mpmath.sqrt(_coordinates(mechanism)) * _linf_sensitivity(mechanism)
     if mechanism.adjacency is Adjacency.REPLACE_ONE:
         sensitivity *= 2
-    return sensitivity * mpmath.sqrt(mechanism.rounds) / mpmath.mpf(sigma)
+    return sensitivity * mpmath.sqrt(mechanism.releases) / mpmath.mpf(sigma)
 
 
 # ---------------------------------------------------------------- (epsilon, delta)

@@ -9,11 +9,13 @@ from csgm_cli.comparison_model import Plan
 from csgm_cli.core.calibrate import calibrate, shortfall, sufficient_sigma
 from csgm_cli.core.compare import common_accountant
 from csgm_cli.core.search import narrowed
+from csgm_cli.core.utility import gaussian_like, sigma_at_equal_error
 from csgm_cli.errors import NoAnswerError, UsageError
 from csgm_cli.model import (
     RANGES,
     Accountant,
     Adjacency,
+    FactorNorms,
     Geometry,
     Mechanism,
     MechanismName,
@@ -43,12 +45,15 @@ def plan(
     accountant: Accountant = Accountant.AUTO,
     verify: bool = False,
     value_bits: int = 32,
+    factorization: FactorNorms | None = None,
+    epochs: int | None = None,
 ) -> Plan:
     """The smallest gamma found (rounded up) whose cost stays within the overhead; one of the two is given.
 
     ``max_mse_overhead`` x in [0, 1e6]: total MSE <= (1 + x) of the Gaussian's, needs dim and cohort_size.
     ``max_noise_overhead`` x in [0, 1e6]: sigma/gamma <= (1 + x) sigma_G. One accountant serves both sides.
     By tight a smaller gamma may be within the overhead as well (docs/theory.md, "Where the answer must lie").
+    With a ``factorization`` it is SGMF beside the matrix mechanism, and the MSE the mean over the rows.
 
     Raises:
         UsageError: a value out of range, or not exactly one overhead, or dim or cohort_size missing.
@@ -60,18 +65,18 @@ def plan(
     allowed = _checked_overhead(geometry, max_mse_overhead, max_noise_overhead)
 
     def at(gamma: float) -> Mechanism:
-        return Mechanism(name, gamma, geometry, rounds, adjacency)
+        return Mechanism(name, gamma, geometry, rounds, adjacency, factorization, epochs)
 
     lowest = max(RANGES["gamma"].low, 1 / geometry.dim if geometry.dim else 0.0)
     used = common_accountant([at(lowest)], accountant)
-    plain = Mechanism(MechanismName.GAUSSIAN, 1.0, geometry, rounds, adjacency)
+    plain = gaussian_like(at(lowest))
     baseline = sufficient_sigma(plain, used, target)
 
     def shortage(gamma: float) -> float:
         """At most 0 where the noise that the overhead allows is enough."""
         sigma = allowed * baseline * gamma
         if max_mse_overhead is not None:
-            sigma = _affordable_sigma(geometry, gamma, allowed, baseline)
+            sigma = sigma_at_equal_error(at(gamma), plain, baseline, allowed)
         if gamma == 1.0:
             return sufficient_sigma(at(1.0), used, target) - sigma
         return shortfall(at(gamma), used, sigma * (1 - _ROOM), target) if sigma > 0.0 else math.inf
@@ -79,18 +84,6 @@ def plan(
     gamma, notices = _smallest_gamma(shortage, lowest, geometry.dim)
     answer = calibrate(at(gamma), target, used, verify=verify, value_bits=value_bits)
     return Plan(gamma, 1 / gamma, answer, notices)
-
-
-def _affordable_sigma(geometry: Geometry, gamma: float, allowed: float, baseline: float) -> float:
-    """The sigma at which the MSE is ``allowed`` times the Gaussian's; 0 where sparsification exceeds it.
-
-    d sigma^2/(n gamma)^2 = allowed d sigma_G^2/n^2 - (1 - gamma) l2_norm^2/(n gamma).
-    """
-    dim, cohort = geometry.dim, geometry.cohort_size
-    assert dim is not None  # checked with the overhead
-    assert cohort is not None
-    lost = (1 - gamma) * geometry.l2_norm**2 * cohort / (gamma * dim)
-    return gamma * math.sqrt(max(0.0, allowed * baseline**2 - lost))
 
 
 def _checked_overhead(geometry: Geometry, mse: float | None, noise: float | None) -> float:

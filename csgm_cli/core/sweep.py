@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, overload
 
 from csgm_cli.core.account import account_delta, account_epsilon
 from csgm_cli.core.bounds import bounds_of
-from csgm_cli.core.calibrate import calibrate
-from csgm_cli.core.utility import bits_per_client, mean_noise_std
+from csgm_cli.core.calibrate import calibrate, described
 from csgm_cli.errors import UsageError
 from csgm_cli.model import Accountant, Calibration, Mechanism, MechanismName, Target
 
@@ -127,16 +126,9 @@ def _with_noise(question: Question, noise_multiplier: float, sigma: float) -> Ca
     else:
         assert question.epsilon is not None
         account = account_delta(mechanism, sigma, question.epsilon, accountant, verify=verify)
-    return Calibration(
-        mechanism,
-        account.accountant,
-        noise_multiplier,
-        noise_multiplier / mechanism.gamma,
-        sigma,
-        account.guarantees[0],
-        account.statements[0],
-        mean_noise_std(mechanism, sigma),
-        None,
-        bits_per_client(mechanism, question.value_bits),
-        account.guarantees[0].notices,
+    found = described(mechanism, account.accountant, sigma, account.guarantees[0], question.value_bits)
+    return replace(
+        found,
+        noise_multiplier=noise_multiplier,
+        effective_noise_multiplier=noise_multiplier / mechanism.gamma,
     )

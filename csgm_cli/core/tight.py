@@ -93,8 +93,8 @@ class TightEpsilon:
 def worst_law(mechanism: Mechanism, sigma: float) -> Law:
     """The loss at kappa*: as many coordinates at the clip as fit, and the rest in one."""
     count = mechanism.coordinates
-    t = (mechanism.geometry.linf_norm / sigma) ** 2
-    whole, rounds = float(math.floor(count)), float(mechanism.rounds)
+    t = (mechanism.linf_sensitivity / sigma) ** 2
+    whole, rounds = float(math.floor(count)), float(mechanism.releases)
     parts = ((rounds * whole, t),) if whole == count else ((rounds * whole, t), (rounds, t * (count - whole)))
     return Law(mechanism.gamma, parts)
 
@@ -104,8 +104,8 @@ def every_law(mechanism: Mechanism, sigma: float) -> Law | None:
     dim = mechanism.geometry.dim
     if dim is None or dim > _MANY_TIMES * mechanism.coordinates:
         return None
-    t = (mechanism.geometry.linf_norm / sigma) ** 2
-    return Law(mechanism.gamma, ((float(mechanism.rounds) * dim, t),))
+    t = (mechanism.linf_sensitivity / sigma) ** 2
+    return Law(mechanism.gamma, ((float(mechanism.releases) * dim, t),))
 
 
 def is_exact(mechanism: Mechanism) -> bool:
@@ -206,7 +206,7 @@ def kappa_delta(mechanism: Mechanism, sigma: float, epsilon: float) -> float:
 
 def single_delta(mechanism: Mechanism, sigma: float, epsilon: float) -> float:
     """A quick lower bound on the true delta: one coordinate at its clip in one round, and the rest 0."""
-    t = (mechanism.geometry.linf_norm / sigma) ** 2
+    t = (mechanism.linf_sensitivity / sigma) ** 2
     return max(single_round(mechanism.gamma, t, direction, epsilon) for direction in Direction)
 
 

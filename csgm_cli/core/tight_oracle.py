@@ -26,10 +26,11 @@ def kappa_parts(mechanism: Mechanism, sigma: float) -> Parts:
     geometry = mechanism.geometry
     ratio = mpmath.mpf(geometry.norm_ratio)
     count = mpmath.mpf(mechanism.coordinates) if geometry.dim is not None else ratio**2
-    t = (mpmath.mpf(geometry.l2_norm) / ratio / mpmath.mpf(sigma)) ** 2
+    clip = mpmath.mpf(geometry.l2_norm) / ratio * mpmath.mpf(mechanism.column_norm)
+    t = (clip / mpmath.mpf(sigma)) ** 2
     whole = int(mpmath.floor(count))
-    full = (mechanism.rounds * whole, t)
-    return (full,) if whole == count else (full, (mechanism.rounds, t * (count - whole)))
+    full = (mechanism.releases * whole, t)
+    return (full,) if whole == count else (full, (mechanism.releases, t * (count - whole)))
 
 
 def certified_delta(
@@ -48,7 +49,7 @@ def certified_delta(
     with mpmath.workdps(digits + 10):
         parts = kappa_parts(mechanism, sigma)
         if certificate.proof is Proof.PROFILE:
-            every = ((mechanism.rounds * int(mechanism.geometry.dim or 0), parts[0][1]),)
+            every = ((mechanism.releases * int(mechanism.geometry.dim or 0), parts[0][1]),)
             blur = certificate.blur
             return profile_oracle.profile_delta(mechanism.gamma, every, direction, epsilon, digits, blur)
         if certificate.proof is Proof.RDP:

@@ -19,6 +19,7 @@ from csgm_cli.model import (
     Calibration,
     Guarantee,
     MeanSquaredError,
+    NoisePerRow,
     Notice,
     SelftestCase,
     Verification,
@@ -50,6 +51,8 @@ CALIBRATION_KEYS = (
     "bits_per_client",
     "lower_bound",
     "verified",
+    "noise_std_per_row",
+    "mse_last_row",
 )
 
 #: Keys of a factorization, in order.
@@ -75,6 +78,8 @@ _ROW_KEYS = (*CALIBRATION_KEYS, "warnings", "error")
 NESTED_KEYS: dict[str, tuple[str, ...]] = {
     "mse": tuple(field.name for field in fields(MeanSquaredError)),
     "verified": tuple(field.name for field in fields(Verification)),
+    "noise_std_per_row": tuple(field.name for field in fields(NoisePerRow)),
+    "mse_last_row": tuple(field.name for field in fields(MeanSquaredError)),
     "error": tuple(field.name for field in fields(Notice)),
 }
 
@@ -87,7 +92,12 @@ def calibration_document(inputs: Mapping[str, Any], calibration: Calibration) ->
 
 def account_document(inputs: Mapping[str, Any], account: Account) -> Document:
     """Return the ``csgm/account/1`` document: flat for one guarantee, ``rows`` for several."""
-    utility = {"mean_noise_std": account.mean_noise_std, "mse": _error(account.error_parts)}
+    utility = {
+        "mean_noise_std": account.mean_noise_std,
+        "mse": _error(account.error_parts),
+        "noise_std_per_row": account.noise_std_per_row and asdict(account.noise_std_per_row),
+        "mse_last_row": _error(account.error_parts_last_row),
+    }
     rows = [_guarantee(g, s) | utility for g, s in zip(account.guarantees, account.statements, strict=True)]
     notices = chain(account.notices, *(guarantee.notices for guarantee in account.guarantees))
     result = rows[0] if len(rows) == 1 else {"rows": rows}
@@ -216,6 +226,8 @@ def _calibration(calibration: Calibration) -> Document:
         "mean_noise_std": calibration.mean_noise_std,
         "mse": calibration.mse and asdict(calibration.mse),
         "bits_per_client": calibration.bits_per_client,
+        "noise_std_per_row": calibration.noise_std_per_row and asdict(calibration.noise_std_per_row),
+        "mse_last_row": calibration.mse_last_row and asdict(calibration.mse_last_row),
     }
     return {key: values[key] for key in CALIBRATION_KEYS}
 
@@ -253,7 +265,13 @@ def _error(parts: tuple[float, float] | None) -> Document | None:
 
 def _comparison_row(row: ComparisonRow) -> Document:
     answer = dict.fromkeys(CALIBRATION_KEYS) if row.calibration is None else _calibration(row.calibration)
-    return {"mechanism": str(row.mechanism.name), "gamma": row.mechanism.gamma, **answer}
+    factors = row.mechanism.factorization
+    return {
+        "mechanism": str(row.mechanism.name),
+        "gamma": row.mechanism.gamma,
+        "strategy": None if factors is None else factors.strategy,
+        **answer,
+    }
 
 
 def _notices(calibration: Calibration) -> Iterator[Notice]:

@@ -63,6 +63,11 @@ def table(columns: list[Column], rows: list[Document]) -> Table:
     )
 
 
+def is_factorized(inputs: Document) -> bool:
+    """Return whether the noise is that of a factorization."""
+    return inputs.get("factorization") is not None
+
+
 def up(x: float | None, digits: int = DISPLAY_DIGITS) -> str | None:
     """Return a cell with a number rounded up; None where there is none."""
     return None if x is None else round_up(x, digits)

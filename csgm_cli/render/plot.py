@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from csgm_cli.core.rounding import exact, round_down
 from csgm_cli.errors import UsageError
+from csgm_cli.render.parts import is_factorized
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -80,12 +81,14 @@ _LABELS = {
     "rounds": "rounds (releases that one client can influence)",
     "population": "population (clients)",
     "training_rounds": "training rounds",
+    "epochs": "epochs (a client takes part once in each)",
+    "mse": "MSE (mean over the rows, in the unit of the L2 clip norm squared)",
     "value_bits": "value bits (bits per sent value)",
 }
 #: Inputs that a caption names, in this order.
 _CAPTION = (
     "epsilon", "delta", "noise_multiplier", "sigma", "mechanism", "gamma", "norm_ratio", "l2_norm", "rounds",
-    "dim", "cohort_size", "adjacency", "accountant",
+    "strategy", "T", "epochs", "dim", "cohort_size", "adjacency", "accountant",
 )  # fmt: skip
 
 
@@ -164,12 +167,17 @@ def _figure_one(inputs: Document, rows: Sequence[Document]) -> Figure:
 
 def _comparison(inputs: Document, rows: Sequence[Document]) -> Figure:
     y = "epsilon" if inputs["at_equal_mse"] else "effective_noise_multiplier"
+    if is_factorized(inputs) and not inputs["at_equal_mse"] and any(row["mse"] for row in rows):
+        y = "mse"  # the noise multipliers of different strategies are no measure
+        rows = [{**row, "mse": row["mse"] and row["mse"]["total"]} for row in rows]
     lines: dict[str, list[tuple[float, float]]] = {}
     for row in rows[1:]:
         if row[y] is not None:
-            lines.setdefault(row["mechanism"], []).append((row["gamma"], row[y]))
+            label = ", ".join(filter(None, (row["mechanism"], row["strategy"])))
+            lines.setdefault(label, []).append((row["gamma"], row[y]))
     level = () if rows[0][y] is None else (Line("gaussian", ((1.0, rows[0][y]),), level=True),)
-    caption = _caption(inputs) + (", all at the Gaussian mechanism's MSE" if inputs["at_equal_mse"] else "")
+    plain = "matrix" if is_factorized(inputs) else "Gaussian"
+    caption = _caption(inputs) + (f", all at the {plain} mechanism's MSE" if inputs["at_equal_mse"] else "")
     return Figure((_panel("", "gamma", y, (*_lines(lines), *level)),), caption)
 
 

@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from csgm_cli.core.rounding import exact, round_down, round_up
-from csgm_cli.render.parts import Column, Fact, Report, down, order_text, table, up
+from csgm_cli.render.parts import Column, Fact, Report, down, is_factorized, order_text, table, up
 
 if TYPE_CHECKING:
     from csgm_cli.render.document import Document
@@ -30,11 +30,13 @@ _BOUND = {
     "tight-remove": "a test function whose worst vector is known, removing the client",
     "profile": "the privacy curve with every coordinate at its clip",
 }
+_SIGMA = "noise std on each coordinate of the sum"
 _ROUNDS = "releases that one client can influence"
 _ONE_ROUND = "one release per client in all; give --rounds where training repeats"
 _CONVERSION = {"canonne-kamath-steinke-2020": "Canonne-Kamath-Steinke 2020"}
 _ASSUMPTION = {
     "one-participation-per-round": "one participation per counted round",
+    "one-participation-per-epoch": "one participation per epoch",
     "masks-bernoulli": "mask bits i.i.d. Bernoulli(gamma)",
 }
 #: Inputs of the mechanism's line. The ratio may be a long quotient: clipping to a larger one is safe.
@@ -46,8 +48,8 @@ _SIZES: dict[str, Callable[[float], str]] = {
     "cohort_size": exact,
 }
 _OVERHEAD = {
-    "max_mse_overhead": "of the Gaussian mechanism's MSE",
-    "max_noise_overhead": "of the Gaussian mechanism's noise multiplier",
+    "max_mse_overhead": "mechanism's MSE",
+    "max_noise_overhead": "mechanism's noise multiplier",
 }
 
 
@@ -59,7 +61,7 @@ def report(document: Document) -> Report:
 
 def _calibrate(inputs: Document, result: Document) -> Report:
     facts = (
-        *_noise(result),
+        *_noise(inputs, result),
         *_privacy(result, ("epsilon", "delta")),
         *_setting(inputs, [result]),
         *_utility(inputs, result),
@@ -75,7 +77,7 @@ def _account(inputs: Document, result: Document) -> Report:
     facts = (
         *_privacy(result, (asked, given)),
         *_limit(inputs, [result]),
-        *_noise(inputs, exact),
+        *_noise(inputs, inputs, exact),
         *_setting(inputs, [result]),
         *_utility(inputs, result),
         *_assurance(result, asked),
@@ -93,7 +95,7 @@ def _curve(inputs: Document, rows: list[Document]) -> Report:
     ]
     facts = (
         *_limit(inputs, rows),
-        *_noise(inputs, exact),
+        *_noise(inputs, inputs, exact),
         *_setting(inputs, rows),
         *_utility(inputs, rows[0]),
     )
@@ -103,6 +105,7 @@ def _curve(inputs: Document, rows: list[Document]) -> Report:
 def _compare(inputs: Document, result: Document) -> Report:
     columns: list[Column] = [
         ("mechanism", lambda row: row["mechanism"]),
+        ("strategy", lambda row: row["strategy"]),
         ("gamma", lambda row: exact(row["gamma"])),
         ("noise mult.", lambda row: up(row["noise_multiplier"])),
         ("effective", lambda row: up(row["effective_noise_multiplier"])),
@@ -111,9 +114,13 @@ def _compare(inputs: Document, result: Document) -> Report:
         ("bound", lambda row: row["bound"]),
     ]
     if not inputs["at_equal_mse"]:  # there it is 1, give or take the last bit
-        columns.insert(5, ("MSE ratio", lambda row: up((row["mse"] or {}).get("ratio"))))
+        columns.insert(6, ("MSE ratio", lambda row: up((row["mse"] or {}).get("ratio"))))
+    if is_factorized(inputs) and not inputs["at_equal_mse"]:  # what strategies are compared by
+        columns.insert(6, ("MSE", lambda row: up((row["mse"] or {}).get("total"))))
     target = f"epsilon {exact(inputs['epsilon'])}, delta {exact(inputs['delta'])}"
-    equal_mse = "of the Gaussian mechanism, whose MSE all rows have" if inputs["at_equal_mse"] else ""
+    equal_mse = (
+        f"of the {_plain(inputs)} mechanism, whose MSE all rows have" if inputs["at_equal_mse"] else ""
+    )
     facts = (
         Fact("target", target, equal_mse),
         Fact("accountant", inputs["accountant"], "of every row"),
@@ -182,7 +189,7 @@ def _plan(inputs: Document, result: Document) -> Report:
         Fact("compression", round_down(result["compression"]), "1 / gamma"),
     )
     allowed = tuple(
-        Fact("allowed overhead", exact(inputs[name]), words)
+        Fact("allowed overhead", exact(inputs[name]), f"of the {_plain(inputs)} {words}")
         for name, words in _OVERHEAD.items()
         if inputs.get(name) is not None
     )
@@ -239,8 +246,9 @@ _REPORTS: dict[str, Callable[[Document, Document], Report]] = {
 }
 
 
-def _noise(noise: Document, shown: Callable[[float], str] = round_up) -> tuple[Fact, ...]:
+def _noise(inputs: Document, noise: Document, shown: Callable[[float], str] = round_up) -> tuple[Fact, ...]:
     """The three ways to say the noise: an answer rounded up, or one that was given in full."""
+    where = "std of Z in the noise B Z on the sums" if is_factorized(inputs) else _SIGMA
     return (
         Fact("noise multiplier", shown(noise["noise_multiplier"]), "sigma / l2_norm"),
         Fact(
@@ -248,7 +256,7 @@ def _noise(noise: Document, shown: Callable[[float], str] = round_up) -> tuple[F
             shown(noise["effective_noise_multiplier"]),
             "sigma / (gamma l2_norm), comparable with the Gaussian mechanism",
         ),
-        Fact("sigma", shown(noise["sigma"]), "noise std on each coordinate of the sum"),
+        Fact("sigma", shown(noise["sigma"]), where),
     )
 
 
@@ -280,9 +288,17 @@ def _setting(inputs: Document, rows: list[Document]) -> tuple[Fact, ...]:
     return (
         Fact("mechanism" if inputs.get("mechanism") else "setting", _mechanism(inputs)),
         Fact("adjacency", adjacency, _ADJACENCY.get(adjacency, "")),
-        *_rounds(inputs["rounds"]),
+        *_participation(inputs),
         Fact("assumptions", assumptions),
     )
+
+
+def _participation(inputs: Document) -> tuple[Fact, ...]:
+    if not is_factorized(inputs):
+        return _rounds(inputs["rounds"])
+    from csgm_cli.render.stream import stream_setting
+
+    return stream_setting(inputs)
 
 
 def _rounds(rounds: int | None) -> tuple[Fact, ...]:
@@ -312,15 +328,33 @@ def _utility(inputs: Document, result: Document) -> tuple[Fact, ...]:
     facts = []
     if result["mean_noise_std"] is not None:
         facts.append(Fact("mean noise std", round_up(result["mean_noise_std"]), "left on the mean estimate"))
+    row_noise, last_row = _rows(result)
+    facts += row_noise
     if (mse := result["mse"]) is not None:
         parts = f"privacy {round_up(mse['privacy'])} + sparsification {round_up(mse['sparsification'])}"
-        facts.append(Fact("MSE", round_up(mse["total"]), parts))
+        average = "mean over the rows, " if is_factorized(inputs) else ""
+        facts.append(Fact("MSE", round_up(mse["total"]), average + parts))
+        facts += last_row
         if "ratio" in mse:
-            gaussian = f"to {round_up(mse['gaussian_total'])}, the Gaussian mechanism's"
+            gaussian = f"to {round_up(mse['gaussian_total'])}, the {_plain(inputs)} mechanism's"
             facts.append(Fact("MSE ratio", round_up(mse["ratio"]), f"{gaussian} {_baseline(inputs, result)}"))
     if (bits := result.get("bits_per_client")) is not None:
         facts.append(Fact("bits per client", round_up(bits), "expected, for the values alone"))
     return tuple(facts)
+
+
+def _rows(result: Document) -> tuple[tuple[Fact, ...], tuple[Fact, ...]]:
+    """Noise and error of the rows of a factorized stream; nothing without one."""
+    if result["noise_std_per_row"] is None and result["mse_last_row"] is None:
+        return (), ()
+    from csgm_cli.render.stream import last_row_error, row_noise
+
+    return row_noise(result), last_row_error(result)
+
+
+def _plain(inputs: Document) -> str:
+    """Which mechanism without compression all are held against."""
+    return "matrix" if is_factorized(inputs) else "Gaussian"
 
 
 def _baseline(inputs: Document, result: Document) -> str:

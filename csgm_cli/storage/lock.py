@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from csgm_cli import __version__
-from csgm_cli.budget import Place, Population, Release, Standing
+from csgm_cli.budget import STREAM_KEYS, Place, Population, Release, Standing
 from csgm_cli.errors import UsageError
-from csgm_cli.model import Accountant, Adjacency, Geometry, Mechanism, MechanismName, Target
+from csgm_cli.model import Accountant, Adjacency, FactorNorms, Geometry, Mechanism, MechanismName, Target
 from csgm_cli.storage.files import read_text
 
 SCHEMA = "csgm/lock/1"
 _MECHANISM_KEYS = ("mechanism", "sigma", "gamma", "norm_ratio", "l2_norm", "dim", "rounds", "enabled")
+#: Of those with a factorization, in place of rounds.
+_FACTORIZED_KEYS = tuple(key for key in _MECHANISM_KEYS if key != "rounds") + STREAM_KEYS
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,8 @@ def _population(standing: Standing) -> dict[str, Any]:
 
 def _release(release: Release) -> dict[str, Any]:
     values = {**release.settings, "norm_ratio": release.mechanism.geometry.norm_ratio}
-    return {key: values[key] for key in _MECHANISM_KEYS}
+    factorized = release.mechanism.factorization is not None
+    return {key: values[key] for key in (_FACTORIZED_KEYS if factorized else _MECHANISM_KEYS)}
 
 
 def read_lock(path: str) -> Lock:
@@ -95,16 +98,27 @@ def _read_population(path: str, name: str, values: Mapping[str, Any]) -> tuple[P
 
 
 def _read_release(path: str, name: str, values: Mapping[str, Any], adjacency: Adjacency) -> Release:
-    dim, rounds = values["dim"], values["rounds"]
-    if not isinstance(rounds, int) or not (dim is None or isinstance(dim, int)):
-        raise ValueError(f"rounds and dim of {name} must be whole numbers")
+    factors = _read_factors(values) if "epochs" in values else None
+    dim, count = values["dim"], values["rounds" if factors is None else "epochs"]
+    if not isinstance(count, int) or not (dim is None or isinstance(dim, int)):
+        raise ValueError(f"rounds, epochs and dim of {name} must be whole numbers")
     if not isinstance(values["enabled"], bool):
         raise ValueError(f"enabled of {name} must be true or false")
     geometry = Geometry(_number(values, "norm_ratio"), _number(values, "l2_norm"), dim)
-    mechanism = Mechanism(
-        MechanismName(values["mechanism"]), _number(values, "gamma"), geometry, rounds, adjacency
-    )
+    words = (MechanismName(values["mechanism"]), _number(values, "gamma"), geometry)
+    if factors is None:
+        mechanism = Mechanism(*words, count, adjacency)
+    else:
+        mechanism = Mechanism(*words, 1, adjacency, factors, count)
     return Release(name, mechanism, _number(values, "sigma"), values["enabled"], place=Place(path, 1))
+
+
+def _read_factors(values: Mapping[str, Any]) -> FactorNorms:
+    workload, strategy = values["workload"], values["strategy"]
+    for word in (workload, strategy or ""):
+        if not isinstance(word, str) or not word.isprintable():
+            raise ValueError("a workload or a strategy in it is not printable text")
+    return FactorNorms(values["T"], workload, strategy, _number(values, "sensitivity"))
 
 
 def _number(values: Mapping[str, Any], key: str) -> float:

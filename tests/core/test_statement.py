@@ -3,7 +3,7 @@
 import pytest
 
 from csgm_cli.core.statement import ASSUMPTIONS, assumptions_of, statement
-from csgm_cli.model import Adjacency, Bound, Geometry, Guarantee, Mechanism, MechanismName
+from csgm_cli.model import Adjacency, Bound, FactorNorms, Geometry, Guarantee, Mechanism, MechanismName
 
 ALWAYS = ("clipping-enforced", "one-participation-per-round", "trusted-server")
 
@@ -65,3 +65,36 @@ def test_the_linf_norm_is_never_shown_larger_than_it_is():
     geometry = Geometry(3.0, 2.0, dim=50)
     assert "L-infinity norm 0.666666," in paragraph(Mechanism("l2-csgm", 0.5, geometry))
     assert "L-infinity norm 0.666666 in 50 coordinates" in paragraph(Mechanism("linf-csgm", 0.5, geometry))
+
+
+@pytest.mark.parametrize(
+    ("name", "called"),
+    [
+        (
+            "l2-csgm",
+            "Sparsified Gaussian matrix factorization (SGMF) with client vectors clipped to L2 norm 2.0",
+        ),
+        ("linf-csgm", "L-infinity sparsified Gaussian matrix factorization with client vectors clipped to"),
+        ("gaussian", "The matrix mechanism with client vectors clipped to L2 norm 2.0, and correlated noise"),
+    ],
+)
+def test_factorized(name, called):
+    """The workload, the strategy, T, the column norm rounded up, the noise and the epochs are said."""
+    factors = FactorNorms(32, "prefix-sum", "tree", 2.44948974278317)
+    gamma = 1.0 if name == "gaussian" else 0.25
+    mechanism = Mechanism(name, gamma, Geometry(4.0, 2.0, dim=100), factorization=factors, epochs=3)
+    text = paragraph(mechanism)
+    assert text.startswith(called)
+    for part in (
+        "workload prefix-sum of T = 32 steps",
+        "by the strategy tree",
+        "norm at most 2.449489743,",
+        "standard deviation 0.5 in each entry",
+        "over 3 epochs, each with a fresh Z,",
+        "a client contributes at most once to each epoch",
+    ):
+        assert part in text
+    assert "counted round" not in text
+    unknown = Mechanism("gaussian", factorization=FactorNorms(2, "matrix", None, 1.0))
+    assert "factorized as B C" in paragraph(unknown)
+    assert "over 1 epoch," in paragraph(unknown)

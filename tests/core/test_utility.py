@@ -35,7 +35,7 @@ def test_the_formula_is_what_the_estimator_does():
         for j in range(d):
             sent = sum(client[j] for client in clients if rng.random() < gamma)
             total += ((sent + rng.gauss(0, sigma)) / (n * gamma) - truth[j]) ** 2
-    expected = sum(error_parts(Geometry(1.0, l2_norm, d, n), gamma, sigma))
+    expected = sum(error_parts(Mechanism("l2-csgm", gamma, Geometry(1.0, l2_norm, d, n)), sigma))
     assert total / runs == pytest.approx(expected, rel=0.05)
 
 
@@ -66,5 +66,6 @@ def test_what_is_not_known_is_not_made_up():
     assert mean_noise_std(Mechanism("l2-csgm", 0.5, without_n), 1.0) is None
     assert bits_per_client(Mechanism("l2-csgm", 0.5, without_d), 32) is None
     for geometry in (without_n, without_d, Geometry()):
-        assert error_parts(geometry, 0.5, 1.0) is None
-        assert mean_squared_error(Mechanism("l2-csgm", 0.5, geometry), 1.0, 1.0) is None
+        mechanism = Mechanism("l2-csgm", 0.5, geometry)
+        assert error_parts(mechanism, 1.0) is None
+        assert mean_squared_error(mechanism, 1.0, 1.0) is None

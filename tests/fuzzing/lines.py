@@ -91,8 +91,10 @@ _USUAL = {
     "cohort_size": (10, 1e4),
     "population": (1e3, 1e7),
     "training_rounds": (1, 1e4),
+    "epochs": (1, 1e4),
     "max_epsilon": (0.1, 100.0),
 }
+_FACTORIZATIONS = ("optimal:8", "streaming:2:9", "tree:6", "identity:3", "output:4", "toeplitz-sqrt:5")
 #: Noise multipliers a little inside their range, which multiplying by a norm and dividing must not leave.
 _NOISE = Range(1e-14, 1e17)
 
@@ -191,8 +193,11 @@ def _geometry(random: Random, *, needs_dim: bool, needs_cohort: bool) -> dict[st
     return values
 
 
-def _rounds(random: Random, cohort_size: float | None) -> dict[str, float]:
-    """Options for the number of rounds."""
+def _rounds(random: Random, cohort_size: float | None) -> dict[str, float | str]:
+    """Options for the number of rounds, or of the epochs of a factorization."""
+    if random.random() < 0.2:
+        epochs = {"epochs": _number(random, "epochs")} if random.random() < 0.7 else {}
+        return {"factorization": random.choice(_FACTORIZATIONS), **epochs}
     if cohort_size is None or random.random() < 0.5:
         return {"rounds": _number(random, "rounds")} if random.random() < 0.7 else {}
     population = max(_number(random, "population"), cohort_size)

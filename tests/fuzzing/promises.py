@@ -218,7 +218,10 @@ def _question(line: Line) -> tuple[Line, dict[str, Any]]:
     outcome = run(asked)
     _demand(outcome.status == 0, "the same answer in every format", asked, outcome.stderr)
     inputs = outcome.document["inputs"]
-    names = ("mechanism", "gamma", "norm_ratio", "l2_norm", "dim", "cohort_size", "rounds", "adjacency")
+    names = (
+        *("mechanism", "gamma", "norm_ratio", "l2_norm", "dim", "cohort_size", "adjacency"),
+        *("rounds", "factorization", "epochs"),
+    )
     values = {name: inputs[name] for name in names if inputs[name] is not None}
     accountant = asked.last("--accountant") or "auto"
     full = Line(line.command).changed(**values, accountant=accountant, format="json")

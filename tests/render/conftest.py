@@ -17,17 +17,26 @@ from csgm_cli.budget import (
 )
 from csgm_cli.comparison_model import Comparison, ComparisonRow, Plan
 from csgm_cli.errors import NoAnswerError
-from csgm_cli.factorization_model import Claim, Factorization, Inspection, Objective, Strategy, Workload
+from csgm_cli.factorization_model import (
+    Claim,
+    Factorization,
+    Inspection,
+    Objective,
+    Strategy,
+    Workload,
+)
 from csgm_cli.model import (
     Account,
     Accountant,
     Bound,
     Calibration,
     Conversion,
+    FactorNorms,
     Geometry,
     Guarantee,
     MeanSquaredError,
     Mechanism,
+    NoisePerRow,
     Notice,
     SelftestCase,
     Target,
@@ -90,6 +99,36 @@ BARE = Calibration(
     bits_per_client=None,
 )
 
+FACTORS = FactorNorms(32, "prefix-sum", "optimal", 1.0000000001)
+#: With a factorization: what a row is measured by.
+FACTORIZED = replace(
+    CALIBRATION,
+    mechanism=replace(L2_CSGM, factorization=FACTORS, epochs=16),
+    guarantee=replace(
+        GUARANTEE, assumptions=("clipping-enforced", "one-participation-per-epoch", *ASSUMPTIONS[2:])
+    ),
+    mean_noise_std=None,
+    noise_std_per_row=NoisePerRow(min=0.1000000001, mean=0.2000000001, max=0.3000000001),
+    mse_last_row=MeanSquaredError(
+        privacy=2.000000001,
+        sparsification=0.1000000001,
+        total=2.100000001,
+        gaussian_total=2.0,
+        ratio=1.0500000001,
+    ),
+)
+#: The inputs that go with it.
+STREAM = {
+    "rounds": None,
+    "factorization": "prefix32.npz",
+    "epochs": 16,
+    "T": 32,
+    "workload": "prefix-sum",
+    "strategy": "optimal",
+    "sensitivity": 1.0000000001,
+    "factorization_sha256": "0" * 64,
+}
+
 SETTING = {"l2_norm": 1.0, "rounds": 1, "adjacency": "add-remove", "accountant": "auto"}
 SIZES = {"norm_ratio": 1000.0, "dim": 1_000_000, "cohort_size": 1000, **SETTING, "value_bits": 32}
 NOISE = {
@@ -115,6 +154,8 @@ def _calibrations():
     yield "calibrate", document.calibration_document(inputs, CALIBRATION)
     inputs = {"mechanism": "gaussian", **TARGET, "gamma": 1.0, "norm_ratio": None, **SETTING}
     yield "calibrate-bare", document.calibration_document(inputs, BARE)
+    inputs = {"mechanism": "l2-csgm", **TARGET, "gamma": 0.01, **SIZES, **STREAM}
+    yield "calibrate-factorized", document.calibration_document(inputs, FACTORIZED)
 
 
 def _accounts():
@@ -141,6 +182,10 @@ def _comparisons():
         inputs = {**TARGET, "gamma": [0.01, 1e-9], "at_equal_mse": equal, **SIZES}
         comparison = Comparison(Target(**TARGET), Accountant.RDP, equal, rows, why)
         yield name, document.comparison_document(inputs, comparison)
+    rows = (ComparisonRow(FACTORIZED.mechanism, FACTORIZED), ComparisonRow(FACTORIZED.mechanism, None))
+    inputs = {**TARGET, "gamma": 0.01, "at_equal_mse": False, **SIZES, **STREAM}
+    comparison = Comparison(Target(**TARGET), Accountant.RDP, at_equal_mse=False, rows=rows, notices=why)
+    yield "compare-factorized", document.comparison_document(inputs, comparison)
 
 
 def _plans():
@@ -158,6 +203,7 @@ def _sweeps():
         document.sweep_row({**asked, "target_epsilon": 6.0, "accountant": "auto"}, None, (), covered),
     )
     common = {**SIZES, "compression": None, "linf_norm": None, "population": None, "training_rounds": None}
+    common |= {"factorization": None, "epochs": None}
     common |= {
         "mechanism": "l2-csgm",
         "gamma": 0.01,

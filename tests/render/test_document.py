@@ -27,6 +27,8 @@ CALIBRATE_KEYS = [
     "bits_per_client",
     "lower_bound",
     "verified",
+    "noise_std_per_row",
+    "mse_last_row",
 ]
 ACCOUNT_KEYS = [
     "epsilon",
@@ -40,6 +42,8 @@ ACCOUNT_KEYS = [
     "verified",
     "mean_noise_std",
     "mse",
+    "noise_std_per_row",
+    "mse_last_row",
 ]
 
 FACTORIZE_KEYS = [
@@ -96,7 +100,8 @@ def test_keys_of_the_contract(documents):
     assert list(result["calibrate"]) == CALIBRATE_KEYS
     assert list(result["account"]) == ACCOUNT_KEYS
     assert [list(row) for row in result["account-curve"]["rows"]] == [ACCOUNT_KEYS, ACCOUNT_KEYS]
-    assert [list(row) for row in result["compare"]["rows"]] == [["mechanism", "gamma", *CALIBRATE_KEYS]] * 3
+    compared = ["mechanism", "gamma", "strategy", *CALIBRATE_KEYS]
+    assert [list(row) for row in result["compare"]["rows"]] == [compared] * 3
     assert list(result["plan"]) == ["rows", "gamma", "compression"]
     assert [list(row) for row in result["plan"]["rows"]] == [
         ["mechanism", "gamma", "compression", *CALIBRATE_KEYS]
@@ -108,6 +113,9 @@ def test_keys_of_the_contract(documents):
         "gaussian_total",
         "ratio",
     ]
+    factorized = result["calibrate-factorized"]
+    assert list(factorized["noise_std_per_row"]) == ["min", "mean", "max"]
+    assert list(factorized["mse_last_row"]) == list(factorized["mse"])
     assert list(result["calibrate"]["verified"]) == ["digits", "relative_difference"]
 
 

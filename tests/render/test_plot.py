@@ -230,3 +230,30 @@ def test_places_of_a_chart():
     assert (right, center) in ((36, 18), (37, 18), (35, 18))
     assert middle in (7, 8)
     assert text.splitlines()[-3:] == ["o line", "", "caption"]
+
+
+def test_comparison_of_strategies(documents):
+    """With a factorization the strategies are lines, and what they are compared by is the MSE."""
+    document = copy.deepcopy(documents["compare-factorized"])
+    answered, bare = document["result"]["rows"]
+    document["result"]["rows"] = [answered | {"mechanism": "gaussian"}, answered, bare]
+    figure = figure_of(document)
+    (panel,) = figure.panels
+    assert panel.lines == (
+        Line("l2-csgm, optimal", ((0.01, 1.585061001),)),
+        Line("gaussian", ((1.0, 1.585061001),), level=True),
+    )
+    assert panel.y.label.startswith("MSE")
+    assert "strategy optimal, T 32, epochs 16" in figure.caption
+    for row in document["result"]["rows"]:
+        row["mse"] = None
+    (panel,) = figure_of(document).panels
+    assert panel.y.label.startswith("effective noise multiplier")
+
+
+def test_every_option_that_can_be_varied_has_a_label():
+    """An axis of any sweep has words."""
+    from csgm_cli.cli.vary import VARIABLE
+    from csgm_cli.render.plot import _LABELS
+
+    assert set(VARIABLE) <= set(_LABELS)

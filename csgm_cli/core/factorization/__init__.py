@@ -2,7 +2,8 @@
 
 ``parse_workload``, ``schedule_workload``, ``matrix_workload`` make a workload; ``factorize`` finds the
 factorization, ``compare_strategies`` all of them; ``rounded`` makes the arrays to export, ``inspect_arrays``
-recomputes everything from arrays. Nothing here reads or writes files.
+recomputes everything from arrays; ``factor_norms`` are what a mechanism needs to know. Nothing here reads
+or writes files.
 """
 
 from csgm_cli.core.factorization.baselines import compare_strategies
@@ -10,15 +11,18 @@ from csgm_cli.core.factorization.dense import dense_bytes, dense_factors
 from csgm_cli.core.factorization.export import rounded
 from csgm_cli.core.factorization.factorize import factorize
 from csgm_cli.core.factorization.inspection import inspect_arrays, rows_of, workload_of
+from csgm_cli.core.factorization.norms import factor_norms, norms_of_arrays
 from csgm_cli.core.factorization.workload import matrix_workload, parse_workload, schedule_workload
 
 __all__ = [
     "compare_strategies",
     "dense_bytes",
     "dense_factors",
+    "factor_norms",
     "factorize",
     "inspect_arrays",
     "matrix_workload",
+    "norms_of_arrays",
     "parse_workload",
     "rounded",
     "rows_of",

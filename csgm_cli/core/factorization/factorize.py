@@ -89,9 +89,7 @@ def factorization_of(workload: Workload, objective: Objective, dual: Dual) -> Fa
 def _optimal(workload: Workload, objective: Objective, solution: Solution) -> Factorization:
     """Both errors of the solution: the one that was solved for is its certified upper bound."""
     dual = solution.dual
-    found = oracle_for(workload).diagonals(dual, 1e-12, rows=True)
-    assert found.rows is not None  # asked for
-    rows = found.rows / dual.rows * solution.column_scale * (1.0 + 3.0 * found.error)
+    rows = optimal_rows(workload, solution)
     mean, worst = float(rows.mean()), float(rows.max())
     if objective is Objective.MEAN:
         mean = solution.upper
@@ -108,6 +106,13 @@ def _optimal(workload: Workload, objective: Objective, solution: Solution) -> Fa
         iterations=solution.iterations,
         dual=dual,
     )
+
+
+def optimal_rows(workload: Workload, solution: Solution) -> Array:
+    """The squared norms of the rows of B, rounded up, where the columns of C have norm 1."""
+    found = oracle_for(workload).diagonals(solution.dual, 1e-12, rows=True)
+    assert found.rows is not None  # asked for
+    return np.asarray(found.rows / solution.dual.rows * solution.column_scale * (1.0 + 3.0 * found.error))
 
 
 def _streaming(

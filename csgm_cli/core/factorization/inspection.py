@@ -102,11 +102,11 @@ def inspect_arrays(
     check_type("workload", workload, Workload)
     objective = objective_named(objective)
     _check_arrays(workload, arrays)
-    dual = _dual(workload, arrays, objective)
+    dual = dual_of(workload, arrays, objective)
     bound = _bound(workload, objective, dual, progress)
-    generators = _generators(workload, arrays)
+    generators = generators_of(workload, arrays)
     with np.errstate(all="ignore"):  # what comes out is looked at
-        pair = _pair(workload, arrays)
+        pair = pair_of(workload, arrays)
         found = _measured(workload, pair, generators)
     if found is None:
         if dual is None or (strategy is not None and strategy.name is not StrategyName.OPTIMAL):
@@ -142,7 +142,7 @@ def _check_arrays(workload: Workload, arrays: Arrays) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class _Pair:
+class Pair:
     """B and C in float64."""
 
     B: Array
@@ -170,7 +170,7 @@ class _Pair:
 
 
 def _measured(
-    workload: Workload, pair: _Pair | None, generators: Generators | None
+    workload: Workload, pair: Pair | None, generators: Generators | None
 ) -> tuple[float, float, float] | None:
     if pair is not None:
         return pair.measured()
@@ -185,8 +185,8 @@ def _squares(x: Array, axis: int) -> Array:
     return np.asarray(np.einsum("ij,ij->j" if axis == 0 else "ij,ij->i", x, x))
 
 
-def _pair(workload: Workload, arrays: Arrays) -> _Pair | None:
-    """B and C as given, or the missing one from the other."""
+def pair_of(workload: Workload, arrays: Arrays) -> Pair | None:
+    """B and C as given, or the missing one from the other; None where neither is there."""
     B, C = (_wide(arrays, name) for name in ("B", "C"))
     if C is None and "C_inv" in arrays:
         C = _inverse(_needed(arrays, "C_inv", "C"), "C_inv")
@@ -197,7 +197,7 @@ def _pair(workload: Workload, arrays: Arrays) -> _Pair | None:
         C = np.asarray(_inverse(B, "B") @ dense(workload))
     if B is None:
         B = apply(workload, _inverse(C, "C"))
-    return _Pair(B, C)
+    return Pair(B, C)
 
 
 def _inverse(x: Array, name: str) -> Array:
@@ -209,7 +209,8 @@ def _inverse(x: Array, name: str) -> Array:
     return triangular_inverse(x.astype(np.float64))
 
 
-def _generators(workload: Workload, arrays: Arrays) -> Generators | None:
+def generators_of(workload: Workload, arrays: Arrays) -> Generators | None:
+    """The streaming form in ``arrays``; None where there is none."""
     held = [name for name in _GENERATORS if name in arrays]
     if not held:
         return None
@@ -222,7 +223,8 @@ def _generators(workload: Workload, arrays: Arrays) -> Generators | None:
     return g
 
 
-def _dual(workload: Workload, arrays: Arrays, objective: Objective) -> Dual | None:
+def dual_of(workload: Workload, arrays: Arrays, objective: Objective) -> Dual | None:
+    """The dual in ``arrays``; None where there is none."""
     v, u = _wide(arrays, "v"), _wide(arrays, "u")
     if v is None:
         return None
@@ -263,14 +265,14 @@ def _number_claims(found: Inspection, claimed: Mapping[str, float], agree: float
 
 
 def _array_claims(
-    workload: Workload, arrays: Arrays, pair: _Pair | None, generators: Generators | None, agree: float
+    workload: Workload, arrays: Arrays, pair: Pair | None, generators: Generators | None, agree: float
 ) -> list[Claim]:
     """What arrays claim by standing in one file."""
     differences = {}
     if pair is not None and "B" in arrays and ("C" in arrays or "C_inv" in arrays):
         differences["product"] = pair.residual(dense(workload))
     if pair is not None and "C" in arrays and "C_inv" in arrays:
-        inverse = _Pair(arrays["C_inv"].astype(np.float64), pair.C)
+        inverse = Pair(arrays["C_inv"].astype(np.float64), pair.C)
         differences["inverse"] = inverse.residual(np.eye(workload.T))
     if generators is not None and "C" in arrays:
         assert pair is not None  # there is a C

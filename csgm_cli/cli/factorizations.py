@@ -1,0 +1,168 @@
+"""The factorization that ``--factorization`` asks for: a file, checked, or a strategy, solved."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from csgm_cli.cli.params import Number
+from csgm_cli.cli.progress import Progress
+from csgm_cli.errors import UsageError, shown
+from csgm_cli.factorization_model import (
+    Claim,
+    Objective,
+    Strategy,
+    StrategyName,
+    Workload,
+    strategy_named,
+)
+from csgm_cli.storage.config import did_you_mean
+
+if TYPE_CHECKING:
+    from csgm_cli.core.factorization.inspection import Arrays
+    from csgm_cli.model import FactorNorms, Notice
+    from csgm_cli.storage.arrays import SavedArrays
+
+_TOLERANCE = 1e-9
+#: What a comparison puts beside the factorization that was asked about.
+_USUAL = (StrategyName.IDENTITY, StrategyName.TREE, StrategyName.HONAKER_ONLINE, StrategyName.HONAKER_FULL)
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What ``--factorization`` stands for."""
+
+    norms: FactorNorms
+    workload: Workload
+    notices: tuple[Notice, ...] = ()
+
+
+def load_factorization(spec: str, label: str = "--factorization") -> Asked:
+    """Return the factorization that ``spec`` names: ``FILE`` or ``STRATEGY:T``, then of prefix sums.
+
+    ``label``: how messages call ``spec``. ``UsageError``: no such strategy, T out of range, a file that is no
+    factorization or whose claims do not hold. ``StorageError``: a file that cannot be read.
+    """
+    word, colon, _ = spec.partition(":")
+    names = [name.value for name in StrategyName]
+    if word in names:
+        return _solved(*_strategy(spec, label))
+    if not spec or (colon and not os.path.lexists(spec)):
+        raise UsageError(
+            "unknown-choice",
+            f"{label} must be a file or one of {', '.join(names)} with :T, got {shown(spec)}"
+            + did_you_mean(word, names),
+            "for example optimal:32",
+        )
+    return _read(spec, _identity(spec))
+
+
+def beside(spec: str, file: str) -> str:
+    """Return ``spec`` as the file of settings ``file`` means it: other files are named from its folder."""
+    path = str(Path(file).parent / spec)
+    word, colon, _ = spec.partition(":")
+    is_file = word not in list(StrategyName) and (not colon or os.path.lexists(path))
+    return path if spec and is_file else spec
+
+
+def usual_strategies(asked: Asked) -> tuple[FactorNorms, ...]:
+    """Return the usual factorizations of the same workload: independent noise, and the trees that it has."""
+    from csgm_cli.core.factorization import factor_norms, factorize
+
+    found = []
+    for name in _USUAL:
+        if name != asked.norms.strategy:
+            try:
+                found.append(factor_norms(factorize(asked.workload, Strategy(name))))
+            except UsageError:  # trees are for prefix sums
+                continue
+    return tuple(found)
+
+
+def _strategy(spec: str, label: str) -> tuple[Strategy, int]:
+    """``optimal:32`` or ``streaming:4:1024``."""
+    word, *numbers = spec.split(":")
+    streams = word == StrategyName.STREAMING
+    if len(numbers) != 1 + streams:
+        form = "streaming:N:T, such as streaming:4:1024" if streams else f"{word}:T, such as {word}:32"
+        raise UsageError("missing-rows", f"{label} must be written {form}, got {shown(spec)}")
+    rows = int(Number("T").read(numbers[-1], f"T of {label}"))
+    if streams:
+        word = f"{word}:{Number('buffers').read(numbers[0], f'N of {label}')}"
+    return strategy_named(word), rows
+
+
+@lru_cache(maxsize=8)
+def _solved(strategy: Strategy, rows: int) -> Asked:
+    """Many points of a sweep, or releases of a budget, may ask for one."""
+    from csgm_cli.core.factorization import factor_norms, factorize, parse_workload
+
+    workload, progress = parse_workload("prefix-sum", rows), Progress(_TOLERANCE)
+    try:
+        found = factorize(workload, strategy, Objective.MEAN, _TOLERANCE, progress=progress)
+        progress.finish()
+        return Asked(factor_norms(found), workload, found.notices)
+    except MemoryError:
+        raise UsageError("too-large", f"{strategy} with {rows} rows does not fit into memory") from None
+
+
+def _identity(path: str) -> tuple[object, ...]:
+    """What a file is told by from what it was before."""
+    try:
+        found = Path(path).stat()
+    except (OSError, ValueError):  # reading it will say what is wrong
+        return ()
+    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
+
+
+@lru_cache(maxsize=8)
+def _read(path: str, identity: tuple[object, ...]) -> Asked:  # noqa: ARG001 - the cache looks at it
+    from csgm_cli.core.factorization import norms_of_arrays
+    from csgm_cli.storage.arrays import read_arrays
+
+    saved = read_arrays(path)
+    try:
+        workload, objective, strategy, claims = _checked(saved)
+        for claim in claims:
+            if not claim.holds:
+                raise _broken(claim)
+        norms = norms_of_arrays(workload, saved.arrays, objective, strategy)
+    except UsageError as error:
+        raise UsageError(error.slug, f"{path!r}: {error.message}", error.hint) from None
+    except MemoryError:
+        raise UsageError("too-large", f"{path!r} does not fit into memory") from None
+    return Asked(replace(norms, sha256=saved.actual_hash), workload)
+
+
+def _checked(saved: SavedArrays) -> tuple[Workload, Objective, Strategy | None, tuple[Claim, ...]]:
+    """What a file holds, if its hash is right, and what came of its claims."""
+    from csgm_cli.core.factorization import inspect_arrays, parse_workload, rows_of, workload_of
+    from csgm_cli.storage.arrays import check_hash
+    from csgm_cli.storage.factorizations import description_of
+
+    said = description_of(saved)
+    check_hash(saved)
+    arrays: Arrays = saved.arrays
+    progress = Progress(_TOLERANCE)
+    if said is None:
+        workload = parse_workload("prefix-sum", rows_of(arrays))
+        found = inspect_arrays(workload, arrays, progress=progress)
+    else:
+        workload = workload_of(said.workload, arrays)
+        found = inspect_arrays(
+            workload, arrays, said.objective, said.strategy, said.numbers, progress=progress
+        )
+    progress.finish()
+    return workload, found.objective, found.strategy, found.claims
+
+
+def _broken(claim: Claim) -> UsageError:
+    if claim.name == "causal":
+        return UsageError("not-causal", "row t of its B uses what is known only after step t")
+    said = f"its {claim.name} is {claim.computed!r}, not {claim.claimed!r} as it claims"
+    if claim.name == "product":
+        said = f"its B C is not the workload: the largest entry of the difference is {claim.computed!r}"
+    return UsageError("claim-failed", said, "csgm inspect shows all that it claims")

@@ -1,0 +1,153 @@
+"""What privacy and error need to know of a factorization: norms of C's columns and of B's rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from csgm_cli.core.factorization import toeplitz, tree
+from csgm_cli.core.factorization.dense import triangular_inverse
+from csgm_cli.core.factorization.factorize import optimal_rows
+from csgm_cli.core.factorization.inspection import Arrays, dual_of, generators_of, pair_of
+from csgm_cli.core.factorization.semiseparable import NORM_MARGIN, column_norms_squared, row_errors
+from csgm_cli.core.factorization.solver import certificate
+from csgm_cli.core.factorization.workload import dense, row_norms_squared
+from csgm_cli.errors import UsageError
+from csgm_cli.factorization_model import (
+    Dual,
+    Factorization,
+    Generators,
+    Objective,
+    Strategy,
+    StrategyName,
+    Workload,
+)
+from csgm_cli.model import FactorNorms, RowNorms, check_type
+
+Array = NDArray[np.float64]
+
+_TREES = (StrategyName.TREE, StrategyName.HONAKER_ONLINE, StrategyName.HONAKER_FULL)
+
+
+def factor_norms(factorization: Factorization) -> FactorNorms:
+    """The norms of ``factorization``, without a T x T array: what `Mechanism` takes.
+
+    ``UsageError`` (slug ``out-of-range``) where the noise of such norms could not be computed with.
+    """
+    check_type("factorization", factorization, Factorization)
+    squared = factorization.sensitivity_squared
+    if factorization.generators is not None:
+        squared = _streaming_sensitivity_squared(factorization.generators)
+    return _norms(factorization.workload, factorization.strategy, squared, _rows(factorization))
+
+
+def norms_of_arrays(
+    workload: Workload,
+    arrays: Arrays,
+    objective: Objective = Objective.MEAN,
+    strategy: Strategy | None = None,
+) -> FactorNorms:
+    """The norms of what `inspect_arrays` inspects, with the same arguments and errors.
+
+    The sensitivity is the largest that the arrays have together: noise may be made with any of C, C_inv, B
+    and the streaming form, of which rounding makes slightly different factorizations.
+    """
+    with np.errstate(all="ignore"):  # what comes out is looked at
+        return _measured(workload, arrays, objective, strategy)
+
+
+def _measured(
+    workload: Workload, arrays: Arrays, objective: Objective, strategy: Strategy | None
+) -> FactorNorms:
+    pair, generators = pair_of(workload, arrays), generators_of(workload, arrays)
+    squares = [] if generators is None else [_streaming_sensitivity_squared(generators)]
+    rows = None if generators is None else row_errors(workload, generators)
+    if pair is not None:
+        squares += [_most(C) for C in _each_c(workload, arrays, pair.C)]
+        rows = np.asarray(np.einsum("ij,ij->i", pair.B, pair.B))
+    if rows is None:
+        dual = dual_of(workload, arrays, objective)
+        if dual is None:
+            raise UsageError(
+                "incomplete-arrays", "it holds neither B nor C, nor a streaming form, nor a dual"
+            )
+        squares, rows = [1.0], _dual_rows(workload, objective, dual)
+    return _norms(workload, strategy, max(squares), rows)
+
+
+def _each_c(workload: Workload, arrays: Arrays, c: Array) -> Iterator[Array]:
+    """C as each of the arrays has it, where that can be told: not of the trees' B."""
+    yield c
+    if "C" in arrays:
+        inverse, b = arrays.get("C_inv"), arrays.get("B")
+        if _is_triangular(inverse):
+            yield triangular_inverse(np.asarray(inverse, np.float64))
+        if _is_triangular(b):
+            yield triangular_inverse(np.asarray(b, np.float64)) @ dense(workload)
+
+
+def _is_triangular(x: NDArray[np.floating] | None) -> bool:
+    return x is not None and x.shape[0] == x.shape[1] and not np.triu(x, 1).any() and bool(np.diag(x).all())
+
+
+def _most(c: Array) -> float:
+    """At least the largest squared column norm: each sum's relative rounding is below its length in ulps."""
+    return float(np.einsum("ij,ij->j", c, c).max()) * (1.0 + (len(c) + 2) * 2.0**-53)
+
+
+def _streaming_sensitivity_squared(generators: Generators) -> float:
+    return float(column_norms_squared(generators).max()) * (1.0 + NORM_MARGIN)
+
+
+def _rows(found: Factorization) -> Array:
+    """The squared norm of each row of B."""
+    workload, name = found.workload, found.strategy.name
+    if found.generators is not None:
+        return row_errors(workload, found.generators)
+    if found.dual is not None:
+        return _dual_rows(workload, found.objective, found.dual)
+    if found.series is not None:
+        b, c = found.series
+        if name is StrategyName.TOEPLITZ_SQRT_NORMALIZED:
+            return toeplitz.normalized_row_errors(workload, c)
+        return toeplitz.row_errors(b)
+    if name in _TREES:
+        return tree.row_errors(workload.T, name)
+    return row_norms_squared(workload) if name is StrategyName.IDENTITY else np.ones(workload.T)
+
+
+def _dual_rows(workload: Workload, objective: Objective, dual: Dual) -> Array:
+    return optimal_rows(workload, certificate(workload, objective, dual))
+
+
+def _norms(workload: Workload, strategy: Strategy | None, squared: float, rows: Array) -> FactorNorms:
+    """``squared``: at least the squared sensitivity; ``rows``: squared norms of the rows of B."""
+    summed = row_norms_squared(workload)
+    norms = np.sqrt(rows)
+    if not (np.isfinite(squared) and np.isfinite(rows).all()):
+        raise UsageError("out-of-range", "its numbers are too large, or too small, to be squared and added")
+    return FactorNorms(
+        workload.T,
+        workload.name,
+        None if strategy is None else str(strategy),
+        _root_above(squared),
+        RowNorms(
+            float(norms.min()),
+            float(norms.mean()),
+            float(norms.max()),
+            float(rows.mean()),
+            float(rows[-1]),
+            float(summed.mean()),
+            float(summed[-1]),
+        ),
+    )
+
+
+def _root_above(x: float) -> float:
+    """The square root of ``x``, or the next float above it."""
+    root = math.sqrt(x)
+    return root if Fraction(root) ** 2 >= Fraction(x) else math.nextafter(root, math.inf)
