@@ -263,7 +263,7 @@ def tight_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: flo
 
 
 def _settled(value: float, room: float) -> float:
-    """``value`` + ``room``, or 0, which ends a search, where ``value`` is at most 0 by less than 2 ``room``."""
+    """``value`` + ``room``; 0, which ends a search, where ``value`` is at most 0 by less than 2 ``room``."""
     return value + room if not -2 * room <= value <= 0.0 else 0.0
 
 
