@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
 
 #: Rounding makes bounds wobble by less than this times the bounds on the errors.
-ROUNDING = 0.01
+ROUNDING = 0.003
 _MOST_ORDERS, _MOST_NODES = 1 << 17, 2_000_000
 #: Integrals end at one of these times 1/width.
 _ENDS = (3.0, 3.5, 4.0, 4.5, 5.0, 5.5, 6.0, 6.5, 7.0, 7.5, 8.0)

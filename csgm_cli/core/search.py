@@ -97,11 +97,12 @@ def descend(
 
     ``width`` is relative, or absolute where ``floor`` is negative (logarithms), and so is the unit of
     ``slope``, about how steep the function is at the root. ``high`` itself where the function is
-    positive there, ``floor`` where it never is. Opens a bracket downwards, then Chandrupatla's method
-    (1997): inverse quadratic interpolation where that is safe, else bisection.
+    positive there, ``floor`` where it never is, and where it is exactly 0 the search is over. Opens a
+    bracket downwards, then Chandrupatla's method (1997): inverse quadratic interpolation where that is
+    safe, else bisection.
     """
     at_high = function(high)
-    if at_high > 0.0:
+    if at_high >= 0.0:
         return high
     relative = floor >= 0.0
     step = -1.1 * at_high / slope
@@ -115,6 +116,8 @@ def descend(
         wide = width * (abs(high) if relative else 1.0)
         low = max(floor, low - max(wide, step), low / _FARTHEST if floor > 0.0 else -math.inf)
         at_low = function(low)
+        if at_low == 0.0:
+            return low
         gain = at_low - at_high
         ahead = -1.1 * at_low * (high - low) / gain if gain > 0.0 and math.isfinite(gain) else math.inf
         step = min(ahead, 4 * (high - low))
@@ -151,6 +154,8 @@ def narrowed(
         if not min(new[0], old[0]) < x < max(new[0], old[0]):
             break
         point = (x, function(x))
+        if point[1] == 0.0:
+            return x
         if (point[1] > 0.0) == (new[1] > 0.0):
             third, new = new, point
         else:

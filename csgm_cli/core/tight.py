@@ -8,7 +8,7 @@ larger of the two directions' best.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -38,8 +38,8 @@ _LOOSE = 1e-10
 #: Targets above this delta are met at this one: of what is closer to 1, float64 has too few digits.
 LARGEST_DELTA = 1 - 1e-4
 #: How much log delta may wobble at least; answers keep clear of the target by it. No such room is made
-#: for a wobble above the second.
-_WOBBLE, _TOO_MUCH = 1e-12, 1e-8
+#: for a wobble that costs more than the second of sigma.
+_WOBBLE, _TOO_MUCH = 1e-12, 1e-9
 #: Bounds that exceed the profile by less than this, relative, are said to equal it.
 _EQUAL = 1e-9
 #: Deltas below this are not told apart from it where parameters are chosen.
@@ -219,14 +219,17 @@ def tight_epsilon(
     """
     delta = min(delta, LARGEST_DELTA)
 
-    def excess(epsilon: float) -> float:
-        return _log_ratio(tight_delta(mechanism, sigma, epsilon).upper, delta)
-
     there = tight_delta(mechanism, sigma, near) if near < ceiling else None
     if there is not None and _log_ratio(there.upper, delta) + there.decisive.wobble <= 0.0:
         upper = near
     else:
         _, slope = _slopes(mechanism, sigma, ceiling)
+
+        def excess(epsilon: float) -> float:
+            return _settled(
+                _log_ratio(tight_delta(mechanism, sigma, epsilon).upper, delta), _WIDTH / 4 * slope
+            )
+
         upper = descend(excess, ceiling, 0.0, width=_WIDTH / 2, slope=slope)
         there = tight_delta(mechanism, sigma, upper)
     lower = 0.0
@@ -239,13 +242,13 @@ def tight_epsilon(
 
 def kappa_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: float) -> float:
     """The epsilon that kappa* shows at ``delta``, a lower bound on the true one; 0 where it is not known."""
-
-    def excess(epsilon: float) -> float:
-        return _log_ratio(kappa_delta(mechanism, sigma, epsilon), delta)
-
     if kappa_delta(mechanism, sigma, ceiling) == 0.0:  # out of reach
         return 0.0
     _, slope = _slopes(mechanism, sigma, ceiling)
+
+    def excess(epsilon: float) -> float:
+        return _settled(_log_ratio(kappa_delta(mechanism, sigma, epsilon), delta), _LOOSE / 2 * slope)
+
     return max(0.0, descend(excess, ceiling, 0.0, width=_LOOSE, slope=slope) * (1 - 2 * _LOOSE))
 
 
@@ -253,28 +256,22 @@ def tight_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: flo
     """A sigma that suffices for every vector, at most ``ceiling``, which another bound has proven."""
     delta = min(delta, LARGEST_DELTA)
 
+    slope, _ = _slopes(mechanism, ceiling, epsilon)
+
     def excess(share: float) -> float:
         found = tight_delta(mechanism, ceiling * math.sqrt(share), epsilon)
-        wobble = found.decisive.wobble
-        room = _WOBBLE if wobble > _TOO_MUCH else max(_WOBBLE, 2 * wobble)
-        return _log_ratio(found.upper, delta) + room
+        wobble = found.decisive.wobble if found.decisive.wobble <= _TOO_MUCH * slope else 0.0
+        value = _log_ratio(found.upper, delta) + max(_WOBBLE, 2 * wobble)
+        return _settled(value, max(_WIDTH / 2 * slope, wobble))
 
-    share = _least_share(mechanism, epsilon, ceiling, excess, _LEAST_SHARE, width=_WIDTH)
+    # log delta is nearly straight in sigma^2
+    share = descend(excess, 1.0, _LEAST_SHARE, width=2 * _WIDTH, slope=slope / 2)
     return min(ceiling * math.sqrt(share) * (1 + _WIDTH), ceiling)
 
 
-def _least_share(
-    mechanism: Mechanism,
-    epsilon: float,
-    ceiling: float,
-    excess: Callable[[float], float],
-    floor: float,
-    *,
-    width: float,
-) -> float:
-    """The least (sigma/ceiling)^2 that will do: log delta is nearly straight in it."""
-    slope, _ = _slopes(mechanism, ceiling, epsilon)
-    return descend(excess, 1.0, floor, width=2 * width, slope=slope / 2)
+def _settled(value: float, room: float) -> float:
+    """``value`` + ``room``; 0, which ends a search, where ``value`` is at most 0 by less than 2 ``room``."""
+    return value + room if not -2 * room <= value <= 0.0 else 0.0
 
 
 def _slopes(mechanism: Mechanism, sigma: float, epsilon: float) -> tuple[float, float]:
@@ -294,13 +291,16 @@ def kappa_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: flo
     if is_exact(mechanism) and is_the_truth(mechanism, tight_delta(mechanism, ceiling, epsilon)):
         return ceiling
 
-    def excess(share: float) -> float:
-        return _log_ratio(kappa_delta(mechanism, ceiling * math.sqrt(share), epsilon), delta)
-
     if kappa_delta(mechanism, ceiling, epsilon) == 0.0:  # out of reach
         return 0.0
+    slope, _ = _slopes(mechanism, ceiling, epsilon)
+
+    def excess(share: float) -> float:
+        value = _log_ratio(kappa_delta(mechanism, ceiling * math.sqrt(share), epsilon), delta)
+        return _settled(value, _LOOSE / 2 * slope)
+
     floor = _DEEPEST**2
-    share = _least_share(mechanism, epsilon, ceiling, excess, floor, width=_LOOSE)
+    share = descend(excess, 1.0, floor, width=2 * _LOOSE, slope=slope / 2)
     return ceiling * math.sqrt(share) * (1 - 2 * _LOOSE) if share > floor else 0.0
 
 
