@@ -14,9 +14,10 @@ trapezoid rule in Im z errs by the same expectations at strikes shifted by 2 pi 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,6 +26,36 @@ from csgm_cli.core.log_moment import Array, ComplexArray, complex_log_moment, lo
 from csgm_cli.core.moment import OUT_OF_REACH, LogMoment, combine
 from csgm_cli.core.search import Slope, increasing_root
 from csgm_cli.errors import NoAnswerError
+
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    class LogBound(Protocol):
+        """How fast one characteristic function falls."""
+
+        def log_bound(self, height: float) -> float:
+            """Log of a bound on |E[Y^(a + iy)]| / E[Y^a] for all y >= ``height``."""
+
+    class AnyLaw(Protocol):
+        """A privacy loss whose log-moment is known: a `Law`, or several that add."""
+
+        @property
+        def largest_t(self) -> float:
+            """The t of the largest coordinate."""
+
+        @property
+        def variance(self) -> float:
+            """About the variance of e^L."""
+
+        def real(self, order: float) -> LogMoment:
+            """S at a real order above 1 or below 0; infinite where that is out of reach."""
+
+        def complex(self, orders: ComplexArray) -> ComplexArray | None:
+            """S at complex orders of one real part; None where it would take too long."""
+
+        def decays(self, order: float) -> Sequence[tuple[float, LogBound]]:
+            """(how many, how fast E[Y^(order + iy)] falls) of each kind of coordinate."""
+
 
 #: Size of the aliases relative to the answer, and of what may be left out at the ends of the contour.
 _NEGLIGIBLE, _LEFT_OUT = 1e-13, 1e-12
@@ -64,6 +95,16 @@ class Law:
         """The loss when nothing is sent and nothing looks sent: no loss is below."""
         return math.fsum(count for count, _ in self.parts) * math.log1p(-self.gamma)
 
+    @property
+    def variance(self) -> float:
+        """About the variance of e^L."""
+        return self.gamma**2 * math.fsum(count * math.expm1(min(t, 50.0)) for count, t in self.parts)
+
+    @property
+    def is_small(self) -> bool:
+        """True for so few coordinates that bounds for few of them are worth looking at."""
+        return math.fsum(count for count, _ in self.parts) <= _FEW
+
     def real(self, order: float) -> LogMoment:
         """S at a real order above 1 or below 0; infinite where that is out of reach."""
         if abs(order) * math.sqrt(self.largest_t) > _REACH:
@@ -80,6 +121,14 @@ class Law:
                 return None
             total += count * moment
         return total
+
+    def decays(self, order: float, *, few: bool | None = None) -> list[tuple[float, Decay]]:
+        """(how many, how fast E[Y^(order + iy)] falls) of each kind of coordinate."""
+        few = self.is_small if few is None else few
+        return [
+            (count, decay(order, self.gamma, t, log_moment(order, self.gamma, t).value, few=few))
+            for count, t in self.parts
+        ]
 
 
 @dataclass(frozen=True)
@@ -130,7 +179,7 @@ def order_of(direction: Direction, z: float) -> float:
     return 1.0 + z if direction is Direction.ADD else -z
 
 
-def build_contour(law: Law, direction: Direction, epsilon: float, high: float = math.inf) -> Contour | None:
+def build_contour(law: AnyLaw, direction: Direction, epsilon: float, high: float = math.inf) -> Contour | None:
     """A contour through the saddle point for the hockey-stick at ``epsilon``, left of ``high``.
 
     None where the integrand hardly decays, which happens when few coordinates are ever sent.
@@ -159,7 +208,7 @@ def build_contour(law: Law, direction: Direction, epsilon: float, high: float = 
     return Contour(z, exponent, step, log_tail, _aliases(law, direction, epsilon, shift, step))
 
 
-def _saddle(law: Law, direction: Direction, epsilon: float) -> float | None:
+def _saddle(law: AnyLaw, direction: Direction, epsilon: float) -> float | None:
     """Where the integrand is smallest on the real axis; None where that is out of reach."""
     sign = 1.0 if direction is Direction.ADD else -1.0
 
@@ -171,7 +220,7 @@ def _saddle(law: Law, direction: Direction, epsilon: float) -> float | None:
         value = sign * moment.d_order - epsilon - 1 / z - 1 / (z + 1)
         return value, z * (moment.d2_order + 1 / z**2 + 1 / (z + 1) ** 2)
 
-    variance = law.gamma**2 * math.fsum(count * math.expm1(min(t, 50.0)) for count, t in law.parts)
+    variance = law.variance
     start = (epsilon + math.sqrt(epsilon**2 + 4 * variance)) / (2 * variance)
     ceiling = min(1.0 + 8.0 / law.largest_t, 0.5 * _REACH / math.sqrt(law.largest_t))
     start = math.log(min(max(start, 1e-3), ceiling))
@@ -189,7 +238,7 @@ def _saddle(law: Law, direction: Direction, epsilon: float) -> float | None:
 _FURTHER = (1.15, 1.4, 2.0, 4.0)
 
 
-def _alias_free(law: Law, direction: Direction, epsilon: float, shift: float, log_size: float) -> float:
+def _alias_free(law: AnyLaw, direction: Direction, epsilon: float, shift: float, log_size: float) -> float:
     """A step at which the aliases are negligible next to an answer of about exp(``log_size``).
 
     Those at lower strikes are expectations of at most 1, seen through exp(-2 pi shift/step); for the
@@ -202,7 +251,7 @@ def _alias_free(law: Law, direction: Direction, epsilon: float, shift: float, lo
     return min(best, 2 * math.pi * shift / (-math.log(_NEGLIGIBLE) + max(0.0, -log_size)))
 
 
-def _aliases(law: Law, direction: Direction, epsilon: float, shift: float, step: float) -> float:
+def _aliases(law: AnyLaw, direction: Direction, epsilon: float, shift: float, step: float) -> float:
     """A bound on the sum over m != 0 of exp(2 pi m shift/step) delta(epsilon + 2 pi m/step).
 
     For m > 0 by Chernoff further right: exp(S - further eps - 2 pi m (further - shift)/step).
@@ -215,7 +264,7 @@ def _aliases(law: Law, direction: Direction, epsilon: float, shift: float, step:
     return math.exp(-lower) / -math.expm1(-lower) + higher
 
 
-def _chernoff(law: Law, direction: Direction, epsilon: float, shift: float) -> Iterator[tuple[float, float]]:
+def _chernoff(law: AnyLaw, direction: Direction, epsilon: float, shift: float) -> Iterator[tuple[float, float]]:
     """(log of a bound on delta(epsilon), the real z further right that it is from)."""
     for further in (factor * shift for factor in _FURTHER):
         moment = law.real(order_of(direction, further))
@@ -223,16 +272,12 @@ def _chernoff(law: Law, direction: Direction, epsilon: float, shift: float) -> I
             yield moment.value - further * epsilon, further
 
 
-def _end(law: Law, direction: Direction, shift: float, log_tail: float, step: float) -> float | None:
+def _end(law: AnyLaw, direction: Direction, shift: float, log_tail: float, step: float) -> float | None:
     """The Im z from which on |e^S| is proven to be as small as ``log_tail`` (of a `Contour`) asks.
 
     None where that takes too many steps.
     """
-    order, few = order_of(direction, shift), math.fsum(count for count, _ in law.parts) <= _FEW
-    parts = [
-        (count, decay(order, law.gamma, t, log_moment(order, law.gamma, t).value, few=few))
-        for count, t in law.parts
-    ]
+    parts = law.decays(order_of(direction, shift))
     low, high = 0.0, _MOST_NODES * step
     if _log_modulus(parts, high) - math.log(math.pi * high) > log_tail:
         return None
@@ -243,6 +288,6 @@ def _end(law: Law, direction: Direction, shift: float, log_tail: float, step: fl
     return high
 
 
-def _log_modulus(parts: list[tuple[float, Decay]], height: float) -> float:
+def _log_modulus(parts: Sequence[tuple[float, LogBound]], height: float) -> float:
     """Log of a bound on |e^S| at all Im z >= ``height``, relative to e^S at the shift."""
     return sum(count * part.log_bound(height) for count, part in parts)
