@@ -63,7 +63,7 @@ _MOST_NODES = 1 << 14
 #: Up to as many coordinates the bounds on the decay for few of them are looked at.
 _FEW = 64.0
 #: Orders further out than this (times sqrt(t)) make grids too long to be worth it.
-_REACH = 300.0
+REACH = 300.0
 
 
 class Direction(Enum):
@@ -100,14 +100,9 @@ class Law:
         """About the variance of e^L."""
         return self.gamma**2 * math.fsum(count * math.expm1(min(t, 50.0)) for count, t in self.parts)
 
-    @property
-    def is_small(self) -> bool:
-        """True for so few coordinates that bounds for few of them are worth looking at."""
-        return math.fsum(count for count, _ in self.parts) <= _FEW
-
     def real(self, order: float) -> LogMoment:
         """S at a real order above 1 or below 0; infinite where that is out of reach."""
-        if abs(order) * math.sqrt(self.largest_t) > _REACH:
+        if abs(order) * math.sqrt(self.largest_t) > REACH:
             return OUT_OF_REACH
         moments = [(count, log_moment(order, self.gamma, t)) for count, t in self.parts]
         return OUT_OF_REACH if any(math.isinf(m.value) for _, m in moments) else combine(moments)
@@ -122,9 +117,9 @@ class Law:
             total += count * moment
         return total
 
-    def decays(self, order: float, *, few: bool | None = None) -> list[tuple[float, Decay]]:
+    def decays(self, order: float) -> list[tuple[float, Decay]]:
         """(how many, how fast E[Y^(order + iy)] falls) of each kind of coordinate."""
-        few = self.is_small if few is None else few
+        few = math.fsum(count for count, _ in self.parts) <= _FEW
         return [
             (count, decay(order, self.gamma, t, log_moment(order, self.gamma, t).value, few=few))
             for count, t in self.parts
@@ -222,7 +217,7 @@ def _saddle(law: AnyLaw, direction: Direction, epsilon: float) -> float | None:
 
     variance = law.variance
     start = (epsilon + math.sqrt(epsilon**2 + 4 * variance)) / (2 * variance)
-    ceiling = min(1.0 + 8.0 / law.largest_t, 0.5 * _REACH / math.sqrt(law.largest_t))
+    ceiling = min(1.0 + 8.0 / law.largest_t, 0.5 * REACH / math.sqrt(law.largest_t))
     start = math.log(min(max(start, 1e-3), ceiling))
 
     def _near_enough(log_z: float, value: float, step: float) -> bool:

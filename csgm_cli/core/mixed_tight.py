@@ -1,0 +1,354 @@
+"""The tight accountant on releases of different mechanisms, under add-remove.
+
+docs/theory.md, "Mixed releases by the profile". The test functions of `cones`, with an exponent that
+the good sets of all releases admit; what falls outside of these adds up. Exponents and r come from
+fixed lattices, and losses are blurred by an amount that only the target decides: so bounds are the
+least of ones that never fall when a release is added.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache, lru_cache
+
+import numpy as np
+
+from csgm_cli.core import gaussian
+from csgm_cli.core.certificate import Certificate, Proof
+from csgm_cli.core.composition import Composition, Kind
+from csgm_cli.core.cones import (
+    admissible_exponent,
+    best_spread,
+    concave_bound,
+    log_outside,
+    remove_bound,
+)
+from csgm_cli.core.contour import Contour, Direction, Law, build_contour
+from csgm_cli.core.conversion import best_log_delta
+from csgm_cli.core.curves import Curve
+from csgm_cli.core.search import descend, downhill
+from csgm_cli.core.tight import LARGEST_DELTA, TightDelta, TightEpsilon, tight_delta
+from csgm_cli.errors import NoAnswerError
+
+#: Log-variance of the blur, relative to that of the Gaussian loss which just meets the target, and the
+#: log(1/delta) from which on it is larger: the digits of the smallest deltas need a shorter contour.
+_BLUR, _DEEP = 1e-6, 100.0
+#: Contours with more nodes than this owe their end to the blur.
+_FALLS_BY_ITSELF = 2000
+#: By how much a bound may exceed what it proves, relative, because of the blur.
+_SLACK = 1e-3
+#: Error of a hockey-stick by its contour up to which it is used, relative.
+_USEFUL = 1e-6
+#: Share of delta that an error term has where the search for an exponent begins.
+_ERROR_SHARE = 1e-3
+#: Good sets reach at least so many standard deviations, see "Monotone" in docs/theory.md.
+_LEAST_REACH = math.sqrt(2.0)
+#: Exponents are powers of 2 by 1/_FINE, so many of them.
+_FINE, _EXPONENTS = 32, 320
+#: Above this no concave twin is of use.
+_LARGEST_EXPONENT = 1e3
+#: Relative widths to which epsilons are solved: at first, in the end, and for lower bounds.
+_ROUGH, _WIDTH, _LOOSE = 1e-4, 2e-13, 1e-10
+
+
+def mixed_delta(releases: Composition, epsilon: float, delta: float) -> TightDelta:
+    """What is proven of the delta at ``epsilon`` in both directions, over all vectors of all releases.
+
+    ``delta`` is the one at stake: it sets the blur, and where searches begin. What one kind of release
+    is proven to have by itself is not undercut, so that adding the others cannot seem to help.
+    """
+    with np.errstate(all="ignore"):  # what overflows is infinite, and then it is not the best proof
+        law = releases.law.blurred(_blur(epsilon, delta))
+        nothing = Certificate(Proof.RDP, 1.0)
+        add = _add(releases, build_contour(law, Direction.ADD, epsilon), epsilon, delta)
+        if add is None:
+            return TightDelta(nothing, nothing, is_known=False)
+        remove = _remove(releases, epsilon, delta, add.value)
+        found = TightDelta(add, remove, is_known=True)
+        least = max([_alone(kind, epsilon, found.upper) for kind in releases.kinds], default=0.0)
+    if least <= found.upper:
+        return found
+    raised = replace(found.decisive, value=least, slack=least / found.upper * (1 + _SLACK) - 1)
+    return replace(found, **{"add" if found.decisive is add else "remove": raised})
+
+
+def _blur(epsilon: float, delta: float) -> float:
+    """The log-variance of the blur: contours end where it makes them, and delta hardly rises."""
+    mu = gaussian.mu_for(epsilon, delta)
+    return _BLUR * mu * mu * max(1.0, -math.log(delta) / _DEEP)
+
+
+def _certified(certificate: Certificate, contour: Contour, blur: float) -> Certificate:
+    """With what the oracle must know: whether the integral converges without the blur."""
+    return replace(certificate, slack=_SLACK, blur=blur if contour.z.size > _FALLS_BY_ITSELF else 0.0)
+
+
+# ---------------------------------------------------------------- add
+
+
+def _add(releases: Composition, contour: Contour | None, epsilon: float, delta: float) -> Certificate | None:
+    if contour is None:
+        return None
+    blur = _blur(epsilon, delta)
+    if releases.is_exact:
+        return _profile(contour, epsilon, blur)
+    plain = best_spread(contour, epsilon, 0.0, 0.0, None)
+
+    def bound(exponent: float) -> Certificate | None:
+        outside = log_outside_all(releases.bound, exponent)
+        if outside == math.inf:
+            return None
+        return best_spread(contour, epsilon, exponent, math.exp(outside), None)
+
+    exponents = _exponents(releases.bound)
+    first = _first(exponents, lambda b: log_outside_all(releases.bound, b) + math.log(max(b, 1.0)), delta)
+    best = _least(exponents, first, bound)
+    chosen = plain if best is None or plain.value <= best.value else best
+    return _certified(chosen, contour, blur)
+
+
+def _profile(contour: Contour, epsilon: float, blur: float) -> Certificate | None:
+    """The hockey-stick itself."""
+    value, error = contour.integral(-epsilon, np.ones_like(contour.z))
+    if not error < _USEFUL * value:
+        return None
+    return _certified(Certificate(Proof.PROFILE, min(1.0, value + error)), contour, blur)
+
+
+# ---------------------------------------------------------------- remove
+
+
+def _remove(releases: Composition, epsilon: float, delta: float, enough: float) -> Certificate:
+    """The best proof, or the first that is not above ``enough``."""
+    best = _remove_renyi(releases, epsilon)
+    if best.value <= enough:
+        return best
+    dear = [_remove_profile] if releases.is_exact else [_remove_cone, _concave_twin]
+    for proof in dear:
+        found = proof(releases, epsilon, delta)
+        if found is not None and found.value < best.value:
+            best = found
+        if best.value <= enough:
+            break
+    return best
+
+
+def _remove_renyi(releases: Composition, epsilon: float) -> Certificate:
+    """By D_a(Q||P) <= (a/2) growth of every kind, together that of one Gaussian."""
+    growth = math.fsum([kind.growth for kind in releases.kinds]) + releases.gaussian_t
+    curve = Curve(1.0, ((1.0, math.sqrt(growth)),), weak_triangle=False, integer_orders=False)
+    try:
+        point = best_log_delta(curve, 1.0, epsilon)
+    except NoAnswerError:  # out of reach
+        return Certificate(Proof.RENYI_REMOVE, 1.0)
+    value = math.exp(min(0.0, point.value + point.error))
+    return Certificate(Proof.RENYI_REMOVE, value, order=point.order)
+
+
+def _remove_profile(releases: Composition, epsilon: float, delta: float) -> Certificate | None:
+    blur = _blur(epsilon, delta)
+    contour = build_contour(releases.law.blurred(blur), Direction.REMOVE, epsilon)
+    return None if contour is None else _profile(contour, epsilon, blur)
+
+
+def _remove_cone(releases: Composition, epsilon: float, delta: float) -> Certificate | None:
+    exponents, laws = _exponents(releases.bound), releases.bound
+    first = _first(exponents, lambda b: log_outside_all(laws, b) + math.log(b) + epsilon, delta)
+    if exponents[first] <= 1.0:
+        return None
+    blur = _blur(epsilon, delta)
+    contour = build_contour(
+        releases.law.blurred(blur), Direction.REMOVE, epsilon, high=0.7 * (exponents[first] - 1.0)
+    )
+    if contour is None:
+        return None
+
+    def bound(exponent: float) -> Certificate | None:
+        outside = log_outside_all(laws, exponent)
+        if outside == math.inf or exponent - 1.0 <= contour.shift * 1.05:
+            return None
+        return remove_bound(contour, epsilon, exponent, outside, None)
+
+    best = _least(exponents, first, bound)
+    return None if best is None else _certified(best, contour, blur)
+
+
+def _concave_twin(releases: Composition, epsilon: float, delta: float) -> Certificate | None:
+    laws = [kind.law for kind in releases.kinds]
+    variance = math.fsum([kind.spread_variance for kind in releases.kinds]) + releases.gaussian_t
+    growth = math.fsum([kind.growth for kind in releases.kinds]) + releases.gaussian_t
+    if math.exp(gaussian.log_delta(math.sqrt(variance), epsilon)) >= delta * math.e:
+        return None  # no twin gets below that
+    lowest = math.ceil(_FINE * math.log2(max((1 - law.gamma) / (2 * law.gamma) for law in laws)))
+    exponents = [2.0 ** (j / _FINE) for j in range(lowest, lowest + _EXPONENTS)]
+
+    def log_error(exponent: float) -> float:
+        outside = log_outside_all_below(laws, exponent)
+        return outside + max(0.0, exponent * (exponent - 1) / 2) * growth
+
+    def bound(exponent: float) -> Certificate | None:
+        error = log_error(exponent) if exponent <= _LARGEST_EXPONENT else math.inf
+        return None if error == math.inf else concave_bound(variance, epsilon, exponent, error, None)
+
+    def near_enough(law: Law, exponent: float) -> bool:
+        q = _reach_of(law, narrowest(law.gamma, exponent))
+        return q * abs(q) / 2 >= math.log(law.total_t / law.gamma) - math.log(delta) + 10.0
+
+    enough = (j for j, b in enumerate(exponents) if all(near_enough(law, b) for law in laws))
+    return _least(exponents, next(enough, len(exponents) - 1), bound)
+
+
+# ---------------------------------------------------------------- good sets
+
+
+@lru_cache(maxsize=1 << 14)
+def widest(gamma: float, exponent: float) -> float:
+    """The half width of the largest good set that admits the ``exponent`` B > 0, or -inf if none does."""
+    if admissible_exponent(gamma, 0.0) < exponent:
+        return -math.inf
+    low, high = 0.0, 1.0
+    while admissible_exponent(gamma, high) >= exponent:
+        low, high = high, 2 * high
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if admissible_exponent(gamma, middle) >= exponent else (low, middle)
+    return low
+
+
+def narrowest(gamma: float, exponent: float) -> float:
+    """The half width of the good set with 1/(2 r_min) - 1/2 = ``exponent``, r_min the posterior at -z."""
+    return math.log(2 * exponent) + math.log(gamma) - math.log1p(-gamma)
+
+
+def _reach_of(law: Law, z: float) -> float:
+    s = math.sqrt(law.largest_t)
+    return (z - law.largest_t / 2) / s
+
+
+def log_outside_all(laws: Sequence[Law], exponent: float) -> float:
+    """Log of what pairs outside the widest good sets contribute per weight; infinite where one is too narrow."""
+    return _log_sum([_log_outside(law, widest(law.gamma, exponent)) for law in laws])
+
+
+def log_outside_all_below(laws: Sequence[Law], exponent: float) -> float:
+    """The same for the concave twin, where the weight of a pair is at most (1 - gamma)^(-2 exponent)."""
+    return _log_sum(
+        [
+            _log_outside(law, narrowest(law.gamma, exponent)) - 2 * exponent * math.log1p(-law.gamma)
+            for law in laws
+        ]
+    )
+
+
+def _log_outside(law: Law, z: float) -> float:
+    return log_outside(law, z) if _reach_of(law, z) >= _LEAST_REACH else math.inf
+
+
+def _log_sum(logs: Sequence[float]) -> float:
+    top = max(logs)
+    return top if math.isinf(top) else top + math.log(math.fsum(math.exp(log - top) for log in logs))
+
+
+def _exponents(laws: Sequence[Law]) -> list[float]:
+    """The lattice of exponents from the largest that any good set admits downwards."""
+    largest = min((1 - law.gamma) / (2 * law.gamma) for law in laws)
+    top = math.floor(_FINE * math.log2(largest))
+    return [2.0 ** (j / _FINE) for j in range(top, top - _EXPONENTS, -1)]
+
+
+def _first(exponents: Sequence[float], log_error: Callable[[float], float], delta: float) -> int:
+    """Where errors become small, or the last of them."""
+    goal = math.log(_ERROR_SHARE * delta)
+    return next((j for j, b in enumerate(exponents) if log_error(b) <= goal), len(exponents) - 1)
+
+
+def _least(
+    exponents: Sequence[float], first: int, bound: Callable[[float], Certificate | None]
+) -> Certificate | None:
+    """The least bound over the exponents, downhill from one of them."""
+
+    @cache
+    def found(j: int) -> Certificate | None:
+        return bound(exponents[j])
+
+    def value(j: int) -> float:
+        best = found(j)
+        return math.inf if best is None else best.value
+
+    return found(downhill(value, first, len(exponents) - 1))
+
+
+# ---------------------------------------------------------------- one kind alone, and at kappa*
+
+
+def _alone(kind: Kind, epsilon: float, enough: float) -> float:
+    """The delta of one kind of release by itself, or something below ``enough`` where it is at most that."""
+    quick = _renyi_alone(kind, epsilon)
+    if quick <= enough:
+        return 0.0
+    mu = math.sqrt(kind.law.total_t)
+    revealed = math.exp(gaussian.log_delta(mu, epsilon))
+    return min(quick, revealed, tight_delta(kind.mechanism, kind.sigma, epsilon).upper)
+
+
+def _renyi_alone(kind: Kind, epsilon: float) -> float:
+    from csgm_cli.core.curves import renyi_curve
+    from csgm_cli.model import Bound
+
+    try:
+        point = best_log_delta(renyi_curve(kind.mechanism, Bound.RDP), kind.sigma, epsilon)
+    except NoAnswerError:
+        return 1.0
+    return math.exp(min(0.0, point.value + point.error))
+
+
+def kappa_delta(releases: Composition, epsilon: float, delta: float) -> float:
+    """A lower bound on the true delta: the profile where each release has its kappa*, the larger direction."""
+    with np.errstate(all="ignore"):
+        return max(_lower(releases, direction, epsilon, delta) for direction in Direction)
+
+
+def _lower(releases: Composition, direction: Direction, epsilon: float, delta: float) -> float:
+    """The profile is at least A(v) - (A(2v) - A(v))/(sqrt(2) e^(-v/8) - 1), A(v) with a blur v."""
+    blur = _blur(epsilon, delta)
+    contour = build_contour(releases.law.blurred(blur), direction, epsilon)
+    if contour is None:
+        return 0.0
+    once, error = contour.integral(-epsilon, np.ones_like(contour.z))
+    twice, further = contour.integral(-epsilon, np.exp(contour.z * (contour.z + 1) * (blur / 2)))
+    gain = math.sqrt(2.0) * math.exp(-blur / 8) - 1
+    lowest = once - error - contour.aliases
+    return max(0.0, lowest - (twice + further - lowest) / gain)
+
+
+def mixed_epsilon(
+    releases: Composition, delta: float, ceiling: float, *, with_lower: bool = True
+) -> TightEpsilon:
+    """Epsilon at ``delta``, at most ``ceiling``, which is proven."""
+    delta = min(delta, LARGEST_DELTA)
+
+    def excess(epsilon: float) -> float:
+        return _log_ratio(mixed_delta(releases, epsilon, delta).upper, delta)
+
+    rough = descend(excess, ceiling, 0.0, width=_ROUGH)
+    upper = descend(excess, rough, 0.0, width=_WIDTH)
+    there = mixed_delta(releases, upper, delta)
+    lower = kappa_epsilon(releases, delta, upper) if with_lower else 0.0
+    return TightEpsilon(lower, upper, there.bound, there.order, there.is_known)
+
+
+def kappa_epsilon(releases: Composition, delta: float, ceiling: float) -> float:
+    """The epsilon that the worst vectors kappa* show at ``delta``; 0 where it is not known."""
+
+    def excess(epsilon: float) -> float:
+        return _log_ratio(kappa_delta(releases, epsilon, delta), delta)
+
+    if kappa_delta(releases, ceiling, delta) == 0.0:  # out of reach
+        return 0.0
+    return max(0.0, descend(excess, ceiling, 0.0, width=_LOOSE) - 2 * _LOOSE * ceiling)
+
+
+def _log_ratio(value: float, delta: float) -> float:
+    return math.log(value / delta) if value > 0.0 else -math.inf
