@@ -22,7 +22,11 @@ def spent_by(population: Population, accountant: Accountant) -> float:
     Errors are those of `check_population`.
     """
     counted = _counted(population)
-    return composed_epsilon(counted, accountant, population.limit.delta).value if counted else 0.0
+    return (
+        composed_epsilon(counted, accountant, population.limit.delta, with_lower=False).value
+        if counted
+        else 0.0
+    )
 
 
 def check_population(
@@ -51,6 +55,7 @@ def check_population(
         spent.bound,
         conversion_of(spent),
         _assumptions(counted, spent),
+        lower_bound=spent.lower,
         verified=verified,
         notices=notices_of(spent),
     )
@@ -71,7 +76,7 @@ def _releases(
 ) -> tuple[ReleaseStanding, ...]:
     headroom = Headroom(counted, accountant, population.limit)
     holds = spent.value <= population.limit.epsilon
-    parts = iter(enumerate(shares(counted, spent)))
+    parts = iter(enumerate(shares(counted, spent, population.limit.delta)))
     found = []
     for release in population.releases:
         if not release.enabled:

@@ -6,24 +6,21 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from csgm_cli.core.bounds import unit_mu
-from csgm_cli.core.contour import Law
 from csgm_cli.core.mixed_law import MixedLaw
 from csgm_cli.core.tight import is_exact, worst_law
-from csgm_cli.model import Mechanism
 
-#: A mechanism and the standard deviation of its noise.
-Noisy: TypeAlias = tuple[Mechanism, float]
+if TYPE_CHECKING:
+    from csgm_cli.core.compose import Noisy
+    from csgm_cli.core.contour import Law
+    from csgm_cli.model import Mechanism
 
 
 @dataclass(frozen=True)
 class Kind:
-    """All releases of one mechanism at one noise, gamma < 1: ``mechanism`` has the rounds of all.
-
-    ``is_free``: its worst vector is worst for every convex function, as all coordinates can be at the clip.
-    """
+    """All releases of one mechanism at one noise, gamma < 1: ``mechanism`` has the rounds of all."""
 
     mechanism: Mechanism
     sigma: float
@@ -51,7 +48,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class Composition:
-    """The ``kinds`` of releases that send only at times, and all others as one Gaussian of that squared mu."""
+    """The ``kinds`` of releases that send only at times, all others as a Gaussian of that squared mu."""
 
     kinds: tuple[Kind, ...]
     gaussian_t: float
@@ -67,14 +64,23 @@ class Composition:
         return tuple(kind.law for kind in self.kinds if not kind.is_free)
 
     @property
+    def alone(self) -> Kind | None:
+        """The only kind of release, if there is only one and nothing else."""
+        return self.kinds[0] if len(self.kinds) == 1 and self.gaussian_t == 0.0 else None
+
+    @property
     def is_exact(self) -> bool:
         """True where the profile is that of the worst vectors."""
         return not self.bound
 
 
+#: What equal releases have in common: gamma, one round's coordinates, dim and whether those are all.
+_Key: TypeAlias = tuple[float, tuple[tuple[float, float], ...], int, bool]
+
+
 def composition_of(releases: Sequence[Noisy]) -> Composition:
-    """Gather the releases, all under add-remove; equal ones are counted together, in whatever order they come."""
-    gathered: dict[object, Kind] = {}
+    """Gather releases under add-remove: equal ones are counted together, in whatever order they come."""
+    gathered: dict[_Key, Kind] = {}
     squares: dict[float, int] = {}
     for mechanism, sigma in sorted(releases, key=lambda noisy: (noisy[1], noisy[0].geometry.l2_norm)):
         rounds = mechanism.rounds
@@ -88,5 +94,5 @@ def composition_of(releases: Sequence[Noisy]) -> Composition:
         together = rounds + (before.mechanism.rounds if before else 0)
         kept = before or Kind(mechanism, sigma)
         gathered[key] = replace(kept, mechanism=replace(kept.mechanism, rounds=together))
-    kinds = tuple(gathered[key] for key in sorted(gathered))  # type: ignore[type-var] - tuples of numbers
+    kinds = tuple(gathered[key] for key in sorted(gathered))
     return Composition(kinds, math.fsum(unit * unit * n for unit, n in squares.items()))

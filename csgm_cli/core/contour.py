@@ -14,7 +14,7 @@ trapezoid rule in Im z errs by the same expectations at strikes shifted by 2 pi 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -174,7 +174,9 @@ def order_of(direction: Direction, z: float) -> float:
     return 1.0 + z if direction is Direction.ADD else -z
 
 
-def build_contour(law: AnyLaw, direction: Direction, epsilon: float, high: float = math.inf) -> Contour | None:
+def build_contour(
+    law: AnyLaw, direction: Direction, epsilon: float, high: float = math.inf
+) -> Contour | None:
     """A contour through the saddle point for the hockey-stick at ``epsilon``, left of ``high``.
 
     None where the integrand hardly decays, which happens when few coordinates are ever sent.
@@ -189,7 +191,8 @@ def build_contour(law: AnyLaw, direction: Direction, epsilon: float, high: float
         return None
     curvature = at_saddle.d2_order + 1 / shift**2 + 1 / (shift + 1) ** 2
     log_size = log_peak - 0.5 * math.log(2 * math.pi * curvature)
-    step = _alias_free(law, direction, epsilon, shift, log_size)
+    chernoff = _chernoff(law, direction, epsilon, shift)
+    step = _alias_free(chernoff, shift, log_size)
     if step <= 0.0:
         return None
     log_tail = math.log(_LEFT_OUT) + log_size - at_saddle.value + shift * epsilon
@@ -200,7 +203,7 @@ def build_contour(law: AnyLaw, direction: Direction, epsilon: float, high: float
     exponent = law.complex(1.0 + z if direction is Direction.ADD else -z)
     if exponent is None:
         return None
-    return Contour(z, exponent, step, log_tail, _aliases(law, direction, epsilon, shift, step))
+    return Contour(z, exponent, step, log_tail, _aliases(chernoff, shift, step))
 
 
 def _saddle(law: AnyLaw, direction: Direction, epsilon: float) -> float | None:
@@ -233,38 +236,39 @@ def _saddle(law: AnyLaw, direction: Direction, epsilon: float) -> float | None:
 _FURTHER = (1.15, 1.4, 2.0, 4.0)
 
 
-def _alias_free(law: AnyLaw, direction: Direction, epsilon: float, shift: float, log_size: float) -> float:
+def _alias_free(chernoff: Sequence[tuple[float, float]], shift: float, log_size: float) -> float:
     """A step at which the aliases are negligible next to an answer of about exp(``log_size``).
 
     Those at lower strikes are expectations of at most 1, seen through exp(-2 pi shift/step); for the
     others see `_aliases`.
     """
     best = 0.0
-    for log_chernoff, further in _chernoff(law, direction, epsilon, shift):
+    for log_chernoff, further in chernoff:
         needed = log_chernoff - log_size - math.log(_NEGLIGIBLE)
         best = max(best, 2 * math.pi * (further - shift) / max(needed, 1.0))
     return min(best, 2 * math.pi * shift / (-math.log(_NEGLIGIBLE) + max(0.0, -log_size)))
 
 
-def _aliases(law: AnyLaw, direction: Direction, epsilon: float, shift: float, step: float) -> float:
+def _aliases(chernoff: Sequence[tuple[float, float]], shift: float, step: float) -> float:
     """A bound on the sum over m != 0 of exp(2 pi m shift/step) delta(epsilon + 2 pi m/step).
 
     For m > 0 by Chernoff further right: exp(S - further eps - 2 pi m (further - shift)/step).
     """
     lower = 2 * math.pi * shift / step
     higher = math.inf
-    for log_chernoff, further in _chernoff(law, direction, epsilon, shift):
+    for log_chernoff, further in chernoff:
         gap = 2 * math.pi * (further - shift) / step
         higher = min(higher, math.exp(min(log_chernoff - gap, 0.0)) / -math.expm1(-gap))
     return math.exp(-lower) / -math.expm1(-lower) + higher
 
 
-def _chernoff(law: AnyLaw, direction: Direction, epsilon: float, shift: float) -> Iterator[tuple[float, float]]:
+def _chernoff(law: AnyLaw, direction: Direction, epsilon: float, shift: float) -> list[tuple[float, float]]:
     """(log of a bound on delta(epsilon), the real z further right that it is from)."""
-    for further in (factor * shift for factor in _FURTHER):
-        moment = law.real(order_of(direction, further))
-        if math.isfinite(moment.value):
-            yield moment.value - further * epsilon, further
+    found = [
+        (law.real(order_of(direction, z)).value - z * epsilon, z)
+        for z in (factor * shift for factor in _FURTHER)
+    ]
+    return [(bound, z) for bound, z in found if math.isfinite(bound)]
 
 
 def _end(law: AnyLaw, direction: Direction, shift: float, log_tail: float, step: float) -> float | None:

@@ -76,7 +76,7 @@ class MixedLaw:
         return total
 
     def decays(self, order: float) -> Sequence[tuple[float, LogBound]]:
-        """How fast E[e^((order + iy) L)] falls, as far as the laws that weigh most and the Gaussian make it."""
+        """How fast E[e^((order + iy) L)] falls, as far as the heaviest laws and the Gaussian make it."""
         heavy = sorted(self.sparse, key=lambda law: -law.variance)[:_MOST_DECAYS]
         found: list[tuple[float, LogBound]] = [(1.0, GaussianDecay(self.gaussian_t))]
         return found + [pair for law in heavy for pair in law.decays(order)]

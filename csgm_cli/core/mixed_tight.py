@@ -8,16 +8,17 @@ least of ones that never fall when a release is added.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from csgm_cli.core import gaussian
 from csgm_cli.core.certificate import Certificate, Proof
-from csgm_cli.core.composition import Composition, Kind
 from csgm_cli.core.cones import (
     admissible_exponent,
     best_spread,
@@ -26,11 +27,17 @@ from csgm_cli.core.cones import (
     remove_bound,
 )
 from csgm_cli.core.contour import Contour, Direction, Law, build_contour
-from csgm_cli.core.conversion import best_log_delta
-from csgm_cli.core.curves import Curve
+from csgm_cli.core.conversion import Converted, best_log_delta, log_delta_at
+from csgm_cli.core.curves import Curve, renyi_curve
+from csgm_cli.core.log_moment import mixed_log_moments
+from csgm_cli.core.moment import summed
 from csgm_cli.core.search import descend, downhill
 from csgm_cli.core.tight import LARGEST_DELTA, TightDelta, TightEpsilon, tight_delta
 from csgm_cli.errors import NoAnswerError
+from csgm_cli.model import Bound
+
+if TYPE_CHECKING:
+    from csgm_cli.core.composition import Composition, Kind
 
 #: Log-variance of the blur, relative to that of the Gaussian loss which just meets the target, and the
 #: log(1/delta) from which on it is larger: the digits of the smallest deltas need a shorter contour.
@@ -62,16 +69,16 @@ def mixed_delta(releases: Composition, epsilon: float, delta: float) -> TightDel
     with np.errstate(all="ignore"):  # what overflows is infinite, and then it is not the best proof
         law = releases.law.blurred(_blur(epsilon, delta))
         nothing = Certificate(Proof.RDP, 1.0)
-        add = _add(releases, build_contour(law, Direction.ADD, epsilon), epsilon, delta)
-        if add is None:
+        contour = build_contour(law, Direction.ADD, epsilon)
+        add = None if contour is None else _add(releases, contour, epsilon, delta)
+        if contour is None or add is None:
             return TightDelta(nothing, nothing, is_known=False)
-        remove = _remove(releases, epsilon, delta, add.value)
-        found = TightDelta(add, remove, is_known=True)
-        least = max([_alone(kind, epsilon, found.upper) for kind in releases.kinds], default=0.0)
+        found = TightDelta(add, _remove(releases, epsilon, delta, add.value), is_known=True)
+        least = _most_alone(releases.kinds, epsilon, found.upper, 1.0 + contour.shift)
     if least <= found.upper:
         return found
     raised = replace(found.decisive, value=least, slack=least / found.upper * (1 + _SLACK) - 1)
-    return replace(found, **{"add" if found.decisive is add else "remove": raised})
+    return replace(found, add=raised) if found.decisive is add else replace(found, remove=raised)
 
 
 def _blur(epsilon: float, delta: float) -> float:
@@ -88,9 +95,7 @@ def _certified(certificate: Certificate, contour: Contour, blur: float) -> Certi
 # ---------------------------------------------------------------- add
 
 
-def _add(releases: Composition, contour: Contour | None, epsilon: float, delta: float) -> Certificate | None:
-    if contour is None:
-        return None
+def _add(releases: Composition, contour: Contour, epsilon: float, delta: float) -> Certificate | None:
     blur = _blur(epsilon, delta)
     if releases.is_exact:
         return _profile(contour, epsilon, blur)
@@ -228,7 +233,7 @@ def _reach_of(law: Law, z: float) -> float:
 
 
 def log_outside_all(laws: Sequence[Law], exponent: float) -> float:
-    """Log of what pairs outside the widest good sets contribute per weight; infinite where one is too narrow."""
+    """Log of what pairs outside the widest good sets contribute per weight; infinite where one is narrow."""
     return _log_sum([_log_outside(law, widest(law.gamma, exponent)) for law in laws])
 
 
@@ -283,35 +288,38 @@ def _least(
 # ---------------------------------------------------------------- one kind alone, and at kappa*
 
 
-def _alone(kind: Kind, epsilon: float, enough: float) -> float:
-    """The delta of one kind of release by itself, or something below ``enough`` where it is at most that."""
-    quick = _renyi_alone(kind, epsilon)
-    if quick <= enough:
-        return 0.0
-    mu = math.sqrt(kind.law.total_t)
-    revealed = math.exp(gaussian.log_delta(mu, epsilon))
-    return min(quick, revealed, tight_delta(kind.mechanism, kind.sigma, epsilon).upper)
+def _most_alone(kinds: Sequence[Kind], epsilon: float, enough: float, order: float) -> float:
+    """The largest delta of one kind of release by itself; only those that may be above ``enough`` are asked.
+
+    Few may: Renyi's bound at any ``order`` tells most that are not.
+    """
+    moments = iter(mixed_log_moments(order, [(k.law.gamma, t) for k in kinds for _, t in k.law.parts]))
+    found = enough
+    for kind in kinds:
+        moment = summed([(count, next(moments)) for count, _ in kind.law.parts])
+        if _delta_of(log_delta_at(order, moment, epsilon)) <= found:
+            continue
+        with contextlib.suppress(NoAnswerError):
+            if (
+                _delta_of(best_log_delta(renyi_curve(kind.mechanism, Bound.RDP), kind.sigma, epsilon))
+                <= found
+            ):
+                continue
+        revealed = math.exp(gaussian.log_delta(math.sqrt(kind.law.total_t), epsilon))
+        if revealed > found:
+            found = max(found, min(revealed, tight_delta(kind.mechanism, kind.sigma, epsilon).upper))
+    return found
 
 
-def _renyi_alone(kind: Kind, epsilon: float) -> float:
-    from csgm_cli.core.curves import renyi_curve
-    from csgm_cli.model import Bound
-
-    try:
-        point = best_log_delta(renyi_curve(kind.mechanism, Bound.RDP), kind.sigma, epsilon)
-    except NoAnswerError:
-        return 1.0
+def _delta_of(point: Converted) -> float:
     return math.exp(min(0.0, point.value + point.error))
 
 
-def kappa_delta(releases: Composition, epsilon: float, delta: float) -> float:
-    """A lower bound on the true delta: the profile where each release has its kappa*, the larger direction."""
-    with np.errstate(all="ignore"):
-        return max(_lower(releases, direction, epsilon, delta) for direction in Direction)
+def kappa_delta(releases: Composition, direction: Direction, epsilon: float, delta: float) -> float:
+    """A lower bound on the true delta: the profile where each release has its kappa*, in one direction.
 
-
-def _lower(releases: Composition, direction: Direction, epsilon: float, delta: float) -> float:
-    """The profile is at least A(v) - (A(2v) - A(v))/(sqrt(2) e^(-v/8) - 1), A(v) with a blur v."""
+    The profile is at least A(v) - (A(2v) - A(v))/(sqrt(2) e^(-v/8) - 1), A(v) with a blur v.
+    """
     blur = _blur(epsilon, delta)
     contour = build_contour(releases.law.blurred(blur), direction, epsilon)
     if contour is None:
@@ -340,14 +348,20 @@ def mixed_epsilon(
 
 
 def kappa_epsilon(releases: Composition, delta: float, ceiling: float) -> float:
-    """The epsilon that the worst vectors kappa* show at ``delta``; 0 where it is not known."""
+    """The epsilon that the worst vectors kappa* show at ``delta``; 0 where it is not known.
 
-    def excess(epsilon: float) -> float:
-        return _log_ratio(kappa_delta(releases, epsilon, delta), delta)
+    In the direction that shows more at the ``ceiling``.
+    """
+    with np.errstate(all="ignore"):
+        there = {direction: kappa_delta(releases, direction, ceiling, delta) for direction in Direction}
+        direction = max(there, key=lambda d: there[d])
+        if there[direction] == 0.0:  # out of reach
+            return 0.0
 
-    if kappa_delta(releases, ceiling, delta) == 0.0:  # out of reach
-        return 0.0
-    return max(0.0, descend(excess, ceiling, 0.0, width=_LOOSE) - 2 * _LOOSE * ceiling)
+        def excess(epsilon: float) -> float:
+            return _log_ratio(kappa_delta(releases, direction, epsilon, delta), delta)
+
+        return max(0.0, descend(excess, ceiling, 0.0, width=_LOOSE) - 2 * _LOOSE * ceiling)
 
 
 def _log_ratio(value: float, delta: float) -> float:
