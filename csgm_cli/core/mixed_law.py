@@ -54,6 +54,11 @@ class MixedLaw:
         """About the variance of e^L."""
         return math.fsum([law.variance for law in self.sparse]) + math.expm1(min(self.gaussian_t, 50.0))
 
+    @property
+    def floor(self) -> float:
+        """The loss of the sparse ones when nothing is sent and nothing looks sent."""
+        return math.fsum([law.floor for law in self.sparse])
+
     def real(self, order: float) -> LogMoment:
         """S at a real order above 1 or below 0; infinite where that is out of reach."""
         if abs(order) * math.sqrt(self.largest_t) > REACH:

@@ -64,6 +64,8 @@ def certified_delta(
         law, blur = _law(sparse, gaussian, direction), certificate.blur
         if certificate.proof is Proof.PROFILE:
             require(all(release.is_free for release in sparse))
+            if gaussian == 0 and direction is Direction.REMOVE and epsilon >= -_floor(sparse):
+                return mpmath.mpf(0)
             return contour_integral(law, hockey_stick(epsilon, blur), digits)
         bound = [release for release in sparse if not release.is_free] if power > 0 else []
         if certificate.proof is Proof.ADD_CONE:
@@ -103,6 +105,11 @@ def _law(sparse: Sequence[_Release], gaussian: mpmath.mpf, direction: Direction)
     if gaussian > 0:
         others = (*others, Law(1, ((1, gaussian),), direction))
     return Law(sparse[0].gamma, sparse[0].parts, direction, others)
+
+
+def _floor(sparse: Sequence[_Release]) -> mpmath.mpf:
+    """No loss is below."""
+    return mpmath.fsum(sum(n for n, _ in b.parts) * mpmath.log1p(-mpmath.mpf(b.gamma)) for b in sparse)
 
 
 def _widest(release: _Release, power: mpmath.mpf) -> mpmath.mpf:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
@@ -39,13 +39,18 @@ from csgm_cli.model import Bound
 if TYPE_CHECKING:
     from csgm_cli.core.composition import Composition, Kind
 
-#: Log-variance of the blur, relative to that of the Gaussian loss which just meets the target, and the
-#: log(1/delta) from which on it is larger: the digits of the smallest deltas need a shorter contour.
-_BLUR, _DEEP = 1e-6, 100.0
-#: Contours with more nodes than this owe their end to the blur.
-_FALLS_BY_ITSELF = 2000
-#: By how much a bound may exceed what it proves, relative, because of the blur.
-_SLACK = 1e-3
+#: Log-variances of the blur, relative to that of the Gaussian loss which just meets the target; the first
+#: serves where contours end in time. The log(1/delta) from which on they grow with it.
+_BLURS, _DEEP = (1e-6, 1e-5, 1e-4), 100.0
+#: No Gaussian is sought for a smaller epsilon.
+_LEAST_EPSILON = 1e-7
+#: Contours with up to so many nodes fall without a blur.
+_FEW_NODES = 2000
+#: By how much a bound may exceed what it proves, relative: by rounding, and by so many times what a
+#: blur does to the integrand at the saddle.
+_SLACK, _FAR_MORE = 1e-7, 30.0
+#: Shares of epsilon at which the remove direction is looked at.
+_SHARES = (1.0, 0.98, 0.9, 0.7)
 #: Error of a hockey-stick by its contour up to which it is used, relative.
 _USEFUL = 1e-6
 #: Share of delta that an error term has where the search for an exponent begins.
@@ -67,38 +72,53 @@ def mixed_delta(releases: Composition, epsilon: float, delta: float) -> TightDel
     is proven to have by itself is not undercut, so that adding the others cannot seem to help.
     """
     with np.errstate(all="ignore"):  # what overflows is infinite, and then it is not the best proof
-        law = releases.law.blurred(_blur(epsilon, delta))
         nothing = Certificate(Proof.RDP, 1.0)
-        contour = build_contour(law, Direction.ADD, epsilon)
-        add = None if contour is None else _add(releases, contour, epsilon, delta)
-        if contour is None or add is None:
+        line = _line(releases, Direction.ADD, epsilon, delta)
+        add = None if line is None else _add(releases, line, epsilon, delta)
+        if line is None or add is None:
             return TightDelta(nothing, nothing, is_known=False)
         found = TightDelta(add, _remove(releases, epsilon, delta, add.value), is_known=True)
-        least = _most_alone(releases.kinds, epsilon, found.upper, 1.0 + contour.shift)
+        least = _most_alone(releases.kinds, epsilon, found.upper, 1.0 + line.contour.shift)
     if least <= found.upper:
         return found
-    raised = replace(found.decisive, value=least, slack=least / found.upper * (1 + _SLACK) - 1)
+    raised = replace(found.decisive, value=least, slack=least / found.upper * (1 + found.decisive.slack) - 1)
     return replace(found, add=raised) if found.decisive is add else replace(found, remove=raised)
 
 
-def _blur(epsilon: float, delta: float) -> float:
-    """The log-variance of the blur: contours end where it makes them, and delta hardly rises."""
-    mu = gaussian.mu_for(epsilon, delta)
-    return _BLUR * mu * mu * max(1.0, -math.log(delta) / _DEEP)
+@dataclass(frozen=True)
+class _Line:
+    """A contour of the releases' loss with a blur of log-variance ``blur``."""
+
+    contour: Contour
+    blur: float
+
+    def certified(self, certificate: Certificate) -> Certificate:
+        """With what the oracle must know: how much the blur may add, and whether it ends the integral."""
+        slack = _SLACK + _FAR_MORE * self.blur * self.contour.shift * (self.contour.shift + 1) / 2
+        falls_by_itself = self.contour.z.size <= _FEW_NODES
+        return replace(certificate, slack=slack, blur=0.0 if falls_by_itself else self.blur)
 
 
-def _certified(certificate: Certificate, contour: Contour, blur: float) -> Certificate:
-    """With what the oracle must know: whether the integral converges without the blur."""
-    return replace(certificate, slack=_SLACK, blur=blur if contour.z.size > _FALLS_BY_ITSELF else 0.0)
+def _line(
+    releases: Composition, direction: Direction, epsilon: float, delta: float, high: float = math.inf
+) -> _Line | None:
+    """A contour with the first blur that ends it soon enough: as a rule what only the target decides."""
+    mu = gaussian.mu_for(max(epsilon, _LEAST_EPSILON), delta)
+    for blur in _BLURS:
+        variance = blur * mu * mu * max(1.0, -math.log(delta) / _DEEP)
+        contour = build_contour(releases.law.blurred(variance), direction, epsilon, high)
+        if contour is not None:
+            return _Line(contour, variance)
+    return None
 
 
 # ---------------------------------------------------------------- add
 
 
-def _add(releases: Composition, contour: Contour, epsilon: float, delta: float) -> Certificate | None:
-    blur = _blur(epsilon, delta)
+def _add(releases: Composition, line: _Line, epsilon: float, delta: float) -> Certificate | None:
     if releases.is_exact:
-        return _profile(contour, epsilon, blur)
+        return _profile(line, epsilon)
+    contour = line.contour
     plain = best_spread(contour, epsilon, 0.0, 0.0, None)
 
     def bound(exponent: float) -> Certificate | None:
@@ -110,16 +130,15 @@ def _add(releases: Composition, contour: Contour, epsilon: float, delta: float) 
     exponents = _exponents(releases.bound)
     first = _first(exponents, lambda b: log_outside_all(releases.bound, b) + math.log(max(b, 1.0)), delta)
     best = _least(exponents, first, bound)
-    chosen = plain if best is None or plain.value <= best.value else best
-    return _certified(chosen, contour, blur)
+    return line.certified(plain if best is None or plain.value <= best.value else best)
 
 
-def _profile(contour: Contour, epsilon: float, blur: float) -> Certificate | None:
+def _profile(line: _Line, epsilon: float) -> Certificate | None:
     """The hockey-stick itself."""
-    value, error = contour.integral(-epsilon, np.ones_like(contour.z))
+    value, error = line.contour.integral(-epsilon, np.ones_like(line.contour.z))
     if not error < _USEFUL * value:
         return None
-    return _certified(Certificate(Proof.PROFILE, min(1.0, value + error)), contour, blur)
+    return line.certified(Certificate(Proof.PROFILE, min(1.0, value + error)))
 
 
 # ---------------------------------------------------------------- remove
@@ -153,9 +172,14 @@ def _remove_renyi(releases: Composition, epsilon: float) -> Certificate:
 
 
 def _remove_profile(releases: Composition, epsilon: float, delta: float) -> Certificate | None:
-    blur = _blur(epsilon, delta)
-    contour = build_contour(releases.law.blurred(blur), Direction.REMOVE, epsilon)
-    return None if contour is None else _profile(contour, epsilon, blur)
+    """The hockey-stick itself, or at a smaller epsilon where it is next to nothing and hard to compute."""
+    if releases.gaussian_t == 0.0 and epsilon + releases.law.floor >= 0.0:
+        return Certificate(Proof.PROFILE, 0.0)
+    for share in _SHARES:
+        line = _line(releases, Direction.REMOVE, share * epsilon, delta)
+        if line is not None and (found := _profile(line, share * epsilon)) is not None:
+            return found if share == 1.0 else replace(found, slack=math.inf)
+    return None
 
 
 def _remove_cone(releases: Composition, epsilon: float, delta: float) -> Certificate | None:
@@ -163,12 +187,10 @@ def _remove_cone(releases: Composition, epsilon: float, delta: float) -> Certifi
     first = _first(exponents, lambda b: log_outside_all(laws, b) + math.log(b) + epsilon, delta)
     if exponents[first] <= 1.0:
         return None
-    blur = _blur(epsilon, delta)
-    contour = build_contour(
-        releases.law.blurred(blur), Direction.REMOVE, epsilon, high=0.7 * (exponents[first] - 1.0)
-    )
-    if contour is None:
+    line = _line(releases, Direction.REMOVE, epsilon, delta, high=0.7 * (exponents[first] - 1.0))
+    if line is None:
         return None
+    contour = line.contour
 
     def bound(exponent: float) -> Certificate | None:
         outside = log_outside_all(laws, exponent)
@@ -177,7 +199,7 @@ def _remove_cone(releases: Composition, epsilon: float, delta: float) -> Certifi
         return remove_bound(contour, epsilon, exponent, outside, None)
 
     best = _least(exponents, first, bound)
-    return None if best is None else _certified(best, contour, blur)
+    return None if best is None else line.certified(best)
 
 
 def _concave_twin(releases: Composition, epsilon: float, delta: float) -> Certificate | None:
@@ -320,10 +342,10 @@ def kappa_delta(releases: Composition, direction: Direction, epsilon: float, del
 
     The profile is at least A(v) - (A(2v) - A(v))/(sqrt(2) e^(-v/8) - 1), A(v) with a blur v.
     """
-    blur = _blur(epsilon, delta)
-    contour = build_contour(releases.law.blurred(blur), direction, epsilon)
-    if contour is None:
+    line = _line(releases, direction, epsilon, delta)
+    if line is None:
         return 0.0
+    contour, blur = line.contour, line.blur
     once, error = contour.integral(-epsilon, np.ones_like(contour.z))
     twice, further = contour.integral(-epsilon, np.exp(contour.z * (contour.z + 1) * (blur / 2)))
     gain = math.sqrt(2.0) * math.exp(-blur / 8) - 1
