@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 from csgm_cli.core.bounds import unit_mu
+from csgm_cli.core.cones import posterior
 from csgm_cli.core.mixed_law import MixedLaw
 from csgm_cli.core.tight import is_exact, worst_law
 
@@ -36,6 +37,16 @@ class Kind:
         return is_exact(self.mechanism)
 
     @property
+    def largest_exponent(self) -> float:
+        """What the smallest good sets admit."""
+        return (1 - self.law.gamma) / (2 * self.law.gamma)
+
+    def capped(self, reach: float) -> float:
+        """The squared mu of the Gaussian with all posteriors at what they are ``reach`` deviations up."""
+        s = math.sqrt(self.law.largest_t)
+        return posterior(self.law.gamma, s * reach + s * s / 2) ** 2 * self.law.total_t
+
+    @property
     def spread_variance(self) -> float:
         """The log-variance of the loss of infinitely spread vectors."""
         return self.law.gamma**2 * self.law.total_t
@@ -59,9 +70,14 @@ class Composition:
         return MixedLaw(tuple(kind.law for kind in self.kinds), self.gaussian_t)
 
     @cached_property
-    def bound(self) -> tuple[Law, ...]:
-        """The laws that kappa* is not the worst vector of, for some convex functions."""
-        return tuple(kind.law for kind in self.kinds if not kind.is_free)
+    def bound(self) -> tuple[Kind, ...]:
+        """Those that kappa* is not the worst vector of, for some convex functions."""
+        return tuple(kind for kind in self.kinds if not kind.is_free)
+
+    def with_capped(self, kinds: Sequence[Kind], reach: float) -> Composition:
+        """With Gaussian releases in place of some ``kinds``, see `Kind.capped`."""
+        rest = tuple(kind for kind in self.kinds if kind not in kinds)
+        return Composition(rest, self.gaussian_t + math.fsum([kind.capped(reach) for kind in kinds]))
 
     @property
     def alone(self) -> Kind | None:

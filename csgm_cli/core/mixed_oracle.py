@@ -15,7 +15,7 @@ import mpmath
 from csgm_cli.core import profile_oracle
 from csgm_cli.core.certificate import Certificate, Proof
 from csgm_cli.core.contour_oracle import Direction, Law, contour_integral, hockey_stick
-from csgm_cli.core.oracle import total_mu
+from csgm_cli.core.oracle import Number, total_mu
 from csgm_cli.core.tight_oracle import Parts, growth, kappa_parts, renyi_remove, require, total_t
 
 if TYPE_CHECKING:
@@ -37,6 +37,15 @@ class _Release:
     def root(self) -> mpmath.mpf:
         """S = clip / sigma."""
         return mpmath.sqrt(self.parts[0][1])
+
+    def outside(self, z: mpmath.mpf) -> mpmath.mpf:
+        """What pairs outside of the good set |Z| <= z contribute per weight."""
+        return 2 * total_t(self.parts) * mpmath.ncdf(self.root / 2 - z / self.root)
+
+    def posterior(self, z: mpmath.mpf) -> mpmath.mpf:
+        """Of having been sent, at Z = z."""
+        sent = mpmath.mpf(self.gamma) * mpmath.exp(z)
+        return sent / (1 - mpmath.mpf(self.gamma) + sent)
 
 
 def certified_delta(
@@ -61,26 +70,34 @@ def certified_delta(
         power = mpmath.mpf(certificate.exponent or 0)
         if certificate.proof is Proof.CONCAVE:
             return _concave(sparse, gaussian, epsilon, certificate, digits)
-        law, blur = _law(sparse, gaussian, direction), certificate.blur
         if certificate.proof is Proof.PROFILE:
             require(all(release.is_free for release in sparse))
             if gaussian == 0 and direction is Direction.REMOVE and epsilon >= -_floor(sparse):
                 return mpmath.mpf(0)
-            return contour_integral(law, hockey_stick(epsilon, blur), digits)
-        bound = [release for release in sparse if not release.is_free] if power > 0 else []
+            kernel = hockey_stick(epsilon, certificate.blur)
+            return contour_integral(_law(sparse, gaussian, direction), kernel, digits)
         if certificate.proof is Proof.ADD_CONE:
             r = mpmath.exp(certificate.spread)
-            kernel = profile_oracle.add_kernel(epsilon, power, r, digits, blur)
-            errors = [
-                profile_oracle.err_add(_widest(b, power), b.root, total_t(b.parts), power, r) for b in bound
-            ]
+            most, _ = profile_oracle.add_shape(epsilon, power, r, digits)
+            kernel = profile_oracle.add_kernel(epsilon, power, r, digits, certificate.blur)
         else:
-            kernel = profile_oracle.remove_kernel(epsilon, power, digits, blur)
-            errors = [
-                profile_oracle.err_remove(_widest(b, power), b.root, total_t(b.parts), epsilon, power)
-                for b in bound
-            ]
-        return contour_integral(law, kernel, digits) + mpmath.fsum(errors)
+            most, _ = profile_oracle.remove_shape(epsilon, power, digits)
+            kernel = profile_oracle.remove_kernel(epsilon, power, digits, certificate.blur)
+        capped = [b for b in sparse if not b.is_free and not _admits(b, power, 0)]
+        error = mpmath.mpf(0)
+        if power > 0:
+            bound = [b for b in sparse if not b.is_free and b not in capped]
+            error = most * mpmath.fsum([b.outside(_widest(b, power)) for b in bound])
+        if capped:
+            require(certificate.z is not None)
+            heights = [b.root * certificate.z + b.root**2 / 2 for b in capped]
+            error += most * mpmath.fsum([b.outside(z) / 4 for b, z in zip(capped, heights, strict=True)])
+            gaussian += mpmath.fsum(
+                [b.posterior(z) ** 2 * total_t(b.parts) for b, z in zip(capped, heights, strict=True)]
+            )
+        rest = [b for b in sparse if b not in capped]
+        require(bool(rest))
+        return contour_integral(_law(rest, gaussian, direction), kernel, digits) + error
 
 
 def _gathered(releases: Sequence[tuple[Mechanism, float]]) -> list[_Release]:
@@ -112,19 +129,19 @@ def _floor(sparse: Sequence[_Release]) -> mpmath.mpf:
     return mpmath.fsum(sum(n for n, _ in b.parts) * mpmath.log1p(-mpmath.mpf(b.gamma)) for b in sparse)
 
 
+def _admits(release: _Release, power: mpmath.mpf, z: Number) -> bool:
+    """Whether the good set |Z| <= z admits the exponent."""
+    return bool(profile_oracle.admissible_exponent(release.gamma, z) >= power)
+
+
 def _widest(release: _Release, power: mpmath.mpf) -> mpmath.mpf:
     """The half width of the largest good set that admits the exponent, rounded down."""
-
-    def admits(z: mpmath.mpf) -> bool:
-        return bool(profile_oracle.admissible_exponent(release.gamma, z) >= power)
-
-    require(admits(mpmath.mpf(0)))
     low, high = mpmath.mpf(0), mpmath.mpf(1)
-    while admits(high):
+    while _admits(release, power, high):
         low, high = high, 2 * high
     while high - low > high * _WIDTH:
         middle = (low + high) / 2
-        low, high = (middle, high) if admits(middle) else (low, middle)
+        low, high = (middle, high) if _admits(release, power, middle) else (low, middle)
     return low
 
 

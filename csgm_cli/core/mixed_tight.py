@@ -59,6 +59,10 @@ _ERROR_SHARE = 1e-3
 _LEAST_REACH = math.sqrt(2.0)
 #: Exponents are powers of 2 by 1/_FINE, so many of them.
 _FINE, _EXPONENTS = 32, 320
+#: Remove cones need exponents above the saddle, 1 + this times where it is about; so many ranges are tried.
+_LEAST_ROOM, _MOST_RANGES = 0.8, 2
+#: What capped posteriors may add is delta times exp(-_CAP), times the exponent; and what is told from 0.
+_CAP, _TINY = 5.0, 1e-300
 #: Above this no concave twin is of use.
 _LARGEST_EXPONENT = 1e3
 #: Relative widths to which epsilons are solved: at first, in the end, and for lower bounds.
@@ -77,7 +81,8 @@ def mixed_delta(releases: Composition, epsilon: float, delta: float) -> TightDel
         add = None if line is None else _add(releases, line, epsilon, delta)
         if line is None or add is None:
             return TightDelta(nothing, nothing, is_known=False)
-        found = TightDelta(add, _remove(releases, epsilon, delta, add.value), is_known=True)
+        remove = _remove(releases, epsilon, delta, line.contour.shift, add.value)
+        found = TightDelta(add, remove, is_known=True)
         least = _most_alone(releases.kinds, epsilon, found.upper, 1.0 + line.contour.shift)
     if least <= found.upper:
         return found
@@ -118,17 +123,17 @@ def _line(
 def _add(releases: Composition, line: _Line, epsilon: float, delta: float) -> Certificate | None:
     if releases.is_exact:
         return _profile(line, epsilon)
-    contour = line.contour
+    contour, laws = line.contour, [kind.law for kind in releases.bound]
     plain = best_spread(contour, epsilon, 0.0, 0.0, None)
 
     def bound(exponent: float) -> Certificate | None:
-        outside = log_outside_all(releases.bound, exponent)
+        outside = log_outside_all(laws, exponent)
         if outside == math.inf:
             return None
         return best_spread(contour, epsilon, exponent, math.exp(outside), None)
 
-    exponents = _exponents(releases.bound)
-    first = _first(exponents, lambda b: log_outside_all(releases.bound, b) + math.log(max(b, 1.0)), delta)
+    exponents = _exponents(min(kind.largest_exponent for kind in releases.bound))
+    first = _first(exponents, lambda b: log_outside_all(laws, b) + math.log(max(b, 1.0)), delta)
     best = _least(exponents, first, bound)
     return line.certified(plain if best is None or plain.value <= best.value else best)
 
@@ -144,14 +149,14 @@ def _profile(line: _Line, epsilon: float) -> Certificate | None:
 # ---------------------------------------------------------------- remove
 
 
-def _remove(releases: Composition, epsilon: float, delta: float, enough: float) -> Certificate:
-    """The best proof, or the first that is not above ``enough``."""
+def _remove(releases: Composition, epsilon: float, delta: float, near: float, enough: float) -> Certificate:
+    """The best proof, or the first that is not above ``enough``; ``near`` is about where saddles are."""
     best = _remove_renyi(releases, epsilon)
     if best.value <= enough:
         return best
-    dear = [_remove_profile] if releases.is_exact else [_remove_cone, _concave_twin]
+    dear = (_remove_profile,) if releases.is_exact else (_remove_cones, _concave_twin)
     for proof in dear:
-        found = proof(releases, epsilon, delta)
+        found = proof(releases, epsilon, delta, near)
         if found is not None and found.value < best.value:
             best = found
         if best.value <= enough:
@@ -171,7 +176,7 @@ def _remove_renyi(releases: Composition, epsilon: float) -> Certificate:
     return Certificate(Proof.RENYI_REMOVE, value, order=point.order)
 
 
-def _remove_profile(releases: Composition, epsilon: float, delta: float) -> Certificate | None:
+def _remove_profile(releases: Composition, epsilon: float, delta: float, _: float) -> Certificate | None:
     """The hockey-stick itself, or at a smaller epsilon where it is next to nothing and hard to compute."""
     if releases.gaussian_t == 0.0 and epsilon + releases.law.floor >= 0.0:
         return Certificate(Proof.PROFILE, 0.0)
@@ -182,33 +187,57 @@ def _remove_profile(releases: Composition, epsilon: float, delta: float) -> Cert
     return None
 
 
-def _remove_cone(releases: Composition, epsilon: float, delta: float) -> Certificate | None:
-    exponents, laws = _exponents(releases.bound), releases.bound
-    first = _first(exponents, lambda b: log_outside_all(laws, b) + math.log(b) + epsilon, delta)
+def _remove_cones(releases: Composition, epsilon: float, delta: float, near: float) -> Certificate | None:
+    """The best of the few largest ranges of exponents that one more gamma admits than the range above.
+
+    Releases that do not admit an exponent are capped, see `Kind.capped`.
+    """
+    tops = sorted({kind.largest_exponent for kind in releases.bound})
+    ranges = [[b for b in _exponents(top) if b > low] for low, top in zip([0.0, *tops], tops, strict=False)]
+    useful = [exponents for exponents in ranges if exponents and exponents[0] - 1.0 > _LEAST_ROOM * near]
+    found = [_remove_cone(releases, epsilon, delta, exponents) for exponents in useful[:_MOST_RANGES]]
+    return min((cone for cone in found if cone is not None), key=lambda cone: cone.value, default=None)
+
+
+def _remove_cone(
+    releases: Composition, epsilon: float, delta: float, exponents: Sequence[float]
+) -> Certificate | None:
+    """The best over exponents that all the same releases admit."""
+    capped = [kind for kind in releases.bound if kind.largest_exponent < exponents[-1]]
+    laws = [kind.law for kind in releases.bound if kind not in capped]
+    total = math.fsum([kind.law.total_t for kind in capped])
+    reach = math.sqrt(2 * (epsilon - math.log(delta) + _CAP + math.log1p(total)))
+    beyond = total * math.erfc(reach / math.sqrt(2)) / 4
+
+    def log_error(exponent: float) -> float:
+        outside = log_outside_all(laws, exponent)
+        return outside if outside == math.inf else math.log(math.exp(outside) + beyond + _TINY)
+
+    first = _first(exponents, lambda b: log_error(b) + math.log(b) + epsilon, delta)
     if exponents[first] <= 1.0:
         return None
-    line = _line(releases, Direction.REMOVE, epsilon, delta, high=0.7 * (exponents[first] - 1.0))
+    together = releases.with_capped(capped, reach)
+    line = _line(together, Direction.REMOVE, epsilon, delta, high=0.7 * (exponents[first] - 1.0))
     if line is None:
         return None
-    contour = line.contour
 
     def bound(exponent: float) -> Certificate | None:
-        outside = log_outside_all(laws, exponent)
-        if outside == math.inf or exponent - 1.0 <= contour.shift * 1.05:
+        error = log_error(exponent)
+        if error == math.inf or exponent - 1.0 <= line.contour.shift * 1.05:
             return None
-        return remove_bound(contour, epsilon, exponent, outside, None)
+        return remove_bound(line.contour, epsilon, exponent, error, reach if capped else None)
 
     best = _least(exponents, first, bound)
     return None if best is None else line.certified(best)
 
 
-def _concave_twin(releases: Composition, epsilon: float, delta: float) -> Certificate | None:
+def _concave_twin(releases: Composition, epsilon: float, delta: float, _: float) -> Certificate | None:
     laws = [kind.law for kind in releases.kinds]
     variance = math.fsum([kind.spread_variance for kind in releases.kinds]) + releases.gaussian_t
     growth = math.fsum([kind.growth for kind in releases.kinds]) + releases.gaussian_t
     if math.exp(gaussian.log_delta(math.sqrt(variance), epsilon)) >= delta * math.e:
         return None  # no twin gets below that
-    lowest = math.ceil(_FINE * math.log2(max((1 - law.gamma) / (2 * law.gamma) for law in laws)))
+    lowest = math.ceil(_FINE * math.log2(max(kind.largest_exponent for kind in releases.kinds)))
     exponents = [2.0 ** (j / _FINE) for j in range(lowest, lowest + _EXPONENTS)]
 
     def log_error(exponent: float) -> float:
@@ -278,9 +307,8 @@ def _log_sum(logs: Sequence[float]) -> float:
     return top if math.isinf(top) else top + math.log(math.fsum(math.exp(log - top) for log in logs))
 
 
-def _exponents(laws: Sequence[Law]) -> list[float]:
-    """The lattice of exponents from the largest that any good set admits downwards."""
-    largest = min((1 - law.gamma) / (2 * law.gamma) for law in laws)
+def _exponents(largest: float) -> list[float]:
+    """The lattice of exponents, from ``largest`` downwards."""
     top = math.floor(_FINE * math.log2(largest))
     return [2.0 ** (j / _FINE) for j in range(top, top - _EXPONENTS, -1)]
 
