@@ -10,28 +10,33 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from csgm_cli.core import gaussian
 from csgm_cli.core.certificate import Certificate, Proof
-from csgm_cli.core.cones import (
-    admissible_exponent,
-    best_spread,
-    concave_bound,
-    log_outside,
-    remove_bound,
-)
+from csgm_cli.core.cones import best_spread, concave_bound, remove_bound
 from csgm_cli.core.contour import Contour, Direction, Law, build_contour
 from csgm_cli.core.conversion import Converted, best_log_delta, log_delta_at
 from csgm_cli.core.curves import Curve, renyi_curve
+from csgm_cli.core.good_sets import (
+    EXPONENTS,
+    FINE,
+    exponents_below,
+    first_small,
+    least_over,
+    log_outside_all,
+    log_outside_all_below,
+    narrowest,
+    reach_of,
+)
 from csgm_cli.core.log_moment import mixed_log_moments
 from csgm_cli.core.moment import summed
-from csgm_cli.core.search import descend, downhill
+from csgm_cli.core.search import descend
 from csgm_cli.core.tight import LARGEST_DELTA, TightDelta, TightEpsilon, tight_delta
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.model import Bound
@@ -53,12 +58,6 @@ _SLACK, _FAR_MORE = 1e-7, 30.0
 _SHARES = (1.0, 0.98, 0.9, 0.7)
 #: Error of a hockey-stick by its contour up to which it is used, relative.
 _USEFUL = 1e-6
-#: Share of delta that an error term has where the search for an exponent begins.
-_ERROR_SHARE = 1e-3
-#: Good sets reach at least so many standard deviations, see "Monotone" in docs/theory.md.
-_LEAST_REACH = math.sqrt(2.0)
-#: Exponents are powers of 2 by 1/_FINE, so many of them.
-_FINE, _EXPONENTS = 32, 320
 #: Remove cones need exponents above the saddle, 1 + this times where it is about; so many ranges are tried.
 _LEAST_ROOM, _MOST_RANGES = 0.8, 2
 #: What capped posteriors may add is delta times exp(-_CAP), times the exponent; and what is told from 0.
@@ -132,9 +131,9 @@ def _add(releases: Composition, line: _Line, epsilon: float, delta: float) -> Ce
             return None
         return best_spread(contour, epsilon, exponent, math.exp(outside), None)
 
-    exponents = _exponents(min(kind.largest_exponent for kind in releases.bound))
-    first = _first(exponents, lambda b: log_outside_all(laws, b) + math.log(max(b, 1.0)), delta)
-    best = _least(exponents, first, bound)
+    exponents = exponents_below(min(kind.largest_exponent for kind in releases.bound))
+    first = first_small(exponents, lambda b: log_outside_all(laws, b) + math.log(max(b, 1.0)), delta)
+    best = least_over(exponents, first, bound)
     return line.certified(plain if best is None or plain.value <= best.value else best)
 
 
@@ -154,14 +153,32 @@ def _remove(releases: Composition, epsilon: float, delta: float, near: float, en
     best = _remove_renyi(releases, epsilon)
     if best.value <= enough:
         return best
-    dear = (_remove_profile,) if releases.is_exact else (_remove_cones, _concave_twin)
-    for proof in dear:
-        found = proof(releases, epsilon, delta, near)
+    for found in _dear_removals(releases, epsilon, delta, near):
         if found is not None and found.value < best.value:
             best = found
         if best.value <= enough:
             break
     return best
+
+
+def _dear_removals(
+    releases: Composition, epsilon: float, delta: float, near: float
+) -> Iterator[Certificate | None]:
+    """The profile, or cones over the ranges of exponents that one more gamma admits than the range above.
+
+    Releases that do not admit an exponent are capped, see `Kind.capped`.
+    """
+    if releases.is_exact:
+        yield _remove_profile(releases, epsilon, delta)
+        return
+    tops = sorted({kind.largest_exponent for kind in releases.bound})
+    ranges = [
+        [b for b in exponents_below(top) if b > low] for low, top in zip([0.0, *tops], tops, strict=False)
+    ]
+    useful = [exponents for exponents in ranges if exponents and exponents[0] - 1.0 > _LEAST_ROOM * near]
+    for exponents in useful[:_MOST_RANGES]:
+        yield _remove_cone(releases, epsilon, delta, exponents)
+    yield _concave_twin(releases, epsilon, delta)
 
 
 def _remove_renyi(releases: Composition, epsilon: float) -> Certificate:
@@ -176,7 +193,7 @@ def _remove_renyi(releases: Composition, epsilon: float) -> Certificate:
     return Certificate(Proof.RENYI_REMOVE, value, order=point.order)
 
 
-def _remove_profile(releases: Composition, epsilon: float, delta: float, _: float) -> Certificate | None:
+def _remove_profile(releases: Composition, epsilon: float, delta: float) -> Certificate | None:
     """The hockey-stick itself, or at a smaller epsilon where it is next to nothing and hard to compute."""
     if releases.gaussian_t == 0.0 and epsilon + releases.law.floor >= 0.0:
         return Certificate(Proof.PROFILE, 0.0)
@@ -185,18 +202,6 @@ def _remove_profile(releases: Composition, epsilon: float, delta: float, _: floa
         if line is not None and (found := _profile(line, share * epsilon)) is not None:
             return found if share == 1.0 else replace(found, slack=math.inf)
     return None
-
-
-def _remove_cones(releases: Composition, epsilon: float, delta: float, near: float) -> Certificate | None:
-    """The best of the few largest ranges of exponents that one more gamma admits than the range above.
-
-    Releases that do not admit an exponent are capped, see `Kind.capped`.
-    """
-    tops = sorted({kind.largest_exponent for kind in releases.bound})
-    ranges = [[b for b in _exponents(top) if b > low] for low, top in zip([0.0, *tops], tops, strict=False)]
-    useful = [exponents for exponents in ranges if exponents and exponents[0] - 1.0 > _LEAST_ROOM * near]
-    found = [_remove_cone(releases, epsilon, delta, exponents) for exponents in useful[:_MOST_RANGES]]
-    return min((cone for cone in found if cone is not None), key=lambda cone: cone.value, default=None)
 
 
 def _remove_cone(
@@ -213,7 +218,7 @@ def _remove_cone(
         outside = log_outside_all(laws, exponent)
         return outside if outside == math.inf else math.log(math.exp(outside) + beyond + _TINY)
 
-    first = _first(exponents, lambda b: log_error(b) + math.log(b) + epsilon, delta)
+    first = first_small(exponents, lambda b: log_error(b) + math.log(b) + epsilon, delta)
     if exponents[first] <= 1.0:
         return None
     together = releases.with_capped(capped, reach)
@@ -227,18 +232,18 @@ def _remove_cone(
             return None
         return remove_bound(line.contour, epsilon, exponent, error, reach if capped else None)
 
-    best = _least(exponents, first, bound)
+    best = least_over(exponents, first, bound)
     return None if best is None else line.certified(best)
 
 
-def _concave_twin(releases: Composition, epsilon: float, delta: float, _: float) -> Certificate | None:
+def _concave_twin(releases: Composition, epsilon: float, delta: float) -> Certificate | None:
     laws = [kind.law for kind in releases.kinds]
     variance = math.fsum([kind.spread_variance for kind in releases.kinds]) + releases.gaussian_t
     growth = math.fsum([kind.growth for kind in releases.kinds]) + releases.gaussian_t
     if math.exp(gaussian.log_delta(math.sqrt(variance), epsilon)) >= delta * math.e:
         return None  # no twin gets below that
-    lowest = math.ceil(_FINE * math.log2(max(kind.largest_exponent for kind in releases.kinds)))
-    exponents = [2.0 ** (j / _FINE) for j in range(lowest, lowest + _EXPONENTS)]
+    lowest = math.ceil(FINE * math.log2(max(kind.largest_exponent for kind in releases.kinds)))
+    exponents = [2.0 ** (j / FINE) for j in range(lowest, lowest + EXPONENTS)]
 
     def log_error(exponent: float) -> float:
         outside = log_outside_all_below(laws, exponent)
@@ -249,90 +254,11 @@ def _concave_twin(releases: Composition, epsilon: float, delta: float, _: float)
         return None if error == math.inf else concave_bound(variance, epsilon, exponent, error, None)
 
     def near_enough(law: Law, exponent: float) -> bool:
-        q = _reach_of(law, narrowest(law.gamma, exponent))
+        q = reach_of(law, narrowest(law.gamma, exponent))
         return q * abs(q) / 2 >= math.log(law.total_t / law.gamma) - math.log(delta) + 10.0
 
     enough = (j for j, b in enumerate(exponents) if all(near_enough(law, b) for law in laws))
-    return _least(exponents, next(enough, len(exponents) - 1), bound)
-
-
-# ---------------------------------------------------------------- good sets
-
-
-@lru_cache(maxsize=1 << 14)
-def widest(gamma: float, exponent: float) -> float:
-    """The half width of the largest good set that admits the ``exponent`` B > 0, or -inf if none does."""
-    if admissible_exponent(gamma, 0.0) < exponent:
-        return -math.inf
-    low, high = 0.0, 1.0
-    while admissible_exponent(gamma, high) >= exponent:
-        low, high = high, 2 * high
-    while high - low > 1e-12 * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if admissible_exponent(gamma, middle) >= exponent else (low, middle)
-    return low
-
-
-def narrowest(gamma: float, exponent: float) -> float:
-    """The half width of the good set with 1/(2 r_min) - 1/2 = ``exponent``, r_min the posterior at -z."""
-    return math.log(2 * exponent) + math.log(gamma) - math.log1p(-gamma)
-
-
-def _reach_of(law: Law, z: float) -> float:
-    s = math.sqrt(law.largest_t)
-    return (z - law.largest_t / 2) / s
-
-
-def log_outside_all(laws: Sequence[Law], exponent: float) -> float:
-    """Log of what pairs outside the widest good sets contribute per weight; infinite where one is narrow."""
-    return _log_sum([_log_outside(law, widest(law.gamma, exponent)) for law in laws])
-
-
-def log_outside_all_below(laws: Sequence[Law], exponent: float) -> float:
-    """The same for the concave twin, where the weight of a pair is at most (1 - gamma)^(-2 exponent)."""
-    return _log_sum(
-        [
-            _log_outside(law, narrowest(law.gamma, exponent)) - 2 * exponent * math.log1p(-law.gamma)
-            for law in laws
-        ]
-    )
-
-
-def _log_outside(law: Law, z: float) -> float:
-    return log_outside(law, z) if _reach_of(law, z) >= _LEAST_REACH else math.inf
-
-
-def _log_sum(logs: Sequence[float]) -> float:
-    top = max(logs)
-    return top if math.isinf(top) else top + math.log(math.fsum(math.exp(log - top) for log in logs))
-
-
-def _exponents(largest: float) -> list[float]:
-    """The lattice of exponents, from ``largest`` downwards."""
-    top = math.floor(_FINE * math.log2(largest))
-    return [2.0 ** (j / _FINE) for j in range(top, top - _EXPONENTS, -1)]
-
-
-def _first(exponents: Sequence[float], log_error: Callable[[float], float], delta: float) -> int:
-    """Where errors become small, or the last of them."""
-    goal = math.log(_ERROR_SHARE * delta)
-    return next((j for j, b in enumerate(exponents) if log_error(b) <= goal), len(exponents) - 1)
-
-
-def _least(
-    exponents: Sequence[float], first: int, bound: Callable[[float], Certificate | None]
-) -> Certificate | None:
-    """The least bound over the exponents, downhill from one of them."""
-
-    @cache
-    def found(j: int) -> Certificate | None:
-        return bound(exponents[j])
-
-    def value(j: int) -> float:
-        best = found(j)
-        return math.inf if best is None else best.value
-
-    return found(downhill(value, first, len(exponents) - 1))
+    return least_over(exponents, next(enough, len(exponents) - 1), bound)
 
 
 # ---------------------------------------------------------------- one kind alone, and at kappa*
@@ -387,12 +313,16 @@ def mixed_epsilon(
     """Epsilon at ``delta``, at most ``ceiling``, which is proven."""
     delta = min(delta, LARGEST_DELTA)
 
+    @cache
+    def proven(epsilon: float) -> TightDelta:
+        return mixed_delta(releases, epsilon, delta)
+
     def excess(epsilon: float) -> float:
-        return _log_ratio(mixed_delta(releases, epsilon, delta).upper, delta)
+        return _log_ratio(proven(epsilon).upper, delta)
 
     rough = descend(excess, ceiling, 0.0, width=_ROUGH)
     upper = descend(excess, rough, 0.0, width=_WIDTH)
-    there = mixed_delta(releases, upper, delta)
+    there = proven(upper)
     lower = kappa_epsilon(releases, delta, upper) if with_lower else 0.0
     return TightEpsilon(lower, upper, there.bound, there.order, there.is_known)
 
@@ -403,13 +333,17 @@ def kappa_epsilon(releases: Composition, delta: float, ceiling: float) -> float:
     In the direction that shows more at the ``ceiling``.
     """
     with np.errstate(all="ignore"):
-        there = {direction: kappa_delta(releases, direction, ceiling, delta) for direction in Direction}
-        direction = max(there, key=lambda d: there[d])
-        if there[direction] == 0.0:  # out of reach
+
+        @cache
+        def shown(direction: Direction, epsilon: float) -> float:
+            return kappa_delta(releases, direction, epsilon, delta)
+
+        direction = max(Direction, key=lambda side: shown(side, ceiling))
+        if shown(direction, ceiling) == 0.0:  # out of reach
             return 0.0
 
         def excess(epsilon: float) -> float:
-            return _log_ratio(kappa_delta(releases, direction, epsilon, delta), delta)
+            return _log_ratio(shown(direction, epsilon), delta)
 
         return max(0.0, descend(excess, ceiling, 0.0, width=_LOOSE) - 2 * _LOOSE * ceiling)
 

@@ -122,9 +122,9 @@ def test_two_coordinates_sent_at_different_rates(first, second, epsilon):
 
 
 def delta_at(releases, vectors, direction, epsilon):
-    """Delta where the sparse releases use these t's in one round, by a contour of its own."""
+    """Delta where the sparse releases use these t's in each round, by a contour of its own."""
     laws = tuple(
-        Law(mechanism.gamma, tuple((1.0, t) for t in ts if t > 0))
+        Law(mechanism.gamma, tuple((float(mechanism.rounds), t) for t in ts if t > 0))
         for (mechanism, _), ts in zip(releases[:-1], vectors, strict=True)
     )
     mu = releases[-1][0].rounds / releases[-1][1] ** 2
@@ -143,21 +143,34 @@ def feasible(generator, k, t, dim):
     return np.minimum(ts * scale, t) * (1 - 1e-12)
 
 
-@pytest.mark.parametrize(("epsilon", "mu"), [(0.3, 0.2), (1.0, 0.5), (2.0, 0.5)])
-def test_no_vector_exceeds_the_bound(epsilon, mu):
+FEW = [sparse(0.3, 3.5, 1, 0.7), sparse(0.05, 6.0, 1, 0.3)]
+MANY = [sparse(0.3, 3.5, 100, 5.3), sparse(0.02, 6.0, 200_000, 4.1)]
+
+
+@pytest.mark.parametrize(
+    ("releases", "epsilon", "mu"), [(FEW, 0.3, 0.2), (FEW, 1.0, 0.5), (FEW, 2.0, 0.5), (MANY, 7.0, 0.2)]
+)
+def test_no_vector_exceeds_the_bound(releases, epsilon, mu):
     """Random vectors of two CSGM releases beside a Gaussian, kappa* and even spreads among them."""
     generator = np.random.default_rng(1)
-    releases = [sparse(0.3, 3.5, 1, 0.7), sparse(0.05, 6.0, 1, 0.3), gaussian(1, 1 / mu)]
-    sizes = [(3.5, 1 / 3.5 / 0.49), (6.0, 1 / 6.0 / 0.09)]
+    sizes = [(m.coordinates, (m.geometry.linf_norm / sigma) ** 2) for m, sigma in releases]
     vectors = [[feasible(generator, k, t, 12) for k, t in sizes] for _ in range(12)]
     vectors += [[[k * t / m] * m for k, t in sizes] for m in (6, 8, 12)]
-    vectors.append([[sizes[0][1]] * 3 + [0.5 * sizes[0][1]], [sizes[1][1]] * 6])
+    vectors.append([[t] * int(k) + [(k % 1) * t] for k, t in sizes])
+    releases = [*releases, gaussian(1, 1 / mu)]
     found = mixed_delta(composition_of(releases), epsilon, 1e-3)
     for direction, proof in zip(Direction, (found.add, found.remove), strict=True):
         reached = max(delta_at(releases, ts, direction, epsilon) for ts in vectors)
         assert reached <= found.upper
         assert reached <= proof.value or found.add.value > found.remove.value  # dear proofs are left out
     assert max(delta_at(releases, ts, d, epsilon) for ts in vectors for d in Direction) > found.upper / 3
+
+
+def test_capped_posteriors_bound_every_vector():
+    """The remove direction's own bound, of a release that the test function does not suit."""
+    found = mixed_delta(composition_of([*MANY, gaussian(1, 5.0)]), 7.0, 1e-3)
+    assert found.remove.proof is Proof.REMOVE_CONE
+    assert found.remove.z is not None
 
 
 # ---------------------------------------------------------------- the oracle
