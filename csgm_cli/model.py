@@ -318,10 +318,9 @@ class Mechanism:
         """How often one client takes part, independent noise each time: ``rounds``, or ``epochs``."""
         return self.rounds if self.epochs is None else self.epochs
 
-    @property
-    def once(self) -> Mechanism:
-        """The same with one release."""
-        return replace(self, rounds=1, epochs=self.epochs and 1)
+    def with_releases(self, count: int) -> Mechanism:
+        """The same with so many rounds, or epochs."""
+        return replace(self, rounds=count) if self.epochs is None else replace(self, epochs=count)
 
     @property
     def column_norm(self) -> float:

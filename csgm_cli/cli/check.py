@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from csgm_cli.cli.request import Request
     from csgm_cli.model import Notice
 
-#: Not tight, which takes one mechanism at a time.
-_ACCOUNTANTS = [name.value for name in Accountant if name is not Accountant.TIGHT]
-
 
 def run(request: Request) -> ExitCode:
     """Check and report; a limit that is exceeded is a claim that fails."""
@@ -134,7 +131,7 @@ command = Command(
     options=[
         click.Argument(["files"], type=File(), nargs=-1, required=True, metavar="BUDGET.toml..."),
         *options("diff", "against_lock", "exit_zero"),
-        option("accountant", Choice(_ACCOUNTANTS)),
+        option("accountant"),
         option("verify"),
         option("format", Choice(CHECK_FORMATS)),
         *options("write_lock", *(name for name in OUTPUT if name != "format")),

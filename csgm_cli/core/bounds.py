@@ -28,7 +28,7 @@ DELTA_FLOOR = 1e-300
 #: The bounds of the tight module.
 OF_THE_PROFILE = (Bound.TIGHT_ADD, Bound.TIGHT_REMOVE, Bound.PROFILE)
 #: Why an accountant that was to take those bounds took wider ones.
-_OUT_OF_REACH = "the privacy profile is out of reach of the tight accountant here; the bound is a wider one"
+OUT_OF_REACH = "the privacy profile is out of reach of the tight accountant here; the bound is a wider one"
 _REPLACED = "the tight accountant is proven for add-remove only; under replace-one the bound is a wider one"
 
 
@@ -82,10 +82,10 @@ def looks_at_profile(mechanism: Mechanism, accountant: Accountant) -> bool:
     return tight and not mechanism.is_gaussian and mechanism.adjacency is Adjacency.ADD_REMOVE
 
 
-def _missed(mechanism: Mechanism, accountant: Accountant) -> str:
+def missed(mechanism: Mechanism, accountant: Accountant) -> str:
     """Why ``tight``, asked for by name, cannot look at the profile; auto promises no bound in particular."""
-    missed = accountant is Accountant.TIGHT and not mechanism.is_gaussian
-    return _REPLACED if missed and mechanism.adjacency is Adjacency.REPLACE_ONE else ""
+    by_name = accountant is Accountant.TIGHT and not mechanism.is_gaussian
+    return _REPLACED if by_name and mechanism.adjacency is Adjacency.REPLACE_ONE else ""
 
 
 def total_mu(mechanism: Mechanism, sigma: float) -> float:
@@ -116,13 +116,13 @@ def least_epsilon(
     bounds = bounds_of(mechanism, accountant)
     best = min((spent_epsilon(mechanism, b, sigma, delta) for b in bounds), key=lambda spent: spent.value)
     if not looks_at_profile(mechanism, accountant):
-        return replace(best, fell_back=_missed(mechanism, accountant))
+        return replace(best, fell_back=missed(mechanism, accountant))
     from csgm_cli.core.tight import tight_epsilon
 
     found = tight_epsilon(mechanism, sigma, delta, best.value, near=near, with_lower=with_lower)
     if found.upper < best.value:
         return Spent(found.upper, found.order, found.bound, lower=found.lower)
-    return replace(best, lower=found.lower, fell_back="" if found.is_known else _OUT_OF_REACH)
+    return replace(best, lower=found.lower, fell_back="" if found.is_known else OUT_OF_REACH)
 
 
 def least_delta(mechanism: Mechanism, accountant: Accountant, sigma: float, epsilon: float) -> Spent:
@@ -130,7 +130,7 @@ def least_delta(mechanism: Mechanism, accountant: Accountant, sigma: float, epsi
     bounds = bounds_of(mechanism, accountant)
     best = min((spent_delta(mechanism, b, sigma, epsilon) for b in bounds), key=lambda spent: spent.value)
     if not looks_at_profile(mechanism, accountant):
-        return replace(best, fell_back=_missed(mechanism, accountant))
+        return replace(best, fell_back=missed(mechanism, accountant))
     from csgm_cli.core.tight import is_the_truth, kappa_delta, tight_delta
 
     found = tight_delta(mechanism, sigma, epsilon)
@@ -138,7 +138,7 @@ def least_delta(mechanism: Mechanism, accountant: Accountant, sigma: float, epsi
     lower = value if is_the_truth(mechanism, found) else min(kappa_delta(mechanism, sigma, epsilon), value)
     if value < best.value:
         return Spent(value, found.order, found.bound, lower=lower)
-    return replace(best, lower=lower, fell_back="" if found.is_known else _OUT_OF_REACH)
+    return replace(best, lower=lower, fell_back="" if found.is_known else OUT_OF_REACH)
 
 
 def spent_epsilon(mechanism: Mechanism, bound: Bound, sigma: float, delta: float) -> Spent:

@@ -21,7 +21,8 @@ class Proof(Enum):
 class Certificate:
     """An upper bound ``value`` on one direction's delta and the parameters of its test function.
 
-    ``exponent`` B or B', ``spread`` log r, ``z`` the half width of the good set, ``order`` the Renyi
+    ``exponent`` B or B', ``spread`` log r, ``z`` the half width of the good set (of
+    mixed releases: how many deviations up the posteriors of some are capped), ``order`` the Renyi
     order; None where the proof has no such thing. ``slack``: how much ``value`` may exceed what the
     proof gives, relative. ``blur``: log-variance of a blur that the test function, or the
     hockey-stick, takes without its mean exceeding ``value``; 0 where none was needed. ``wobble``: how

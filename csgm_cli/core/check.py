@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from csgm_cli.budget import Population, ReleaseStanding, Standing
 from csgm_cli.core.account import conversion_of, notices_of
-from csgm_cli.core.compose import Noisy, composed_epsilon, shares
-from csgm_cli.core.headroom import Headroom
+from csgm_cli.core.compose import Noisy, composed_epsilon, looks_at_profile_of, shares
+from csgm_cli.core.headroom import FEW_RELEASES, Headroom
 from csgm_cli.core.statement import assumptions_of
 from csgm_cli.core.verify import verify_composed_epsilon
-from csgm_cli.model import Accountant, Guarantee, accountant_named
+from csgm_cli.model import Accountant, Guarantee, Notice, accountant_named
 
 if TYPE_CHECKING:
     from csgm_cli.core.bounds import Spent
@@ -22,7 +22,11 @@ def spent_by(population: Population, accountant: Accountant) -> float:
     Errors are those of `check_population`.
     """
     counted = _counted(population)
-    return composed_epsilon(counted, accountant, population.limit.delta).value if counted else 0.0
+    return (
+        composed_epsilon(counted, accountant, population.limit.delta, with_lower=False).value
+        if counted
+        else 0.0
+    )
 
 
 def check_population(
@@ -51,10 +55,21 @@ def check_population(
         spent.bound,
         conversion_of(spent),
         _assumptions(counted, spent),
+        lower_bound=spent.lower,
         verified=verified,
-        notices=notices_of(spent),
+        notices=notices_of(spent) + _rough_room(population, counted, accountant),
     )
     return Standing(population, guarantee, _releases(population, counted, accountant, spent))
+
+
+def _rough_room(population: Population, counted: list[Noisy], accountant: Accountant) -> tuple[Notice, ...]:
+    if len(counted) <= FEW_RELEASES or not looks_at_profile_of(counted, accountant):
+        return ()
+    message = (
+        f"{population.name}: of more than {FEW_RELEASES} releases, more rounds and needed noise are what"
+        " the bounds rdp and mask-revealed allow; some more may fit"
+    )
+    return (Notice("rough-room", message),)
 
 
 def _counted(population: Population) -> list[Noisy]:
@@ -71,7 +86,7 @@ def _releases(
 ) -> tuple[ReleaseStanding, ...]:
     headroom = Headroom(counted, accountant, population.limit)
     holds = spent.value <= population.limit.epsilon
-    parts = iter(enumerate(shares(counted, spent)))
+    parts = iter(enumerate(shares(counted, spent, population.limit.delta)))
     found = []
     for release in population.releases:
         if not release.enabled:

@@ -1,8 +1,8 @@
 """Releases of different mechanisms against the same people: what they spend together.
 
 docs/theory.md, "Composition" and "Mixed releases". Log-moments of independent noise add at every
-order, and one order is chosen for the sum; the squares of Gaussian mus add. Each is one proven bound
-on the whole, and the smallest counts: a further one would join `bounds_of_all` and `spent_by`.
+order, and one order is chosen for the sum; the squares of Gaussian mus add; and under add-remove the
+tight accountant bounds the profile of the whole. Each is proven, and the smallest counts.
 """
 
 from __future__ import annotations
@@ -12,17 +12,27 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from csgm_cli.core.bounds import ORACLE_DIGITS, Spent, above, gaussian_epsilon, renyi_epsilon, unit_mu
+from csgm_cli.core.bounds import (
+    OF_THE_PROFILE,
+    ORACLE_DIGITS,
+    OUT_OF_REACH,
+    Spent,
+    above,
+    gaussian_epsilon,
+    least_epsilon,
+    looks_at_profile,
+    missed,
+    renyi_epsilon,
+    unit_mu,
+)
 from csgm_cli.core.conversion import Converted, best_epsilon, best_epsilon_from, first_order
 from csgm_cli.core.curves import Curve, curve_moments, renyi_curve
-from csgm_cli.core.moment import OUT_OF_REACH, LogMoment, combine
+from csgm_cli.core.moment import LogMoment, summed
 from csgm_cli.errors import UsageError
 from csgm_cli.model import Accountant, Bound, Mechanism
 
 #: A mechanism and the standard deviation of its noise.
 Noisy: TypeAlias = tuple[Mechanism, float]
-
-_NOTHING = LogMoment(0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -73,7 +83,7 @@ class MixedCurve:
 
 def unit_curve(mechanism: Mechanism, sigma: float, bound: Bound) -> Curve:
     """The Renyi curve of one round, with the clips in units of the noise."""
-    curve = renyi_curve(mechanism.once, bound)
+    curve = renyi_curve(mechanism.with_releases(1), bound)
     return replace(curve, parts=tuple((count, clip / sigma) for count, clip in curve.parts))
 
 
@@ -85,14 +95,6 @@ def mixed_curve(releases: Sequence[Noisy], bound: Bound) -> MixedCurve:
         rounds[unit] = rounds.get(unit, 0) + mechanism.releases
     curves = tuple(sorted(rounds, key=lambda curve: (curve.gamma, curve.parts)))
     return MixedCurve(curves, tuple(rounds[curve] for curve in curves))
-
-
-def summed(terms: Iterable[tuple[float, LogMoment]]) -> LogMoment:
-    """The weighted sum of moments: zero where there are none, infinite where one is."""
-    pairs = list(terms)
-    if not pairs:
-        return _NOTHING
-    return OUT_OF_REACH if any(math.isinf(m.value) for _, m in pairs) else combine(pairs)
 
 
 def mixed_mu(releases: Iterable[Noisy]) -> float:
@@ -114,30 +116,44 @@ def bounds_of_all(releases: Sequence[Noisy], accountant: Accountant) -> tuple[Bo
         UsageError: the accountant has no bound for one of the mechanisms, or none on a composition.
     """
     all_gaussian = all(mechanism.is_gaussian for mechanism, _ in releases)
-    match accountant:
-        case Accountant.AUTO:
-            return (Bound.EXACT,) if all_gaussian else (Bound.RDP, Bound.MASK_REVEALED)
-        case Accountant.RDP | Accountant.PAPER:
-            return (Bound(accountant.value),)
-        case Accountant.EXACT if all_gaussian:
-            return (Bound.EXACT,)
-        case Accountant.EXACT:
-            raise UsageError(
-                "no-exact-accountant", "accountant exact needs gaussian releases alone", "use auto or rdp"
-            )
-        case Accountant.TIGHT:
-            raise UsageError(
-                "not-in-this-version", "accountant tight takes one mechanism at a time", "use auto"
-            )
+    if accountant in (Accountant.AUTO, Accountant.TIGHT):
+        return (Bound.EXACT,) if all_gaussian else (Bound.RDP, Bound.MASK_REVEALED)
+    if accountant is Accountant.EXACT and not all_gaussian:
+        raise UsageError(
+            "no-exact-accountant",
+            "accountant exact needs gaussian releases alone",
+            "use auto, tight or rdp",
+        )
+    return (Bound(accountant.value),)
 
 
-def composed_epsilon(releases: Sequence[Noisy], accountant: Accountant, delta: float) -> Spent:
+def looks_at_profile_of(releases: Sequence[Noisy], accountant: Accountant) -> bool:
+    """True where the accountant also takes the tight bounds on the whole."""
+    return any(looks_at_profile(mechanism, accountant) for mechanism, _ in releases)
+
+
+def composed_epsilon(
+    releases: Sequence[Noisy], accountant: Accountant, delta: float, *, with_lower: bool = True
+) -> Spent:
     """The smallest epsilon that the accountant's bounds prove for all releases together, at least one.
 
-    One mechanism alone spends exactly what `csgm_cli.core.bounds.spent_epsilon` says by the same bound.
+    One mechanism alone spends exactly what `csgm_cli.core.bounds.least_epsilon` says. ``with_lower``:
+    whether to solve for what kappa* shows as well.
     """
     bounds = bounds_of_all(releases, accountant)
-    return min((spent_by(releases, bound, delta) for bound in bounds), key=lambda spent: spent.value)
+    best = min((spent_by(releases, bound, delta) for bound in bounds), key=lambda spent: spent.value)
+    if not looks_at_profile_of(releases, accountant):
+        return replace(best, fell_back=max(missed(mechanism, accountant) for mechanism, _ in releases))
+    from csgm_cli.core.composition import composition_of
+    from csgm_cli.core.mixed_tight import mixed_epsilon
+
+    together = composition_of(releases)
+    if (alone := together.alone) is not None:
+        return least_epsilon(alone.mechanism, accountant, alone.sigma, delta, with_lower=with_lower)
+    found = mixed_epsilon(together, delta, best.value, with_lower=with_lower)
+    if found.upper < best.value:
+        return Spent(found.upper, None, found.bound, lower=found.lower)
+    return replace(best, lower=found.lower, fell_back="" if found.is_known else OUT_OF_REACH)
 
 
 def spent_by(releases: Sequence[Noisy], bound: Bound, delta: float) -> Spent:
@@ -164,17 +180,21 @@ def _scaled(unit: Curve, rounds: int) -> Curve:
     return replace(unit, parts=tuple((float(rounds) * count, clip) for count, clip in unit.parts))
 
 
-def shares(releases: Sequence[Noisy], spent: Spent) -> list[float]:
+def shares(releases: Sequence[Noisy], spent: Spent, delta: float) -> list[float]:
     """Each release's part of what is spent; they add up to 1.
 
-    Of the Renyi divergence at the order that decided, and without an order of the squared mu (which for
-    Gaussian mechanisms is the same at any order).
+    Of the Renyi divergence at the order that decided, or that is best where a tight bound did; of the
+    squared mu where none does (which for Gaussian mechanisms is the same at any order).
     """
-    if spent.order is None:
+    order, bound = spent.order, spent.bound
+    if bound in OF_THE_PROFILE:
+        bound = Bound.RDP
+        order = best_of(mixed_curve(releases, bound), math.log(delta)).order
+    if order is None:
         parts = [m.releases * unit_mu(m, sigma) ** 2 for m, sigma in releases]
     else:
-        curves = [unit_curve(m, sigma, spent.bound) for m, sigma in releases]
-        moments = curve_moments(curves, spent.order, 1.0)
+        curves = [unit_curve(m, sigma, bound) for m, sigma in releases]
+        moments = curve_moments(curves, order, 1.0)
         parts = [m.releases * moment.value for (m, _), moment in zip(releases, moments, strict=True)]
     total = math.fsum(parts)
     return [part / total for part in parts]

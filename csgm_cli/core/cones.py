@@ -103,13 +103,13 @@ def add_cone(law: Law, contour: Contour, epsilon: float, scale: float) -> Certif
     ``contour`` is that of the add hockey-stick, ``scale`` about its delta. The best of B = 0 and of
     the largest B of every good set, over r.
     """
-    plain = _best_spread(contour, epsilon, 0.0, 0.0, None)
+    plain = best_spread(contour, epsilon, 0.0, 0.0, None)
 
     def with_exponent(z: float) -> Certificate | None:
         exponent = admissible_exponent(law.gamma, z)
         if exponent == 0.0:
             return None
-        return _best_spread(contour, epsilon, exponent, math.exp(log_outside(law, z)), z)
+        return best_spread(contour, epsilon, exponent, math.exp(log_outside(law, z)), z)
 
     first = good_set(law, 10.0 / law.gamma, _ERROR_SHARE * scale)
     best = _over_good_sets(law, first, with_exponent)
@@ -120,7 +120,7 @@ def _value(certificate: Certificate) -> float:
     return certificate.value
 
 
-def _best_spread(
+def best_spread(
     contour: Contour, epsilon: float, exponent: float, per_weight: float, z: float | None
 ) -> Certificate:
     """The best log r of a lattice: the best of every fourth, then of all around that."""
@@ -182,14 +182,21 @@ def remove_cone(law: Law, contour: Contour, epsilon: float, scale: float) -> Cer
         exponent = admissible_exponent(law.gamma, z)
         if exponent - 1.0 <= contour.shift * 1.05:
             return None
-        error = exponent * math.exp(epsilon + log_outside(law, z))
-        tilt = -epsilon + math.log1p(-1 / exponent)
-        value, rounding = contour.integral(tilt, (exponent - 1) / (exponent - 1 - contour.z))
-        if not value > 0.0:
-            return None
-        return Certificate(Proof.REMOVE_CONE, value + rounding + error, exponent, z=z)
+        return remove_bound(contour, epsilon, exponent, log_outside(law, z), z)
 
     return _over_good_sets(law, _first_remove_z(law, epsilon, scale), with_exponent)
+
+
+def remove_bound(
+    contour: Contour, epsilon: float, exponent: float, log_per_weight: float, z: float | None
+) -> Certificate | None:
+    """`remove_cone` at one exponent, whose error is exp(``log_per_weight``) times the most that W can be."""
+    error = exponent * math.exp(epsilon + log_per_weight)
+    tilt = -epsilon + math.log1p(-1 / exponent)
+    value, rounding = contour.integral(tilt, (exponent - 1) / (exponent - 1 - contour.z))
+    if not value > 0.0:
+        return None
+    return Certificate(Proof.REMOVE_CONE, value + rounding + error, exponent, z=z)
 
 
 def remove_exponent(law: Law, epsilon: float, scale: float) -> float:
@@ -213,19 +220,30 @@ def concave_twin(law: Law, epsilon: float, scale: float) -> Certificate | None:
         if exponent > 1e3:
             return None
 
-        def values(spreads: NDArray[np.float64]) -> NDArray[np.float64]:
-            log_c, log_v = _touching_below(epsilon, exponent, -spreads)
-            log_weight = log_c + exponent * log_v + _log_mean_weight(law, exponent)
-            errors = np.exp(np.minimum(log_weight + log_outside(law, z), 1.0))
-            bounds = _lognormal_mixtures(law.gamma**2 * law.total_t, exponent, log_c, log_v) + errors
-            return np.where(bounds > 0.0, bounds, np.inf)
-
-        value, spread = _least(lattice(0.01 / (1.0 + exponent), 60.0 / (1.0 + exponent)), values)
-        return Certificate(Proof.CONCAVE, value, exponent, -spread, z) if value < 1.0 else None
+        log_error = _log_mean_weight(law, exponent) + log_outside(law, z)
+        return concave_bound(law.gamma**2 * law.total_t, epsilon, exponent, log_error, z)
 
     s = math.sqrt(law.largest_t)
     q = math.sqrt(max(0.0, 2 * (math.log(law.total_t / law.gamma) - math.log(scale))) + 20.0)
     return _over_good_sets(law, s * q + s * s / 2, with_exponent)
+
+
+def concave_bound(
+    variance: float, epsilon: float, exponent: float, log_error: float, z: float | None
+) -> Certificate | None:
+    """`concave_twin` at one exponent, of a lognormal with that log-variance, over log r.
+
+    The error is c v^B' exp(``log_error``).
+    """
+
+    def values(spreads: NDArray[np.float64]) -> NDArray[np.float64]:
+        log_c, log_v = _touching_below(epsilon, exponent, -spreads)
+        errors = np.exp(np.minimum(log_c + exponent * log_v + log_error, 1.0))
+        bounds = _lognormal_mixtures(variance, exponent, log_c, log_v) + errors
+        return np.where(bounds > 0.0, bounds, np.inf)
+
+    value, spread = _least(lattice(0.01 / (1.0 + exponent), 60.0 / (1.0 + exponent)), values)
+    return Certificate(Proof.CONCAVE, value, exponent, -spread, z) if value < 1.0 else None
 
 
 def _log_mean_weight(law: Law, exponent: float) -> float:

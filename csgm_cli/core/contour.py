@@ -14,9 +14,10 @@ trapezoid rule in Im z errs by the same expectations at strikes shifted by 2 pi 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,13 +27,43 @@ from csgm_cli.core.moment import OUT_OF_REACH, LogMoment, combine
 from csgm_cli.core.search import Slope, increasing_root
 from csgm_cli.errors import NoAnswerError
 
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    class LogBound(Protocol):
+        """How fast one characteristic function falls."""
+
+        def log_bound(self, height: float) -> float:
+            """Log of a bound on |E[Y^(a + iy)]| / E[Y^a] for all y >= ``height``."""
+
+    class AnyLaw(Protocol):
+        """A privacy loss whose log-moment is known: a `Law`, or several that add."""
+
+        @property
+        def largest_t(self) -> float:
+            """The t of the largest coordinate."""
+
+        @property
+        def variance(self) -> float:
+            """About the variance of e^L."""
+
+        def real(self, order: float) -> LogMoment:
+            """S at a real order above 1 or below 0; infinite where that is out of reach."""
+
+        def complex(self, orders: ComplexArray) -> ComplexArray | None:
+            """S at complex orders of one real part; None where it would take too long."""
+
+        def decays(self, order: float) -> Sequence[tuple[float, LogBound]]:
+            """(how many, how fast E[Y^(order + iy)] falls) of each kind of coordinate."""
+
+
 #: Size of the aliases relative to the answer, and of what may be left out at the ends of the contour.
 _NEGLIGIBLE, _LEFT_OUT = 1e-13, 1e-12
 _MOST_NODES = 1 << 14
 #: Up to as many coordinates the bounds on the decay for few of them are looked at.
 _FEW = 64.0
 #: Orders further out than this (times sqrt(t)) make grids too long to be worth it.
-_REACH = 300.0
+REACH = 300.0
 
 
 class Direction(Enum):
@@ -64,9 +95,14 @@ class Law:
         """The loss when nothing is sent and nothing looks sent: no loss is below."""
         return math.fsum(count for count, _ in self.parts) * math.log1p(-self.gamma)
 
+    @property
+    def variance(self) -> float:
+        """About the variance of e^L."""
+        return self.gamma**2 * math.fsum(count * math.expm1(min(t, 50.0)) for count, t in self.parts)
+
     def real(self, order: float) -> LogMoment:
         """S at a real order above 1 or below 0; infinite where that is out of reach."""
-        if abs(order) * math.sqrt(self.largest_t) > _REACH:
+        if abs(order) * math.sqrt(self.largest_t) > REACH:
             return OUT_OF_REACH
         moments = [(count, log_moment(order, self.gamma, t)) for count, t in self.parts]
         return OUT_OF_REACH if any(math.isinf(m.value) for _, m in moments) else combine(moments)
@@ -80,6 +116,14 @@ class Law:
                 return None
             total += count * moment
         return total
+
+    def decays(self, order: float) -> list[tuple[float, Decay]]:
+        """(how many, how fast E[Y^(order + iy)] falls) of each kind of coordinate."""
+        few = math.fsum(count for count, _ in self.parts) <= _FEW
+        return [
+            (count, decay(order, self.gamma, t, log_moment(order, self.gamma, t).value, few=few))
+            for count, t in self.parts
+        ]
 
 
 @dataclass(frozen=True)
@@ -130,7 +174,9 @@ def order_of(direction: Direction, z: float) -> float:
     return 1.0 + z if direction is Direction.ADD else -z
 
 
-def build_contour(law: Law, direction: Direction, epsilon: float, high: float = math.inf) -> Contour | None:
+def build_contour(
+    law: AnyLaw, direction: Direction, epsilon: float, high: float = math.inf
+) -> Contour | None:
     """A contour through the saddle point for the hockey-stick at ``epsilon``, left of ``high``.
 
     None where the integrand hardly decays, which happens when few coordinates are ever sent.
@@ -145,7 +191,8 @@ def build_contour(law: Law, direction: Direction, epsilon: float, high: float = 
         return None
     curvature = at_saddle.d2_order + 1 / shift**2 + 1 / (shift + 1) ** 2
     log_size = log_peak - 0.5 * math.log(2 * math.pi * curvature)
-    step = _alias_free(law, direction, epsilon, shift, log_size)
+    chernoff = _chernoff(law, direction, epsilon, shift)
+    step = _alias_free(chernoff, shift, log_size)
     if step <= 0.0:
         return None
     log_tail = math.log(_LEFT_OUT) + log_size - at_saddle.value + shift * epsilon
@@ -156,10 +203,10 @@ def build_contour(law: Law, direction: Direction, epsilon: float, high: float = 
     exponent = law.complex(1.0 + z if direction is Direction.ADD else -z)
     if exponent is None:
         return None
-    return Contour(z, exponent, step, log_tail, _aliases(law, direction, epsilon, shift, step))
+    return Contour(z, exponent, step, log_tail, _aliases(chernoff, shift, step))
 
 
-def _saddle(law: Law, direction: Direction, epsilon: float) -> float | None:
+def _saddle(law: AnyLaw, direction: Direction, epsilon: float) -> float | None:
     """Where the integrand is smallest on the real axis; None where that is out of reach."""
     sign = 1.0 if direction is Direction.ADD else -1.0
 
@@ -171,9 +218,9 @@ def _saddle(law: Law, direction: Direction, epsilon: float) -> float | None:
         value = sign * moment.d_order - epsilon - 1 / z - 1 / (z + 1)
         return value, z * (moment.d2_order + 1 / z**2 + 1 / (z + 1) ** 2)
 
-    variance = law.gamma**2 * math.fsum(count * math.expm1(min(t, 50.0)) for count, t in law.parts)
+    variance = law.variance
     start = (epsilon + math.sqrt(epsilon**2 + 4 * variance)) / (2 * variance)
-    ceiling = min(1.0 + 8.0 / law.largest_t, 0.5 * _REACH / math.sqrt(law.largest_t))
+    ceiling = min(1.0 + 8.0 / law.largest_t, 0.5 * REACH / math.sqrt(law.largest_t))
     start = math.log(min(max(start, 1e-3), ceiling))
 
     def _near_enough(log_z: float, value: float, step: float) -> bool:
@@ -189,50 +236,47 @@ def _saddle(law: Law, direction: Direction, epsilon: float) -> float | None:
 _FURTHER = (1.15, 1.4, 2.0, 4.0)
 
 
-def _alias_free(law: Law, direction: Direction, epsilon: float, shift: float, log_size: float) -> float:
+def _alias_free(chernoff: Sequence[tuple[float, float]], shift: float, log_size: float) -> float:
     """A step at which the aliases are negligible next to an answer of about exp(``log_size``).
 
     Those at lower strikes are expectations of at most 1, seen through exp(-2 pi shift/step); for the
     others see `_aliases`.
     """
     best = 0.0
-    for log_chernoff, further in _chernoff(law, direction, epsilon, shift):
+    for log_chernoff, further in chernoff:
         needed = log_chernoff - log_size - math.log(_NEGLIGIBLE)
         best = max(best, 2 * math.pi * (further - shift) / max(needed, 1.0))
     return min(best, 2 * math.pi * shift / (-math.log(_NEGLIGIBLE) + max(0.0, -log_size)))
 
 
-def _aliases(law: Law, direction: Direction, epsilon: float, shift: float, step: float) -> float:
+def _aliases(chernoff: Sequence[tuple[float, float]], shift: float, step: float) -> float:
     """A bound on the sum over m != 0 of exp(2 pi m shift/step) delta(epsilon + 2 pi m/step).
 
     For m > 0 by Chernoff further right: exp(S - further eps - 2 pi m (further - shift)/step).
     """
     lower = 2 * math.pi * shift / step
     higher = math.inf
-    for log_chernoff, further in _chernoff(law, direction, epsilon, shift):
+    for log_chernoff, further in chernoff:
         gap = 2 * math.pi * (further - shift) / step
         higher = min(higher, math.exp(min(log_chernoff - gap, 0.0)) / -math.expm1(-gap))
     return math.exp(-lower) / -math.expm1(-lower) + higher
 
 
-def _chernoff(law: Law, direction: Direction, epsilon: float, shift: float) -> Iterator[tuple[float, float]]:
+def _chernoff(law: AnyLaw, direction: Direction, epsilon: float, shift: float) -> list[tuple[float, float]]:
     """(log of a bound on delta(epsilon), the real z further right that it is from)."""
-    for further in (factor * shift for factor in _FURTHER):
-        moment = law.real(order_of(direction, further))
-        if math.isfinite(moment.value):
-            yield moment.value - further * epsilon, further
+    found = [
+        (law.real(order_of(direction, z)).value - z * epsilon, z)
+        for z in (factor * shift for factor in _FURTHER)
+    ]
+    return [(bound, z) for bound, z in found if math.isfinite(bound)]
 
 
-def _end(law: Law, direction: Direction, shift: float, log_tail: float, step: float) -> float | None:
+def _end(law: AnyLaw, direction: Direction, shift: float, log_tail: float, step: float) -> float | None:
     """The Im z from which on |e^S| is proven to be as small as ``log_tail`` (of a `Contour`) asks.
 
     None where that takes too many steps.
     """
-    order, few = order_of(direction, shift), math.fsum(count for count, _ in law.parts) <= _FEW
-    parts = [
-        (count, decay(order, law.gamma, t, log_moment(order, law.gamma, t).value, few=few))
-        for count, t in law.parts
-    ]
+    parts = law.decays(order_of(direction, shift))
     low, high = 0.0, _MOST_NODES * step
     if _log_modulus(parts, high) - math.log(math.pi * high) > log_tail:
         return None
@@ -243,6 +287,6 @@ def _end(law: Law, direction: Direction, shift: float, log_tail: float, step: fl
     return high
 
 
-def _log_modulus(parts: list[tuple[float, Decay]], height: float) -> float:
+def _log_modulus(parts: Sequence[tuple[float, LogBound]], height: float) -> float:
     """Log of a bound on |e^S| at all Im z >= ``height``, relative to e^S at the shift."""
     return sum(count * part.log_bound(height) for count, part in parts)

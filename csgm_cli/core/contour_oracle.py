@@ -155,11 +155,12 @@ def _exponent_digits(order: Number, t: Number) -> int:
 
 @dataclass(frozen=True)
 class Law:
-    """The privacy loss at one vector, seen in one direction."""
+    """The privacy loss at one vector, seen in one direction, and beside it those of other releases."""
 
     gamma: Number
     parts: Parts
     direction: Direction
+    others: tuple[Law, ...] = ()
 
     def __post_init__(self) -> None:
         """Raise ``UsageError`` unless every number is in range."""
@@ -170,18 +171,29 @@ class Law:
             require(0 < t < math.inf, "t", "above 0 and finite", t)
 
     @property
+    def kinds(self) -> list[tuple[int, mpmath.mpf, mpmath.mpf]]:
+        """(how many, gamma, t) of every kind of coordinate, the other releases' among them."""
+        own = [(int(count), mpmath.mpf(self.gamma), mpmath.mpf(t)) for count, t in self.parts]
+        return own + [kind for law in self.others for kind in law.kinds]
+
+    @property
     def count(self) -> int:
         """How many coordinates there are, all rounds together."""
-        return sum(int(count) for count, _ in self.parts)
+        return sum(count for count, _, _ in self.kinds)
+
+    @property
+    def largest_t(self) -> mpmath.mpf:
+        """The t of the largest coordinate."""
+        return max(t for _, _, t in self.kinds)
 
     def tilt(self, z: mpmath.mpf, height: mpmath.mpf, digits: int) -> list[_Tilted]:
         """Tilt every kind of coordinate to the real point ``z`` of the contour."""
-        order, gamma = self.direction.order(z), mpmath.mpf(self.gamma)
-        return [_tilt(order, gamma, mpmath.mpf(t), height, digits) for _, t in self.parts]
+        order = self.direction.order(z)
+        return [_tilt(order, gamma, t, height, digits) for _, gamma, t in self.kinds]
 
     def sum(self, of_each_kind: Sequence[mpmath.mpf]) -> mpmath.mpf:
         """Add up what one coordinate of each kind contributes."""
-        return mpmath.fsum(int(n) * each for (n, _), each in zip(self.parts, of_each_kind, strict=True))
+        return mpmath.fsum(n * each for (n, _, _), each in zip(self.kinds, of_each_kind, strict=True))
 
 
 @dataclass(frozen=True)
@@ -231,9 +243,9 @@ def saddle(law: Law, kernel: Kernel) -> mpmath.mpf:
         means = [each.mean for each in law.tilt(low + distance, mpmath.mpf(0), digits)]
         return bool(law.direction.sign * law.sum(means) + kernel.slope(low + distance) > 0)
 
-    variance = mpmath.mpf(law.gamma) ** 2 * law.sum([mpmath.expm1(min(t, 1)) for _, t in law.parts])
+    variance = law.sum([gamma**2 * mpmath.expm1(min(t, 1)) for _, gamma, t in law.kinds])
     below = (abs(kernel.strike) + mpmath.sqrt(variance)) / variance
-    below = min(below, 1 + 1 / mpmath.mpf(max(t for _, t in law.parts)), room / 2)
+    below = min(below, 1 + 1 / law.largest_t, room / 2)
     while rises(below):
         below /= 2
     above = 2 * below
@@ -296,7 +308,7 @@ def contour_integral(law: Law, kernel: Kernel, digits: int = 20) -> mpmath.mpf:
         real = saddle(law, kernel)
         variances = [each.variance for each in law.tilt(real, mpmath.mpf(0), wanted)]
         window = 6 / mpmath.sqrt(law.sum(variances) + kernel.curvature(real))
-    largest = max(t for _, t in law.parts)
+    largest = law.largest_t
     with mpmath.workdps(wanted + _exponent_digits(abs(real) + 1, largest) + SPARE_DIGITS):
         tolerance = mpmath.mpf(10) ** -digits
         if kernel.blur > 0:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from csgm_cli.core.moment import OUT_OF_REACH, LogMoment, combine, gaussian_moment, replace_one
+from csgm_cli.core.moment import LogMoment, gaussian_moment, replace_one, summed
 from csgm_cli.model import Adjacency, Bound, Mechanism
 
 
@@ -59,13 +59,7 @@ def _at_one_order(curves: Sequence[Curve], order: float, sigma: float) -> list[L
         from csgm_cli.core.log_moment import mixed_log_moments
 
         moments = iter(mixed_log_moments(order, coordinates))
-    return [_summed([(count, next(moments)) for count, _ in curve.parts]) for curve in curves]
-
-
-def _summed(terms: Sequence[tuple[float, LogMoment]]) -> LogMoment:
-    if any(math.isinf(moment.value) for _, moment in terms):
-        return OUT_OF_REACH
-    return combine(terms)
+    return [summed([(count, next(moments)) for count, _ in curve.parts]) for curve in curves]
 
 
 def renyi_curve(mechanism: Mechanism, bound: Bound) -> Curve:

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING
 
 from csgm_cli.core import gaussian
 from csgm_cli.core.bounds import unit_mu
-from csgm_cli.core.compose import MixedCurve, Noisy, best_of, bounds_of_all, mixed_curve, summed, unit_curve
+from csgm_cli.core.compose import (
+    MixedCurve,
+    Noisy,
+    best_of,
+    bounds_of_all,
+    looks_at_profile_of,
+    mixed_curve,
+    unit_curve,
+)
 from csgm_cli.core.conversion import (
     LEAST_LOG_GAP,
     best_epsilon_from,
@@ -21,6 +29,7 @@ from csgm_cli.core.conversion import (
     epsilon_slope,
     log_shrink,
 )
+from csgm_cli.core.moment import summed
 from csgm_cli.core.search import Slope, increasing_root
 from csgm_cli.model import RANGES, Accountant, Bound, Target
 
@@ -30,6 +39,8 @@ if TYPE_CHECKING:
 
 #: Room for the rounding of numbers derived from sigma.
 _MARGIN = 4e-13
+#: Up to so many releases what is said is what the tight accountant proves; of more, what simpler bounds do.
+FEW_RELEASES = 8
 _MOST_ROUNDS = int(RANGES["rounds"].high)
 
 
@@ -50,6 +61,7 @@ class Headroom:
         }
         for bound, order in self.best.items():
             self.curves[bound].moment(order)  # to be known
+        self.looks_at_profile = looks_at_profile_of(releases, accountant) and len(releases) <= FEW_RELEASES
         self.mu = None
         if len(self.curves) < len(bounds_of_all(releases, accountant)):
             self.mu = gaussian.mu_for(limit.epsilon, limit.delta)
@@ -57,7 +69,13 @@ class Headroom:
     def more_rounds(self, index: int) -> int:
         """The most further rounds of one release that stay within the limit, up to 1e9 in all."""
         found = max([self._rounds_by_curve(index, bound) for bound in self.curves], default=0)
-        return found if self.mu is None else max(found, self._rounds_by_mu(index, self.mu, found))
+        found = found if self.mu is None else max(found, self._rounds_by_mu(index, self.mu, found))
+        if not self.looks_at_profile:
+            return found
+        from csgm_cli.core import tight_room
+
+        most = _MOST_ROUNDS - self.releases[index][0].releases
+        return tight_room.more_rounds(self.releases, index, self.limit, found, most)
 
     def needed_noise_multiplier(self, index: int) -> float | None:
         """The least noise multiplier of one release with which all fit; None where no noise would do."""
@@ -65,7 +83,12 @@ class Headroom:
         sigmas = [self._sigma_by_curve(index, bound) for bound in self.curves]
         if self.mu is not None:
             sigmas.append(self._sigma_by_mu(index, self.mu))
-        noise = min(sigmas) / mechanism.geometry.l2_norm * (1 + _MARGIN)
+        sigma = min(sigmas)
+        if self.looks_at_profile:
+            from csgm_cli.core import tight_room
+
+            sigma = tight_room.needed_sigma(self.releases, index, self.limit, sigma)
+        noise = sigma / mechanism.geometry.l2_norm * (1 + _MARGIN)
         return noise if noise in RANGES["noise_multiplier"] else None
 
     # ------------------------------------------------------------ Gaussian profile

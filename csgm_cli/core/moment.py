@@ -25,6 +25,7 @@ class LogMoment:
     error: float
 
 
+NOTHING = LogMoment(0.0, 0.0, 0.0, 0.0, 0.0)
 OUT_OF_REACH = LogMoment(math.inf, math.inf, math.inf, math.inf, math.inf)
 
 
@@ -45,6 +46,14 @@ def combine(terms: Iterable[tuple[float, LogMoment]]) -> LogMoment:
         math.fsum(w * m.d_log_t for w, m in pairs),
         max(m.error for _, m in pairs) + 2.0**-52,
     )
+
+
+def summed(terms: Iterable[tuple[float, LogMoment]]) -> LogMoment:
+    """The weighted sum of moments: zero where there are none, infinite where one is."""
+    pairs = list(terms)
+    if not pairs:
+        return NOTHING
+    return OUT_OF_REACH if any(math.isinf(m.value) for _, m in pairs) else combine(pairs)
 
 
 def replace_one(order: float, at_odd: LogMoment, at_even: LogMoment) -> LogMoment:

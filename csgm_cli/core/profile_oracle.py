@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Direction",
+    "add_kernel",
     "add_shape",
     "admissible_exponent",
     "complex_log_moment",
@@ -55,6 +56,7 @@ __all__ = [
     "err_concave",
     "err_remove",
     "profile_delta",
+    "remove_kernel",
     "remove_shape",
     "renyi_remove",
 ]
@@ -239,22 +241,34 @@ def cone_add(
 
     With a ``blur`` > 0, as in ``profile_delta``, the mean of that at strikes times R: no less.
     """
+    return contour_integral(
+        Law(gamma, parts, Direction.ADD), add_kernel(epsilon, exponent, r, digits, blur), digits
+    )
+
+
+def add_kernel(epsilon: Number, exponent: Number, r: Number, digits: int, blur: Number = 0) -> Kernel:
+    """Return the kernel of the phi of ``add_shape``."""
     with mpmath.workdps(digits + 2 * SPARE_DIGITS):
         scale, knee = add_shape(epsilon, exponent, r, digits + SPARE_DIGITS)
         poles = (mpmath.mpf(0), mpmath.mpf(-1), -mpmath.mpf(exponent))
-        kernel = Kernel(scale, mpmath.log(knee), poles, blur=blur)
-    return contour_integral(Law(gamma, parts, Direction.ADD), kernel, digits)
+        return Kernel(scale, mpmath.log(knee), poles, blur=blur)
 
 
 def cone_remove(
     gamma: Number, parts: Parts, epsilon: Number, exponent: Number, digits: int = 20
 ) -> mpmath.mpf:
     """E_Q[phi(e^L)] for the phi of ``remove_shape``: with ``err_remove`` a bound on every remove delta."""
+    return contour_integral(
+        Law(gamma, parts, Direction.REMOVE), remove_kernel(epsilon, exponent, digits), digits
+    )
+
+
+def remove_kernel(epsilon: Number, exponent: Number, digits: int, blur: Number = 0) -> Kernel:
+    """Return the kernel of the phi of ``remove_shape``."""
     with mpmath.workdps(digits + 2 * SPARE_DIGITS):
         scale, knee = remove_shape(epsilon, exponent, digits + SPARE_DIGITS)
         left, right = (mpmath.mpf(0), mpmath.mpf(-1)), (mpmath.mpf(exponent) - 1,)
-        kernel = Kernel(scale * knee, -mpmath.log(knee), left, right)
-    return contour_integral(Law(gamma, parts, Direction.REMOVE), kernel, digits)
+        return Kernel(scale * knee, -mpmath.log(knee), left, right, blur)
 
 
 def concave_remove(

@@ -55,19 +55,25 @@ def certified_delta(
         if certificate.proof is Proof.RDP:
             return oracle.delta(mechanism, sigma, epsilon, certificate.order, Bound.RDP, digits)
         if certificate.proof is Proof.RENYI_REMOVE:
-            return _renyi_remove(mechanism.gamma, parts, epsilon, certificate)
+            return renyi_remove(growth(mechanism.gamma, parts), epsilon, certificate)
         return _test_function(mechanism.gamma, parts, epsilon, certificate, digits)
 
 
-def _renyi_remove(gamma: float, parts: Parts, epsilon: float, certificate: Certificate) -> mpmath.mpf:
-    """The conversion of D_a(Q||P) <= (a/2) gamma^2 total_t (e^t - 1)/t at the certificate's order."""
-    a, t = mpmath.mpf(certificate.order or 0), parts[0][1]
-    rho = mpmath.mpf(gamma) ** 2 * _total(parts) * mpmath.expm1(t) / t / 2
-    exponent = (a - 1) * (a * rho - epsilon) - mpmath.log(a - 1) + a * mpmath.log1p(-1 / a)
+def growth(gamma: float, parts: Parts) -> mpmath.mpf:
+    """V such that D_a(Q||P) <= (a/2) V for all vectors, V = gamma^2 total_t (e^t - 1)/t."""
+    t = parts[0][1]
+    return mpmath.mpf(gamma) ** 2 * total_t(parts) * mpmath.expm1(t) / t
+
+
+def renyi_remove(growth: mpmath.mpf, epsilon: float, certificate: Certificate) -> mpmath.mpf:
+    """The conversion of D_a(Q||P) <= (a/2) ``growth`` at the certificate's order."""
+    a = mpmath.mpf(certificate.order or 0)
+    exponent = (a - 1) * (a * growth / 2 - epsilon) - mpmath.log(a - 1) + a * mpmath.log1p(-1 / a)
     return min(mpmath.mpf(1), mpmath.exp(exponent))
 
 
-def _total(parts: Parts) -> mpmath.mpf:
+def total_t(parts: Parts) -> mpmath.mpf:
+    """Sum of t over all coordinates."""
     return mpmath.fsum(count * t for count, t in parts)
 
 
@@ -76,14 +82,14 @@ def _test_function(
 ) -> mpmath.mpf:
     power, z = mpmath.mpf(certificate.exponent or 0), certificate.z
     r = mpmath.exp(certificate.spread) if certificate.spread is not None else mpmath.inf
-    s, total = mpmath.sqrt(parts[0][1]), _total(parts)
+    s, total = mpmath.sqrt(parts[0][1]), total_t(parts)
     slack = 1 + mpmath.mpf(10) ** -12  # the exponent was rounded to a float
     if certificate.proof is Proof.CONCAVE:
-        _require(z is not None and power * slack >= profile_oracle.concave_exponent(gamma, z, digits))
+        require(z is not None and power * slack >= profile_oracle.concave_exponent(gamma, z, digits))
         value = profile_oracle.concave_remove(gamma, total, epsilon, power, r, digits)
         return value + profile_oracle.err_concave(z, s, total, gamma, epsilon, power, r, digits)
     if power > 0:
-        _require(z is not None and power <= profile_oracle.admissible_exponent(gamma, z, digits) * slack)
+        require(z is not None and power <= profile_oracle.admissible_exponent(gamma, z, digits) * slack)
     if certificate.proof is Proof.ADD_CONE:
         value = profile_oracle.cone_add(gamma, parts, epsilon, power, r, digits, certificate.blur)
         return value + (profile_oracle.err_add(z, s, total, power, r, digits) if power > 0 else 0)
@@ -91,7 +97,8 @@ def _test_function(
     return value + profile_oracle.err_remove(z, s, total, epsilon, power, digits)
 
 
-def _require(holds: bool) -> None:  # noqa: FBT001 - an assertion
+def require(holds: bool) -> None:  # noqa: FBT001 - an assertion
+    """Refuse a certificate whose exponent does not fit."""
     if not holds:
         raise NoAnswerError(
             "verification-failed", "the exponent of the test function does not fit its good set"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,9 +13,15 @@ from csgm_cli.model import Mechanism, Verification
 if TYPE_CHECKING:
     from mpmath import mpf
 
+    from csgm_cli.core.certificate import Certificate
+    from csgm_cli.core.contour_oracle import Direction
+    from csgm_cli.core.tight import TightDelta
+
 DIGITS = 50
 #: Digits of the contour integrals behind the profile and its bounds.
 PROFILE_DIGITS = 30
+#: Of those of several releases, which are dearer.
+MIXED_DIGITS = 15
 #: Of those that are blurred, which have many nodes.
 BLURRED_DIGITS = 10
 #: The largest relative difference that counts as agreement.
@@ -43,6 +49,8 @@ def verify_composed_epsilon(
     """Compare ``spent``, an epsilon of several releases, with the oracle's; errors as in `verify_epsilon`."""
     from csgm_cli.core import compose_oracle
 
+    if spent.bound in OF_THE_PROFILE:
+        return _verify_composed_profile(releases, spent.value, delta)
     truth = compose_oracle.epsilon(releases, delta, spent.order, spent.bound, DIGITS)
     return _compared("epsilon", spent.value, truth)
 
@@ -59,14 +67,44 @@ def verify_delta(mechanism: Mechanism, sigma: float, epsilon: float, spent: Spen
 
 def _verify_profile(mechanism: Mechanism, sigma: float, epsilon: float, delta: float) -> Verification:
     """Recompute both directions' delta at ``epsilon`` from their certificates: at most ``delta``."""
-    from csgm_cli.core.contour_oracle import Direction
     from csgm_cli.core.tight import tight_delta
     from csgm_cli.core.tight_oracle import certified_delta
 
     found = tight_delta(mechanism, sigma, epsilon)
+
+    def recompute(side: Direction, proof: Certificate, digits: int) -> mpf:
+        return certified_delta(mechanism, sigma, epsilon, side, proof, digits)
+
+    return _verify_sides(found, delta, PROFILE_DIGITS, recompute)
+
+
+def _verify_composed_profile(
+    releases: Sequence[tuple[Mechanism, float]], epsilon: float, delta: float
+) -> Verification:
+    """The same for several releases."""
+    from csgm_cli.core.composition import composition_of
+    from csgm_cli.core.mixed_oracle import certified_delta
+    from csgm_cli.core.mixed_tight import mixed_delta
+
+    together = composition_of(releases)
+    if (alone := together.alone) is not None:
+        return _verify_profile(alone.mechanism, alone.sigma, epsilon, delta)
+
+    def recompute(side: Direction, proof: Certificate, digits: int) -> mpf:
+        return certified_delta(releases, epsilon, side, proof, digits)
+
+    return _verify_sides(mixed_delta(together, epsilon, delta), delta, MIXED_DIGITS, recompute)
+
+
+def _verify_sides(
+    found: TightDelta, delta: float, digits: int, recompute: Callable[[Direction, Certificate, int], mpf]
+) -> Verification:
+    """Both directions' bound recomputed: at most ``delta``, and what was found."""
+    from csgm_cli.core.contour_oracle import Direction
+
     sides = list(zip(Direction, (found.add, found.remove), strict=True))
-    digits = min(BLURRED_DIGITS if proof.blur > 0.0 else PROFILE_DIGITS for _, proof in sides)
-    truth = max(certified_delta(mechanism, sigma, epsilon, side, proof, digits) for side, proof in sides)
+    digits = min(BLURRED_DIGITS if proof.blur > 0.0 else digits for _, proof in sides)
+    truth = max(recompute(side, proof, digits) for side, proof in sides)
     if truth > delta:
         raise _disagreement("delta", delta, truth, digits)
     upper, room = max(found.upper, DELTA_FLOOR), AGREEMENT + found.decisive.slack

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from csgm_cli.model import Guarantee
 
 #: Keys that say how much is spent and why; null for a population that releases nothing.
-_GUARANTEE_KEYS = ("order", "bound", "conversion", "assumptions", "verified")
+_GUARANTEE_KEYS = ("order", "bound", "conversion", "assumptions", "lower_bound", "verified")
 
 #: Keys of a release, in order.
 RELEASE_KEYS = (
@@ -87,6 +87,7 @@ def _guarantee(guarantee: Guarantee | None) -> Document:
         "bound": str(guarantee.bound),
         "conversion": guarantee.conversion and str(guarantee.conversion),
         "assumptions": list(guarantee.assumptions),
+        "lower_bound": guarantee.lower_bound,
         "verified": guarantee.verified and asdict(guarantee.verified),
     }
 

@@ -129,7 +129,7 @@ def _facts(inputs: Document, populations: list[Document]) -> tuple[Fact, ...]:
     slugs = dict.fromkeys(slug for row in populations for slug in row["assumptions"] or ())
     facts = [
         Fact("accountant", inputs["accountant"], "of every population"),
-        Fact("share", "of the Renyi divergence at the order that decides, or of the squared mu"),
+        Fact("share", "of the Renyi divergence at its best order, or of the squared mu"),
         Fact("assumptions", ", ".join(map(setting_word, slugs)) or "-"),
     ]
     for row in populations:

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from csgm_cli.core import compose_oracle
 from csgm_cli.core.account import account_epsilon
-from csgm_cli.core.bounds import OF_THE_PROFILE
 from csgm_cli.core.compose import composed_epsilon, shares, spent_by
 from csgm_cli.errors import UsageError
 from csgm_cli.model import Accountant, Adjacency, Bound, Geometry, Mechanism
@@ -38,11 +37,12 @@ def noisy(draw, least=1):
 
 
 populations = st.lists(noisy(), min_size=1, max_size=4)
-accountants = st.sampled_from([Accountant.AUTO, Accountant.RDP, Accountant.PAPER])
+ACCOUNTANTS = [Accountant.AUTO, Accountant.RDP, Accountant.PAPER]
+accountants = st.sampled_from(ACCOUNTANTS)
 
 
 def spent(releases, accountant=Accountant.AUTO):
-    return composed_epsilon(releases, accountant, DELTA).value
+    return composed_epsilon(releases, accountant, DELTA, with_lower=False).value
 
 
 # ---------------------------------------------------------------- values from elsewhere
@@ -128,40 +128,32 @@ def test_small_difference_of_large_numbers_goes_to_high_precision():
 # ---------------------------------------------------------------- laws
 
 
-@settings(max_examples=30, deadline=None)
-@given(noisy(), accountants)
+@settings(max_examples=12, deadline=None)
+@given(noisy(), st.sampled_from([*ACCOUNTANTS, Accountant.TIGHT]))
 def test_one_release_is_account(release, accountant):
-    """A population of one release spends what `csgm account` says, to the last digit.
-
-    Under auto account also looks at the privacy profile, which compositions do not yet: never more there.
-    """
+    """A population of one release spends what `csgm account` says, to the last digit."""
     mechanism, sigma = release
     (guarantee,) = account_epsilon(mechanism, sigma, [DELTA], accountant).guarantees
     found = composed_epsilon([release], accountant, DELTA)
-    if guarantee.bound in OF_THE_PROFILE:
-        assert guarantee.epsilon <= found.value
-        (guarantee,) = account_epsilon(mechanism, sigma, [DELTA], Accountant.RDP).guarantees
-        if found.bound is Bound.MASK_REVEALED:
-            assert found.value <= guarantee.epsilon
-            return
     assert (found.value, found.order, found.bound) == (guarantee.epsilon, guarantee.order, guarantee.bound)
+    assert found.lower == guarantee.lower_bound
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(populations, noisy(), accountants)
 def test_a_further_release_never_costs_less_than_nothing(releases, more, accountant):
     """What is spent does not fall when something is added."""
     assert spent([*releases, more], accountant) >= spent(releases, accountant) * (1 - 1e-12)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(populations.flatmap(lambda p: st.tuples(st.just(p), st.permutations(p))), accountants)
 def test_order_does_not_matter(both, accountant):
     """Any order of the releases gives the same number, to the last digit."""
     assert spent(both[0], accountant) == spent(both[1], accountant)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(populations, noisy(least=2), st.data(), accountants)
 def test_rounds_may_be_split(releases, release, data, accountant):
     """T rounds are T1 rounds and T2 rounds of the same, to the last digit."""
@@ -171,7 +163,7 @@ def test_rounds_may_be_split(releases, release, data, accountant):
     assert spent([*releases, *parts], accountant) == spent([*releases, release], accountant)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(populations, st.sampled_from([Accountant.RDP, Accountant.PAPER]))
 def test_together_is_at_most_the_sum(releases, accountant):
     """By one Renyi bound delta is paid once: never more than the separate epsilons, which all pay for it."""
@@ -193,11 +185,11 @@ def test_what_delta_covers_alone_still_adds(accountant, delta, many):
     assert found[0] == 0.0 < found[1]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(populations, accountants)
 def test_shares_add_up(releases, accountant):
     """Shares are fractions of the whole, and equal parts of a split release have equal shares."""
-    found = shares([*releases, releases[0]], composed_epsilon(releases, accountant, DELTA))
+    found = shares([*releases, releases[0]], composed_epsilon(releases, accountant, DELTA), DELTA)
     assert math.fsum(found) == pytest.approx(1.0, abs=1e-12)
     assert min(found) >= 0.0
     assert found[0] == found[-1]
@@ -207,13 +199,11 @@ def test_share_of_gaussians_is_that_of_squared_mu():
     """Worked by hand: mu^2 of 1 and 3 are a quarter and three quarters, by any accountant."""
     releases = [(Mechanism("gaussian", rounds=1), 1.0), (Mechanism("gaussian", rounds=3), 1.0)]
     for accountant in (Accountant.EXACT, Accountant.RDP, Accountant.PAPER):
-        found = shares(releases, composed_epsilon(releases, accountant, DELTA))
+        found = shares(releases, composed_epsilon(releases, accountant, DELTA), DELTA)
         assert found == pytest.approx([0.25, 0.75], rel=1e-12)
 
 
 def test_accountants_that_do_not_apply():
-    """Exact needs Gaussians alone, and tight has no bound on a mixture."""
+    """Exact needs Gaussians alone."""
     with pytest.raises(UsageError, match="gaussian releases alone"):
         spent([GAUSSIAN, SPARSE], Accountant.EXACT)
-    with pytest.raises(UsageError, match="one mechanism at a time"):
-        spent([GAUSSIAN, SPARSE], Accountant.TIGHT)

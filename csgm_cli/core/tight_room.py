@@ -1,0 +1,96 @@
+"""Rounds that still fit, and noise that would, by the tight accountant.
+
+Both ask whether delta at the limit's epsilon is at most the limit's delta: log delta is smooth in the
+rounds and the noise of each release, and a few evaluations find where it is. docs/theory.md, "Mixed
+releases by the profile".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING
+
+from csgm_cli.core.composition import composition_of
+from csgm_cli.core.mixed_tight import mixed_delta
+from csgm_cli.core.search import descend, narrowed
+from csgm_cli.core.tight import LARGEST_DELTA, tight_delta
+
+if TYPE_CHECKING:
+    from csgm_cli.core.compose import Noisy
+    from csgm_cli.model import Target
+
+#: How clear of the limit log delta is kept, for the epsilon that is solved from it.
+_CLEAR = 2e-11
+#: Relative width to which a noise is solved.
+_WIDTH = 1e-12
+#: About how steep log delta is in the logarithm of the rounds.
+_STEEP = 50.0
+#: How many factors e, e^4, e^9, ... of the noise are tried where no bound is known.
+_MOST_TRIES = 5
+
+
+def excess(releases: Sequence[Noisy], limit: Target) -> float:
+    """Log of what the releases are proven to have at the limit's epsilon over the limit's delta."""
+    together, delta = composition_of(releases), min(limit.delta, LARGEST_DELTA)
+    if not together.kinds:
+        return -math.inf  # the exact Gaussian decides
+    if (alone := together.alone) is not None:
+        found = tight_delta(alone.mechanism, alone.sigma, limit.epsilon)
+    else:
+        found = mixed_delta(together, limit.epsilon, delta)
+    return math.log(max(found.upper, 1e-320) / delta) + _CLEAR
+
+
+def more_rounds(releases: Sequence[Noisy], index: int, limit: Target, enough: int, most: int) -> int:
+    """The most further rounds of one release that fit, from ``enough``, which do, up to ``most``."""
+    mechanism, sigma = releases[index]
+
+    @cache
+    def beyond(rounds: int) -> float:
+        changed = (mechanism.with_releases(mechanism.releases + rounds), sigma)
+        return excess([*releases[:index], changed, *releases[index + 1 :]], limit)
+
+    def at(rounds: float) -> float:
+        return beyond(math.floor(rounds))
+
+    low, before = (float(enough), at(enough)), None
+    if low[1] > 0.0:  # only the Renyi bound holds
+        return enough
+    step = (mechanism.releases + enough) * max(1e-3, -low[1] / _STEEP)
+    while low[0] < most:
+        x = float(min(math.ceil(low[0] + max(1.0, step)), most))
+        high = (x, at(x))
+        if high[1] > 0.0:
+            return math.floor(narrowed(at, high, low, 0.99, before))
+        gain = (high[1] - low[1]) / (x - low[0])
+        ahead = -1.1 * high[1] / gain if gain > 0.0 else math.inf
+        step, low, before = min(ahead, 8 * step), high, low
+    return most
+
+
+def needed_sigma(releases: Sequence[Noisy], index: int, limit: Target, enough: float) -> float:
+    """The least noise of one release with which all fit, from ``enough``, which does or is infinite.
+
+    Infinite where no noise would do.
+    """
+    mechanism, sigma = releases[index]
+
+    def at(log_sigma: float) -> float:
+        changed = (mechanism, math.exp(log_sigma))
+        return excess([*releases[:index], changed, *releases[index + 1 :]], limit)
+
+    if math.isinf(enough):
+        enough = _first_that_fits(at, sigma)
+    if math.isinf(enough):
+        return math.inf
+    return math.exp(descend(at, math.log(enough), -math.inf, width=_WIDTH)) * (1 + _WIDTH)
+
+
+def _first_that_fits(at: Callable[[float], float], sigma: float) -> float:
+    """Some noise above ``sigma`` that does, or infinity."""
+    for power in range(1, _MOST_TRIES):
+        if at(math.log(sigma) + power * power) <= 0.0:
+            return sigma * math.exp(power * power)
+    return math.inf
