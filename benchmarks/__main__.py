@@ -6,7 +6,7 @@ import argparse
 import os
 import platform
 from collections.abc import Iterator
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 
 from benchmarks import check, solve, startup, sweep
 from benchmarks.measure import ROOT, Table
@@ -14,6 +14,7 @@ from benchmarks.measure import ROOT, Table
 _NAMES = ("startup", "solve", "sweep", "check", "scaling", "fuzz")
 _RECORD = ROOT / "docs" / "benchmarks.md"
 _PACKAGES = ("csgm-cli", "click", "numpy", "scipy", "mpmath", "dp-accounting")
+_OPTIONAL = "prv-accountant"
 
 
 def main() -> None:
@@ -61,6 +62,10 @@ def _tables(options: argparse.Namespace) -> Iterator[Table]:
 def _introduction() -> str:
     cores, load = os.cpu_count(), os.getloadavg()[0]
     versions = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
+    try:
+        versions += f", {_OPTIONAL} {version(_OPTIONAL)}"
+    except PackageNotFoundError:
+        versions += f"; no {_OPTIONAL}"
     return (
         "Written by `python -m benchmarks --record`. CPU time (user and system, all threads) is what counts;"
         " wall time is indicative, for other work shared the machine.\n\n"

@@ -108,11 +108,27 @@ def _dp_accounting(problem: Problem, kind: str) -> Solve:
     return solve
 
 
+def _prv_accountant(problem: Problem) -> Solve:
+    from prv_accountant.dpsgd import find_noise_multiplier
+
+    return lambda: float(
+        find_noise_multiplier(
+            sampling_probability=problem.gamma,
+            num_steps=problem.count,
+            target_epsilon=problem.epsilon,
+            target_delta=problem.delta,
+            mu_max=10 * problem.bracket[1],
+        )
+    )
+
+
 def prepared(tool: str, problem: Problem) -> Solve:
     """Import what ``tool`` needs and return what solves ``problem`` with it."""
     name, _, kind = tool.rpartition(" ")
     if name == "csgm":
         return _csgm(problem, kind)
+    if name == "prv-accountant":
+        return _prv_accountant(problem)
     return _dp_accounting_exact(problem) if kind == "exact" else _dp_accounting(problem, kind)
 
 

@@ -45,6 +45,9 @@ HOMES = {
             "profile",
             "loss_grid",
             "loss_cuts",
+            "loss_event",
+            "loss_far",
+            "loss_line",
             "sliced_law",
             "exponential_sums",
         )

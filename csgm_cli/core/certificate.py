@@ -24,7 +24,8 @@ class Certificate:
     ``exponent`` B or B', ``spread`` log r, ``z`` the half width of the good set, ``order`` the Renyi
     order; None where the proof has no such thing. ``slack``: how much ``value`` may exceed what the
     proof gives, relative. ``blur``: log-variance of a blur that the test function, or the
-    hockey-stick, takes without its mean exceeding ``value``; 0 where none was needed.
+    hockey-stick, takes without its mean exceeding ``value``; 0 where none was needed. ``wobble``: how
+    much ``value`` may jump, relative, from one epsilon to the next; infinite where that is not known.
     """
 
     proof: Proof
@@ -35,8 +36,4 @@ class Certificate:
     order: float | None = None
     slack: float = 0.0
     blur: float = 0.0
-
-    @property
-    def is_smooth(self) -> bool:
-        """True where ``value`` is as smooth in all parameters as what it bounds: not of a bracket."""
-        return self.slack == self.blur == 0.0
+    wobble: float = 0.0

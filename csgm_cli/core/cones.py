@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from csgm_cli.core.certificate import Certificate, Proof
-from csgm_cli.core.loss_grid import grid_convex
+from csgm_cli.core.loss_grid import cell, grid_convex
 from csgm_cli.core.search import downhill
 
 if TYPE_CHECKING:
@@ -150,13 +150,16 @@ def grid_add_cone(law: Law, epsilon: float, enough: float) -> Certificate | None
 
     Not the least where one that is at most ``enough`` was found before.
     """
-    spreads = lattice(0.01, 60.0)
-    weights, log_v = touching(epsilon, 0.0, spreads)
-    found = grid_convex(law, weights, log_v, enough)
+    spreads, (middle, inside) = lattice(0.01, 60.0), cell(epsilon)
+    weights, log_v = touching(middle, 0.0, spreads)
+    found = grid_convex(law, weights, log_v, away=epsilon - middle, enough=enough)
     if found is None:
         return None
     spread = float(spreads[found.index])
-    return Certificate(Proof.ADD_CONE, found.upper, 0.0, spread, slack=GRID_SLACK, blur=found.blur)
+    wobble = found.wobble if inside else math.inf
+    return Certificate(
+        Proof.ADD_CONE, found.upper, 0.0, spread, slack=GRID_SLACK, blur=found.blur, wobble=wobble
+    )
 
 
 def touching(

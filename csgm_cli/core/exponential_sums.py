@@ -25,12 +25,11 @@ def exponential_sums(points: Array, weights: Array, step: float, count: int) -> 
     cells = 1 << math.ceil(math.log2(max(4 * count, 4 * _WIDTH)))
     turns = points * (step / (2 * math.pi))
     place = (turns - np.rint(turns)) * cells  # small phases keep their digits
-    first = np.ceil(place - _WIDTH / 2).astype(np.int64)
-    grid = np.zeros(cells)
-    for k in range(_WIDTH):
-        x = (first + k - place) * (2 / _WIDTH)
-        bump = np.exp(_SHARPNESS * (np.sqrt(np.maximum(1.0 - x * x, 0.0)) - 1.0))
-        grid += np.bincount((first + k) % cells, weights * bump, minlength=cells)
+    first = np.ceil(place - _WIDTH / 2)
+    at = first + np.arange(_WIDTH)[:, None]
+    x = (at - place) * (2 / _WIDTH)
+    bumps = np.exp(_SHARPNESS * (np.sqrt(np.maximum(1.0 - x * x, 0.0)) - 1.0)) * weights
+    grid = np.bincount((at.astype(np.int64) % cells).ravel(), bumps.ravel(), minlength=cells)
     return np.asarray(np.conj(np.fft.rfft(grid)[:count]) / _bump_transform(count, cells))
 
 
@@ -44,7 +43,7 @@ def sum_errors(points: Array, weights: Array, step: float, count: int) -> Array:
     return np.asarray(1e-14 * float(size.sum()) + slope * np.arange(count, dtype=np.float64))
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=8)
 def _bump_transform(count: int, cells: int) -> Array:
     """The transform of the bump at the frequencies asked for, by Gauss-Legendre quadrature."""
     x, weight = np.polynomial.legendre.leggauss(2 * _WIDTH + 16)

@@ -9,11 +9,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from csgm_cli.core.contour import Contour, Direction, Law, build_contour
-from csgm_cli.core.loss_grid import Bracket, grid_hockey_stick
+from csgm_cli.core.loss_grid import grid_hockey_stick
+
+if TYPE_CHECKING:
+    from csgm_cli.core.loss_line import Bracket
 
 #: From this t on a single coordinate shows whether it was sent, and contours are too long.
 _VISIBLE = 16.0
@@ -33,7 +37,7 @@ class Profile:
     """``lower`` <= delta of one direction at one vector <= ``upper``; [0, 1] where it is not known.
 
     ``upper`` may exceed the profile by ``slack``, relative; ``contour`` is None where none was needed.
-    ``blur`` is as in a `Certificate`.
+    ``blur`` and ``wobble`` are as in a `Certificate`.
     """
 
     lower: float
@@ -41,6 +45,7 @@ class Profile:
     slack: float = 0.0
     contour: Contour | None = None
     blur: float = 0.0
+    wobble: float = 0.0
 
     @property
     def is_known(self) -> bool:
@@ -105,13 +110,13 @@ def _of_bracket(bracket: Bracket) -> Profile:
     """
     width = bracket.upper - bracket.lower
     if width <= 1e-9 * bracket.upper:
-        return Profile(bracket.lower, bracket.upper, 1e-9)
+        return Profile(bracket.lower, bracket.upper, 1e-9, wobble=math.inf)
     excess = width * (math.sqrt(2.0) - 1.0)  # A - D
     smooth = (bracket.upper - excess) * (1 + GAP)
     upper = min(1.0, max(bracket.upper, smooth))
     blur = bracket.blur * (2.0 if upper >= bracket.upper + 1.2 * excess else 0.9)
     slack = upper / bracket.lower - 1.0 if bracket.lower > 0.0 else math.inf
-    return Profile(bracket.lower, upper, slack, blur=blur)
+    return Profile(bracket.lower, upper, slack, blur=blur, wobble=bracket.wobble)
 
 
 def _at_smaller_epsilons(law: Law, epsilon: float) -> Profile:
@@ -119,5 +124,5 @@ def _at_smaller_epsilons(law: Law, epsilon: float) -> Profile:
     for share in (1 - 1e-12, 1 - 1e-6, 0.999, 0.98):
         bracket = grid_hockey_stick(law, Direction.REMOVE, share * epsilon)
         if bracket is not None:
-            return Profile(0.0, bracket.upper, math.inf)
+            return Profile(0.0, bracket.upper, math.inf, wobble=math.inf)
     return Profile(0.0, 1.0)

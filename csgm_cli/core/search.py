@@ -11,6 +11,8 @@ from csgm_cli.errors import NoAnswerError
 Slope = tuple[float, float]
 
 _MAX_STEPS = 300
+#: Descents to a positive floor, which may be far below all that counts, take no longer steps than this.
+_FARTHEST = 16.0
 _ULP = 2.0**-53
 
 
@@ -93,29 +95,33 @@ def descend(
 ) -> float:
     """How far below ``high`` a decreasing function stays at most 0: the safe end of its root.
 
-    ``width`` is relative to ``high``, or absolute where ``floor`` is negative (logarithms), and so is the
-    unit of ``slope``, about how steep the function is. ``high`` itself where the function is positive
-    there, ``floor`` where it never is. Opens a bracket downwards, then Chandrupatla's method (1997):
-    inverse quadratic interpolation where that is safe, else bisection.
+    ``width`` is relative, or absolute where ``floor`` is negative (logarithms), and so is the unit of
+    ``slope``, about how steep the function is at the root. ``high`` itself where the function is
+    positive there, ``floor`` where it never is, and where it is exactly 0 the search is over. Opens a
+    bracket downwards, then Chandrupatla's method (1997): inverse quadratic interpolation where that is
+    safe, else bisection.
     """
     at_high = function(high)
-    if at_high > 0.0:
+    if at_high >= 0.0:
         return high
-    scale = 1.0 if floor < 0.0 else abs(high)
-    wide = width * scale
-    step = max(wide, min(-1.1 * at_high / slope, 0.5) * scale)
+    relative = floor >= 0.0
+    step = -1.1 * at_high / slope
+    step = abs(high) * step / (1.0 + step) if relative and step < math.inf else min(step, 0.5)
     low, at_low = high, at_high
     while at_low <= 0.0:
         before, at_before = high, at_high
         high, at_high = low, at_low
         if low <= floor:
             return floor
-        low = max(floor, low - step)
+        wide = width * (abs(high) if relative else 1.0)
+        low = max(floor, low - max(wide, step), low / _FARTHEST if floor > 0.0 else -math.inf)
         at_low = function(low)
+        if at_low == 0.0:
+            return low
         gain = at_low - at_high
         ahead = -1.1 * at_low * (high - low) / gain if gain > 0.0 and math.isfinite(gain) else math.inf
-        step = max(wide, min(ahead, 4 * step))
-    return narrowed(function, (low, at_low), (high, at_high), wide, (before, at_before))
+        step = min(ahead, 4 * (high - low))
+    return narrowed(function, (low, at_low), (high, at_high), width, (before, at_before), relative=relative)
 
 
 #: An argument and the value there.
@@ -123,22 +129,33 @@ Point = tuple[float, float]
 
 
 def narrowed(
-    function: Callable[[float], float], new: Point, old: Point, wide: float, third: Point | None = None
+    function: Callable[[float], float],
+    new: Point,
+    old: Point,
+    width: float,
+    third: Point | None = None,
+    *,
+    relative: bool = False,
 ) -> float:
-    """The end where the function is at most 0 of a bracket new ... old narrowed to ``wide``.
+    """The end where the function is at most 0 of a bracket new ... old narrowed to ``width``.
 
     ``third`` is another point where its value is known, if there is one.
     """
     steep = old[1] - new[1]
     share = -new[1] / steep if math.isfinite(steep) else 0.5
     third = third or old
-    while abs(old[0] - new[0]) > wide:
+    while True:
+        wide = width * (max(abs(old[0]), abs(new[0])) if relative else 1.0)
+        if abs(old[0] - new[0]) <= wide:
+            break
         least = wide / 3 / abs(old[0] - new[0])
         share = min(max(share, least), 1.0 - least)
         x = new[0] + share * (old[0] - new[0])
         if not min(new[0], old[0]) < x < max(new[0], old[0]):
             break
         point = (x, function(x))
+        if point[1] == 0.0:
+            return x
         if (point[1] > 0.0) == (new[1] > 0.0):
             third, new = new, point
         else:

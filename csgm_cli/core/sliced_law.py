@@ -158,18 +158,19 @@ class Coordinates:
         return shift * self.s * sent <= -x - 10.0 or shift * self.s <= _DEEPER
 
     def nodes(
-        self, low: float, high: float, rate: float, cuts: Array | None = None, *, damped: bool = False
+        self, low: float, high: float, rate: float, cuts: Array | None = None, *, damped: float = 0.0
     ) -> Nodes:
         """Nodes on [low, high] that resolve Y^a for |a| up to ``rate``; panels end at the ``cuts``.
 
-        ``damped``: only real negative orders will be asked for; where they make the integrand
-        negligible it need not be resolved.
+        ``damped`` > 0: only real orders between -``rate`` and -``damped`` will be asked for; where they
+        make the integrand negligible it need not be resolved.
         """
         x = np.linspace(low, high, 4000)
         rise = rate * (self.loss(x) - float(self.loss(x[:1])[0]))
-        if damped:  # by more than the Gaussian can make up for on the way up from ``low``
+        if damped > 0.0:  # by more than the Gaussian can make up for on the way up from ``low``
             alive = 50.0 + low * low / 2
-            rise = np.where(rise < alive, rise, alive + alive * np.log(np.maximum(rise, alive) / alive))
+            folded = np.minimum(np.maximum(rise, alive) / alive, rate / damped)
+            rise = np.minimum(rise, alive) + alive * np.log(folded)
         zero_of_y = (math.log(max(1 - self.gamma, 1e-300) / self.gamma) + self.s**2 / 2) / self.s
         singular = 1.5 * np.arcsinh((x - zero_of_y) * self.s / 3)  # log Y is, at distance pi/s from there
         panels = (rise + x * np.abs(x) / 2) / _SWING + x + singular
@@ -196,14 +197,13 @@ class Coordinates:
         peak = exponents.max(axis=1, keepdims=True)
         with np.errstate(all="ignore"):
             tilted = np.exp(exponents - peak)
-            beyond = _sums_from_left(tilted[:, ::-1])[:, ::-1][:, at]
-            gained = _sums_from_left(excess(a * nodes.loss) * mass)[:, at]
-            lost = _sums_from_left((excess(nodes.loss) * mass)[None, :])[0, at]
+            gained, _ = _sums_around(excess(a * nodes.loss) * mass, at)
+            lost, _ = _sums_around((excess(nodes.loss) * mass)[None, :], at)
+            sums, beyond = _sums_around(tilted, at)
             up = np.array([self.excess_above(x) for x in levels.tolist()])
             gone = np.array([upper_tail(x) for x in levels.tolist()])
             near_one = np.log1p(gained - a * (lost + up) - gone)
-            deep = peak + np.log(_sums_from_left(tilted)[:, at])
-            log_below = np.where(peak > _LARGE, deep, near_one)
+            log_below = np.where(peak > _LARGE, peak + np.log(sums), near_one)
             return log_below, beyond * np.exp(peak - log_below)
 
     def log_moment(self, line: Line, low: float, high: float) -> tuple[ComplexArray, Array]:
@@ -260,9 +260,14 @@ def _sums(line: Line, nodes: Nodes, origin: float) -> tuple[ComplexArray, Array,
     return sums, sum_errors(loss, tilted, line.step, line.count), log_scale
 
 
-def _sums_from_left(terms: Array) -> Array:
-    """Row by row: the sums of the first 0, 1, 2, ... terms."""
-    return np.concatenate([np.zeros((terms.shape[0], 1)), np.cumsum(terms, axis=1)], axis=1)
+def _sums_around(terms: Array, at: NDArray[np.intp]) -> tuple[Array, Array]:
+    """Row by row: for each entry of ``at`` the sum of that many terms, and the sum of the others."""
+    starts = np.unique(np.concatenate([[0], at[at < terms.shape[1]]]))
+    pieces, nothing = np.add.reduceat(terms, starts, axis=1), np.zeros((terms.shape[0], 1))
+    left = np.concatenate([nothing, np.cumsum(pieces, axis=1)], axis=1)
+    right = np.concatenate([np.cumsum(pieces[:, ::-1], axis=1)[:, ::-1], nothing], axis=1)
+    places = np.searchsorted(starts, at)
+    return left[:, places], right[:, places]
 
 
 def _series(unit: ComplexArray, scaled: Array, mass: Array) -> tuple[ComplexArray, Array]:

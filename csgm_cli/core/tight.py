@@ -25,18 +25,21 @@ from csgm_cli.core.sliced_law import single_round
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.model import Bound, Mechanism
 
-#: kappa* is not asked for a sigma further below the answer than exp of this.
-_DEEPEST = 2.0
+#: kappa* is not asked for a sigma further below the answer than this, relative.
+_DEEPEST = 0.1
 #: Relative width to which a sigma is solved, and room left for an epsilon solved at it.
 _WIDTH = 4e-13
-#: Relative width of a first step.
-_ROUGH = 1e-4
+#: (sigma/ceiling)^2 is not looked at below this.
+_LEAST_SHARE = 1e-40
+#: A slope where none is known.
+_SLOPE = 20.0
 #: Relative width to which lower bounds are solved, and by which they are rounded down.
 _LOOSE = 1e-10
 #: Targets above this delta are met at this one: of what is closer to 1, float64 has too few digits.
 LARGEST_DELTA = 1 - 1e-4
-#: How much log delta may wobble from one noise to the next; answers keep clear of the target by it.
-_WOBBLE = 1e-12
+#: How much log delta may wobble at least; answers keep clear of the target by it. No such room is made
+#: for a wobble that costs more than the second of sigma.
+_WOBBLE, _TOO_MUCH = 1e-12, 1e-9
 #: Bounds that exceed the profile by less than this, relative, are said to equal it.
 _EQUAL = 1e-9
 #: Deltas below this are not told apart from it where parameters are chosen.
@@ -176,7 +179,7 @@ def _every_coordinate(every: Law, direction: Direction, epsilon: float) -> Certi
     found = profile(every, direction, epsilon)
     if not found.is_known:
         return None
-    return Certificate(Proof.PROFILE, found.upper, slack=found.slack, blur=found.blur)
+    return Certificate(Proof.PROFILE, found.upper, slack=found.slack, blur=found.blur, wobble=found.wobble)
 
 
 def _remove_contour(law: Law, epsilon: float, scale: float) -> Contour | None:
@@ -216,16 +219,18 @@ def tight_epsilon(
     """
     delta = min(delta, LARGEST_DELTA)
 
-    def excess(epsilon: float) -> float:
-        return _log_ratio(tight_delta(mechanism, sigma, epsilon).upper, delta)
-
     there = tight_delta(mechanism, sigma, near) if near < ceiling else None
-    if there is not None and there.upper <= delta and there.decisive.is_smooth:
+    if there is not None and _log_ratio(there.upper, delta) + there.decisive.wobble <= 0.0:
         upper = near
     else:
-        # In two steps, for widths are relative to where a search starts: the ceiling can be far above.
-        rough = descend(excess, ceiling, 0.0, width=_ROUGH)
-        upper = descend(excess, rough, 0.0, width=_WIDTH / 2)
+        _, slope = _slopes(mechanism, sigma, ceiling)
+
+        def excess(epsilon: float) -> float:
+            return _settled(
+                _log_ratio(tight_delta(mechanism, sigma, epsilon).upper, delta), _WIDTH / 4 * slope
+            )
+
+        upper = descend(excess, ceiling, 0.0, width=_WIDTH / 2, slope=slope)
         there = tight_delta(mechanism, sigma, upper)
     lower = 0.0
     if upper < ceiling and is_the_truth(mechanism, there):
@@ -237,40 +242,66 @@ def tight_epsilon(
 
 def kappa_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: float) -> float:
     """The epsilon that kappa* shows at ``delta``, a lower bound on the true one; 0 where it is not known."""
-
-    def excess(epsilon: float) -> float:
-        return _log_ratio(kappa_delta(mechanism, sigma, epsilon), delta)
-
     if kappa_delta(mechanism, sigma, ceiling) == 0.0:  # out of reach
         return 0.0
-    return max(0.0, descend(excess, ceiling, 0.0, width=_LOOSE) - 2 * _LOOSE * ceiling)
+    _, slope = _slopes(mechanism, sigma, ceiling)
+
+    def excess(epsilon: float) -> float:
+        return _settled(_log_ratio(kappa_delta(mechanism, sigma, epsilon), delta), _LOOSE / 2 * slope)
+
+    return max(0.0, descend(excess, ceiling, 0.0, width=_LOOSE, slope=slope) * (1 - 2 * _LOOSE))
 
 
 def tight_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: float) -> float:
     """A sigma that suffices for every vector, at most ``ceiling``, which another bound has proven."""
     delta = min(delta, LARGEST_DELTA)
 
-    def excess(log_sigma: float) -> float:
-        return _log_ratio(tight_delta(mechanism, math.exp(log_sigma), epsilon).upper, delta) + _WOBBLE
+    slope, _ = _slopes(mechanism, ceiling, epsilon)
 
-    return min(math.exp(descend(excess, math.log(ceiling), -math.inf, width=_WIDTH)) * (1 + _WIDTH), ceiling)
+    def excess(share: float) -> float:
+        found = tight_delta(mechanism, ceiling * math.sqrt(share), epsilon)
+        wobble = found.decisive.wobble if found.decisive.wobble <= _TOO_MUCH * slope else 0.0
+        value = _log_ratio(found.upper, delta) + max(_WOBBLE, 2 * wobble)
+        return _settled(value, max(_WIDTH / 2 * slope, wobble))
+
+    # log delta is nearly straight in sigma^2
+    share = descend(excess, 1.0, _LEAST_SHARE, width=2 * _WIDTH, slope=slope / 2)
+    return min(ceiling * math.sqrt(share) * (1 + _WIDTH), ceiling)
+
+
+def _settled(value: float, room: float) -> float:
+    """``value`` + ``room``; 0, which ends a search, where ``value`` is at most 0 by less than 2 ``room``."""
+    return value + room if not -2 * room <= value <= 0.0 else 0.0
+
+
+def _slopes(mechanism: Mechanism, sigma: float, epsilon: float) -> tuple[float, float]:
+    """About how steeply log delta falls in log sigma and in log epsilon: as steeply as its Renyi bound."""
+    try:
+        point = best_log_delta(renyi_curve(mechanism, Bound.RDP), sigma, epsilon)
+    except NoAnswerError:  # out of reach
+        return _SLOPE, _SLOPE
+    slopes = 2 * point.moment.d_log_t, (point.order - 1) * epsilon
+    return (max(slopes[0], 1.0), max(slopes[1], 1.0)) if math.isfinite(sum(slopes)) else (_SLOPE, _SLOPE)
 
 
 def kappa_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: float) -> float:
     """The sigma that kappa* needs, at most ``ceiling``, which suffices; 0 where that is not known."""
     if delta > LARGEST_DELTA:
         return 0.0
-    if is_the_truth(mechanism, tight_delta(mechanism, ceiling, epsilon)):
+    if is_exact(mechanism) and is_the_truth(mechanism, tight_delta(mechanism, ceiling, epsilon)):
         return ceiling
-
-    def excess(log_sigma: float) -> float:
-        return _log_ratio(kappa_delta(mechanism, math.exp(log_sigma), epsilon), delta)
 
     if kappa_delta(mechanism, ceiling, epsilon) == 0.0:  # out of reach
         return 0.0
-    floor = math.log(ceiling) - _DEEPEST
-    lower = descend(excess, math.log(ceiling), floor, width=_LOOSE)
-    return math.exp(lower - 2 * _LOOSE) if lower > floor else 0.0
+    slope, _ = _slopes(mechanism, ceiling, epsilon)
+
+    def excess(share: float) -> float:
+        value = _log_ratio(kappa_delta(mechanism, ceiling * math.sqrt(share), epsilon), delta)
+        return _settled(value, _LOOSE / 2 * slope)
+
+    floor = _DEEPEST**2
+    share = descend(excess, 1.0, floor, width=2 * _LOOSE, slope=slope / 2)
+    return ceiling * math.sqrt(share) * (1 - 2 * _LOOSE) if share > floor else 0.0
 
 
 def _log_ratio(value: float, delta: float) -> float:

@@ -147,6 +147,21 @@ def test_descend_of_a_function_positive_at_its_start_stays_there():
     assert counting.calls == 1
 
 
+@pytest.mark.parametrize("root", [0.9, 0.02, 1e-9])
+def test_descend_is_as_close_to_a_small_root(root):
+    """For a positive variable the width is relative to the root, however far below the start that is."""
+    for floor in (0.0, 1e-40):
+        found = descend(lambda x: math.log(root / max(x, 1e-300)), 1.0, floor, width=1e-12)
+        assert root <= found <= root * (1 + 1.1e-12)
+
+
+def test_descend_of_a_straight_line_is_quick():
+    """With the right slope the first step ends next to the root."""
+    counting = counted(lambda x: 10.0 * (0.3 - x) / 0.3)
+    assert descend(counting, 1.0, 0.0, width=1e-12, slope=10.0) == pytest.approx(0.3, rel=1e-11)
+    assert counting.calls <= 6
+
+
 def test_descend_stops_at_the_floor():
     """A function that stays at most 0 leads to the floor itself."""
     assert descend(lambda x: -1.0, 8.0, 0.5) == 0.5

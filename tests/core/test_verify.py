@@ -14,7 +14,8 @@ from csgm_cli.core import (
     curves,
     gaussian,
     log_moment,
-    loss_grid,
+    loss_event,
+    loss_line,
     oracle,
     profile,
     renyi_noise,
@@ -193,23 +194,27 @@ def test_brackets_are_recomputed_by_blurred_contours(setting, bound):
 )
 def test_a_bracket_that_is_off_is_caught(monkeypatch, setting, factor):
     """The chance that some loss is far, and the transform of the others, off by little."""
-    right_sum, right_far = loss_grid._Transform.integral, loss_grid.far_event
+    right_sum, right_far = loss_line.Transform.integral, loss_event.far_event
 
-    def wrong_sum(self, variance, kernel=1.0):
-        value, error = right_sum(self, variance, kernel)
+    def wrong_sum(self, *arguments, **options):
+        value, error = right_sum(self, *arguments, **options)
         return value * factor, error
 
     def wrong_far(*arguments):
         far = right_far(*arguments)
         return dataclasses.replace(far, p=far.p * factor, log_q=far.log_q + math.log(factor))
 
-    monkeypatch.setattr(loss_grid._Transform, "integral", wrong_sum)
-    monkeypatch.setattr(loss_grid, "far_event", wrong_far)
-    profile.profile.cache_clear()
+    def forget():
+        for cached in (profile.profile, loss_event.add_event, loss_event.convex_event):
+            cached.cache_clear()
+
+    monkeypatch.setattr(loss_line.Transform, "integral", wrong_sum)
+    monkeypatch.setattr(loss_event, "far_event", wrong_far)
+    forget()
     try:
         assert_caught([lambda: account_delta(*setting, verify=True)])
     finally:
-        profile.profile.cache_clear()
+        forget()
 
 
 def test_what_would_take_too_long_is_refused_at_once(monkeypatch):

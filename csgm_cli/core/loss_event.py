@@ -1,0 +1,271 @@
+"""What ``loss_grid`` computes once for a law and a strike, and uses for all strikes around it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from csgm_cli.core.contour import Direction
+from csgm_cli.core.loss_cuts import Cuts, add_cuts, remove_cuts
+from csgm_cli.core.loss_far import LEFT_OUT, SMALLEST, Chernoff, Far, Parts, far_event
+from csgm_cli.core.loss_line import ROUNDING, Bracket, Transform, choose_line, outward, transform, unblurred
+from csgm_cli.core.search import downhill
+from csgm_cli.core.sliced_law import HIGHEST, LOWEST, single_round
+
+Array = NDArray[np.float64]
+
+#: The relative width of a bracket that is aimed at, and the blurs (standard deviations of the loss)
+#: to begin with: relative to 1/saddle, and at most. Test functions are blurred by the last, relative
+#: to 1/sqrt(saddle (saddle + 1)), which makes them larger by half its square.
+_GOAL, _FIRST_BLUR, _WIDEST_BLUR, _MIXTURE_BLUR = 1e-5, 0.03, 0.5, 0.007
+#: How much a blur of all losses may add to the mean of a test function, relative, at most this often
+#: as wide as the one that was used; and how much bounds are raised for that.
+_BLUR_COST, _WIDER, RAISED = 5e-5, 10.0, 6e-5
+#: A strike is near another where the integrand differs by less than exp of this.
+_NEAR = 1.0
+#: Losses below this are not looked at for a first guess.
+_LEAST_LOSS = 1e-4
+
+
+def _size(parts: Parts, epsilon: float) -> float:
+    """A first guess at the answer: what the coordinates do one at a time."""
+    single = sum(part.count * single_round(part.gamma, part.s**2, Direction.ADD, epsilon) for part in parts)
+    return min(max(single, SMALLEST), 1.0)
+
+
+@dataclass(frozen=True)
+class Event:
+    """What is computed once for a law and a strike, and good for strikes around that one.
+
+    ``sums`` with a blur of log-variance ``variance`` is None where Chernoff bounds do.
+    """
+
+    far: Far
+    cuts: Cuts | Chernoff
+    sums: Transform | None = None
+    variance: float = 0.0
+
+    def is_near(self, strike: float) -> bool:
+        """True where the bounds are about as good as if all had been made for that strike."""
+        if isinstance(self.cuts, Chernoff):
+            return strike <= self.far.top
+        return abs(strike - self.cuts.strike) * self.cuts.saddle <= _NEAR
+
+    def bracket(self, strike: float) -> Bracket:
+        """Of the add direction's hockey-stick."""
+        settled, left_out = self.settled(strike), self.left_out(strike)
+        rest = Bracket(0.0, 0.0, 0.0, 0.0)
+        if self.sums is not None:
+            rest = unblurred(self.sums, self.variance, strike)
+        error = self.far.error(strike)
+        return outward(settled - error + rest.lower, settled + error + left_out + rest.upper, rest)
+
+    def settled(self, strike: float) -> float:
+        """What far losses add, but for the strays among them."""
+        return self.far.p - math.exp(strike + self.far.log_q)
+
+    def left_out(self, strike: float) -> float:
+        """Bounds on the parts of the answer that are not computed."""
+        total = self.far.stray(strike)
+        if isinstance(self.cuts, Chernoff):
+            return total + math.exp(self.cuts.log_bound(strike))
+        total += math.exp(self.cuts.bulk.log_bound(strike)) if self.cuts.bulk else 0.0
+        if self.sums is None:
+            return total + math.exp(self.cuts.kept.log_bound(strike))
+        return total + self.sums.dropped(strike - self.cuts.strike)
+
+    def mixture(self, strike: float) -> float:
+        """An upper bound on the mean of y log(y/v) - y + v for y >= v, log v = ``strike``."""
+        bound = self.mixture_settled(strike) + self.mixture_left_out(strike)
+        return bound + sum(self._mixture_sums(strike))
+
+    def _mixture_sums(self, strike: float) -> tuple[float, float]:
+        if self.sums is None:
+            return 0.0, 0.0
+        return self.sums.integral(self.variance, strike - self.sums.cuts.strike, mixture=True)
+
+    def mixture_wobble(self, strike: float) -> float:
+        """How much ``mixture`` may jump around there, relative."""
+        return ROUNDING * self._mixture_sums(strike)[1] / max(self.mixture(strike), SMALLEST)
+
+    def mixture_settled(self, strike: float) -> float:
+        """What far losses add to that.
+
+        Where some coordinate is far, the function is at most y log(y/v) - y + v, which is not negative
+        below v either, and to which a blur adds y variance/2. Jensen and Chernoff serve the rest as
+        they serve hockey-sticks, of which the function is a mixture.
+        """
+        far = self.far
+        mean = far.mean_loss
+        settled = mean - (1 + strike) * far.p + math.exp(strike + far.log_q)
+        return settled + far.error(strike) * (2 + abs(strike)) + 1e-12 * mean
+
+    def mixture_left_out(self, strike: float) -> float:
+        """Bounds on the parts of it that are not computed."""
+        if isinstance(self.cuts, Chernoff):
+            return math.exp(self.cuts.log_mixture_bound(strike))
+        if self.sums is None:
+            return math.inf
+        left_out = self.sums.dropped(strike - self.cuts.strike) / self.cuts.shift
+        return left_out + (math.exp(self.cuts.bulk.log_mixture_bound(strike)) if self.cuts.bulk else 0.0)
+
+    def mixture_blur(self, strike: float) -> float:
+        """Log-variance of a blur that adds about `_BLUR_COST` of it to ``mixture``."""
+        allowed, far = _BLUR_COST * self.mixture(strike), self.far.p / 2
+        if self.sums is None:
+            return allowed / max(far, SMALLEST)
+        away = strike - self.sums.cuts.strike
+        narrow, wide = (self.sums.integral(c * self.variance, away, mixture=True)[0] for c in (1.0, 2.0))
+        slope = far + max(wide - narrow, 0.0) / self.variance
+        return min(allowed / max(slope, SMALLEST), _WIDER**2 * self.variance)
+
+
+@lru_cache(maxsize=8)
+def add_event(parts: Parts, strike: float) -> Event | None:
+    """The best of a few tries: cuts too far out leave too much to cancel, too close in too much out."""
+    size = _size(parts, strike)
+    best, narrowest, before = None, math.inf, math.inf
+    for _ in range(6):
+        event = _try_add(parts, strike, size)
+        if event is None:
+            break
+        bracket, left_out = event.bracket(strike), event.left_out(strike)
+        width = bracket.upper - bracket.lower
+        if width < narrowest:
+            best, narrowest = event, width
+        if width > max(1e-3 * bracket.upper, 10.0 * left_out):
+            guess = math.sqrt(size * bracket.upper)
+        elif 1e-6 * bracket.lower < left_out < 0.5 * before:
+            guess = bracket.lower if 0.0 < bracket.lower < size else 1e-4 * size
+        else:
+            break
+        guess = max(guess, SMALLEST)
+        if 0.5 < guess / size < 2.0:
+            break
+        size, before = guess, left_out
+    return best
+
+
+def _try_add(parts: Parts, strike: float, size: float) -> Event | None:
+    """Cuts and sums for an answer of about ``size``."""
+    far = far_event(parts, strike, size)
+    cuts = add_cuts(parts, strike, size, far)
+    if cuts is None or isinstance(cuts, Chernoff):
+        return None if cuts is None else Event(far, cuts)
+    settled = far.p - math.exp(strike + far.log_q)
+    if cuts.kept.log_bound(strike) < math.log(LEFT_OUT * max(settled, SMALLEST)):
+        return Event(far, cuts)
+    sums, variance = _narrow(cuts, settled, size)
+    return Event(far, cuts, sums, variance)
+
+
+def remove_bracket(parts: Parts, epsilon: float) -> Bracket | None:
+    """Of the remove direction's hockey-stick, whose cuts serve one epsilon only."""
+    cuts = remove_cuts(parts, epsilon)
+    if cuts is None:
+        return None
+    if isinstance(cuts, Chernoff):
+        return outward(0.0, math.exp(cuts.log_bound(epsilon)))
+    sums, variance = _narrow(cuts, 0.0, SMALLEST)
+    rest = unblurred(sums, variance, epsilon)
+    dropped = sums.dropped(0.0) if sums is not None else 0.0
+    return replace(outward(rest.lower, rest.upper + dropped, rest), wobble=math.inf)
+
+
+def bounds_of_family(event: Event, weights: Array, log_strikes: Array) -> Callable[[int], float]:
+    """The bound on the mean of each test function of a family, by index."""
+
+    @cache
+    def bound(i: int) -> float:
+        return float(weights[i]) * event.mixture(float(log_strikes[i])) * (1 + RAISED)
+
+    return bound
+
+
+@lru_cache(maxsize=8)
+def convex_event(
+    parts: Parts, weights: tuple[float, ...], log_strikes: tuple[float, ...]
+) -> tuple[Event, int] | None:
+    """What serves the family around its least mean, and the index of that."""
+    c, strikes = np.array(weights), np.array(log_strikes)
+    at = int(np.argmin(c * _mixture_sizes(parts, strikes)))
+    event = None
+    for _ in range(4):
+        event = _mixture_event(parts, log_strikes[at])
+        if event is None:
+            break
+        at = downhill(bounds_of_family(event, c, strikes), at, c.size - 1)
+        if event.is_near(log_strikes[at]):
+            break
+    return None if event is None else (event, at)
+
+
+def _mixture_sizes(parts: Parts, log_strikes: Array) -> Array:
+    """About the answers for c = 1: what the coordinates do one at a time.
+
+    Below 0 those that do nothing, with a loss of about 0, come on top.
+    """
+    v, total = np.maximum(log_strikes, _LEAST_LOSS)[:, None], np.zeros(log_strikes.size)
+    for part in parts:
+        x = np.linspace(LOWEST, HIGHEST + part.s, 500)
+        loss, log_mass = part.loss(x), math.log(x[1] - x[0]) - x * x / 2
+        above = np.maximum(loss - v, 0.0)
+        total += part.count * (np.exp(log_mass + v) * (above * np.exp(above) - np.expm1(above))).sum(axis=1)
+    low = np.minimum(log_strikes, 0.0)
+    return np.asarray(total / math.sqrt(2 * math.pi) + SMALLEST + np.expm1(low) - low)
+
+
+def _mixture_event(parts: Parts, log_strike: float) -> Event | None:
+    """What serves the means with strikes around that one; None where nothing is known."""
+    size, best, least = _size(parts, max(log_strike, 0.0)), None, math.inf
+    for _ in range(3):
+        far = far_event(parts, log_strike, size)
+        cuts = add_cuts(parts, log_strike, size, far)
+        if cuts is None:
+            break
+        event = Event(far, cuts) if isinstance(cuts, Chernoff) else _blurred(far, cuts, size)
+        if event.mixture(log_strike) < least:
+            best, least = event, event.mixture(log_strike)
+        if event.mixture_left_out(log_strike) <= 1e-5 * least or size <= SMALLEST:
+            break
+        size = max(1e-3 * size, SMALLEST)
+    return best
+
+
+def _blurred(far: Far, cuts: Cuts, size: float) -> Event:
+    """With the sums for test functions; without any where that would take too wide a blur."""
+    event = Event(far, cuts)
+    expected = (
+        event.mixture_settled(cuts.strike) + 0.1 * _expected(cuts, size) / (1.0 + cuts.saddle) + SMALLEST
+    )
+    width = min(_MIXTURE_BLUR / math.sqrt(cuts.saddle * (cuts.saddle + 1)), _WIDEST_BLUR)
+    line, width = choose_line(cuts, width, expected, mixture=True)
+    return event if width > 1.0 else Event(far, cuts, transform(cuts, line), width**2)
+
+
+def _expected(cuts: Cuts, size: float) -> float:
+    """About the hockey-stick of the event of ``cuts``; where there is a split, its integral cancels."""
+    peak = 0.1 * math.exp(cuts.log_peak) / (cuts.saddle * (cuts.saddle + 1))
+    return peak if cuts.bulk is None else min(peak, max(size, 1e-10 * peak))
+
+
+def _narrow(cuts: Cuts, settled: float, size: float) -> tuple[Transform | None, float]:
+    """Sums for steps 3 and 4, with an accuracy that suits the sum with ``settled``, and their blur."""
+    expected = max(_expected(cuts, size) + settled, 1e-5 * SMALLEST)
+    sums, width = _blurred_sums(cuts, min(_FIRST_BLUR / cuts.saddle, _WIDEST_BLUR), expected)
+    bracket = unblurred(sums, width**2, cuts.strike)
+    goal, gap = _GOAL * (bracket.lower + settled), bracket.upper - bracket.lower
+    if gap > 1.01 * goal > 0.0:
+        sums, width = _blurred_sums(cuts, width * math.sqrt(goal / gap), expected)
+    return sums, width**2
+
+
+def _blurred_sums(cuts: Cuts, width: float, expected: float) -> tuple[Transform | None, float]:
+    """With a blur of ``width``, or of the least that is within reach, and that width."""
+    line, width = choose_line(cuts, width, expected)
+    return (None if width > 1.0 else transform(cuts, line)), width

@@ -1,0 +1,191 @@
+"""Chernoff bounds on the losses of ``loss_grid``, and the event that some coordinate's loss is far out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from csgm_cli.core.sliced_law import HIGHEST, LOWEST, Coordinates, excess, log_upper_tail, upper_tail
+
+Array = NDArray[np.float64]
+Parts = tuple[Coordinates, ...]
+
+#: What may be left to Chernoff bounds, relative to the answer.
+LEFT_OUT = 1e-8
+#: Nothing below this is told from 0: well below the smallest delta that csgm accepts, so that this one is
+#: told from all that are smaller.
+SMALLEST = 1e-303
+#: How many shifts are looked at, and the largest, times the range of the losses.
+SHIFTS, FINEST = 32, 4000.0
+#: x above which Y^-shift is damped out.
+DAMPED_OUT = 12.0
+#: The shifts of negative moments come in as many blocks with nodes of their own.
+_BLOCKS = 8
+#: Strikes up to so much higher, relative, share the cuts of one strike.
+_ABOVE = 0.015
+
+
+@dataclass(frozen=True)
+class Chernoff:
+    """The logarithms of E[Y^(1 + shift); event] (add) or E[Y^-shift; event], infinite where unknown.
+
+    (y - k)_+ <= K y^(1+s) k^-s and (k - y)_+ <= K y^-s k^(1+s) with K = s^s / (1+s)^(1+s), s > 0.
+    """
+
+    shifts: Array
+    log_moments: Array
+
+    def log_bound(self, strike: float) -> float:
+        """For E[(Y - k)_+; event] with log k = ``strike``, or E[(1 - Y/k)_+; event] with -``strike``."""
+        return self._least(log_kappa(self.shifts) - self.shifts * strike)
+
+    def log_mixture_bound(self, strike: float) -> float:
+        """For Y log(Y/v) - Y + v = int_v^inf (Y - k)_+ dk/k on Y > v, log v = ``strike``."""
+        return self._least(log_kappa(self.shifts) - self.shifts * strike - np.log(self.shifts))
+
+    def log_far_aliases(self, strike: float, shift: float, period: float, variance: float) -> float:
+        """For sum_{m >= 1} exp(shift m period) A(strike + m period), A with a blur of ``variance``."""
+        gap = np.maximum((self.shifts - shift) * period, 1e-6)
+        terms = log_kappa(self.shifts) - self.shifts * strike - gap - np.log(-np.expm1(-gap))
+        blurred = terms + self.shifts * (self.shifts + 1) * (variance / 2)
+        return self._least(np.where(self.shifts > shift, blurred, np.inf))
+
+    def _least(self, terms: Array) -> float:
+        total = self.log_moments + terms
+        return float(np.where(np.isfinite(total), total, np.inf).min())
+
+    def period(self, strike: float, shift: float, mass: float, negligible: float, variance: float) -> float:
+        """How far apart aliases have to be in the loss to be at most ``negligible``, or a bit farther.
+
+        Those at lower strikes are at most ``mass``, seen through exp(-shift period).
+        """
+        log_negligible = math.log(negligible)
+        period = (max(0.0, math.log(max(mass, SMALLEST)) - log_negligible) + 2.0) / shift
+        while period * shift < 3000.0:
+            if self.log_far_aliases(strike, shift, period, variance) <= log_negligible:
+                break
+            period *= 1.2
+        return period
+
+
+def log_kappa(shift: Array) -> Array:
+    """The logarithm of K, see `Chernoff`."""
+    return np.asarray(shift * np.log(shift) - (1 + shift) * np.log1p(shift))
+
+
+@dataclass(frozen=True)
+class Far:
+    """The event that some coordinate is above its entry of ``tops`` (x); all of these at loss ``top``.
+
+    ``rounding`` bounds the error of p, and of e^top q.
+    """
+
+    parts: Parts
+    top: float
+    tops: tuple[float, ...]
+    p: float
+    log_q: float
+    rounding: float
+
+    def error(self, strike: float) -> float:
+        """A bound on the rounding of p, and of e^strike q."""
+        return self.rounding * math.exp(max(0.0, strike - self.top))
+
+    def stray(self, strike: float) -> float:
+        """A bound on E_Q[(k - Y)_+; far], log k = ``strike``."""
+        return math.exp(_log_stray(self.parts, self.top, strike))
+
+    @cached_property
+    def mean_loss(self) -> float:
+        """E_P[L; far]: the far coordinates' own losses, and those of the others beside them."""
+        total = 0.0
+        for part, top in zip(self.parts, self.tops, strict=True):
+            p = math.exp(part.log_p_above(top))
+            beside = 1.0 if p >= 1.0 else (self.p - p) / (1.0 - p)  # P(some other coordinate is far)
+            total += part.count * (_mean_above(part, top) + max(beside, 0.0) * _mean_below(part, top))
+        return total
+
+
+def _mean_above(part: Coordinates, x: float) -> float:
+    """E_P[log Y; above x]."""
+    end = HIGHEST + part.s
+    if x >= end:
+        return 0.0
+    nodes = part.nodes(x, end, 1.0)
+    return float((np.exp(nodes.log_mass + nodes.loss) * nodes.loss).sum())
+
+
+def _mean_below(part: Coordinates, x: float) -> float:
+    """E_P[log Y; below x], from Y log Y = (Y log Y - Y + 1) + (Y - 1)."""
+    nodes = part.nodes(LOWEST, min(x, HIGHEST + part.s), 1.0)
+    return float((np.exp(nodes.log_mass + nodes.loss) * excess(-nodes.loss)).sum()) - part.excess_above(x)
+
+
+def log_any(parts: Parts, log_masses: Sequence[float]) -> float:
+    """The logarithm of P(some coordinate is where the masses say) = 1 - prod (1 - mass)^count."""
+    rates = [
+        math.log(part.count) + (m if m < -30.0 else math.log(-math.log1p(-math.exp(min(m, -1e-16)))))
+        for part, m in zip(parts, log_masses, strict=True)
+    ]
+    log_rate = float(np.logaddexp.reduce(rates))
+    return log_rate if log_rate < -30.0 else math.log(-math.expm1(-math.exp(min(log_rate, 700.0))))
+
+
+def far_event(parts: Parts, strike: float, size: float) -> Far:
+    """Far with the lowest top whose strays are negligible next to ``size``, also for strikes a bit higher."""
+    highest = strike + _ABOVE * abs(strike)
+    low = max(highest, 0.0)
+    high = low + max(float(part.loss(np.array(HIGHEST + part.s))) for part in parts)
+    limit = math.log(LEFT_OUT * size)
+    for _ in range(55):
+        middle = (low + high) / 2
+        low, high = (low, middle) if _log_stray(parts, middle, highest) <= limit else (middle, high)
+    xs = tuple(part.place(high) for part in parts)
+    p = math.exp(log_any(parts, [part.log_p_above(x) for part, x in zip(parts, xs, strict=True)]))
+    log_q = log_any(parts, [log_upper_tail(x) for x in xs])
+    steepest = max([0.0, *(x * x for part, x in zip(parts, xs, strict=True) if x < HIGHEST + part.s)])
+    return Far(parts, high, xs, p, log_q, p * (1e-14 + 1e-15 * steepest))
+
+
+def _log_stray(parts: Parts, top: float, strike: float) -> float:
+    """Log of a bound on E_Q[(k - Y)_+; some u above ``top``], by the Chernoff bounds of the other losses."""
+    others = (sum(part.count for part in parts) - 1.0) * parts[0].floor
+    if top + others >= strike:
+        return -math.inf
+    log_qs = [math.log(part.count) + log_upper_tail(part.place(top)) for part in parts]
+    negative = min(0.0, negative_moments(parts).log_bound(top - strike))
+    return strike + min(0.0, float(np.logaddexp.reduce(log_qs)) + negative)
+
+
+@lru_cache(maxsize=8)
+def negative_moments(parts: Parts) -> Chernoff:
+    """E_Q[Y^-shift] of the whole loss, which is at least 1."""
+    shifts = np.geomspace(1e-3, FINEST / depth(parts), SHIFTS)
+    blocks = [_negative_block(parts, block) for block in np.split(shifts, _BLOCKS)]
+    return Chernoff(shifts, np.concatenate(blocks))
+
+
+def _negative_block(parts: Parts, shifts: Array) -> Array:
+    """For some of the shifts, which share their nodes."""
+    total, least, most = np.zeros(shifts.size), float(shifts[0]), float(shifts[-1])
+    for part in parts:
+        nodes = part.nodes(part.lowest(most), DAMPED_OUT, most, damped=least)
+        log_moments, _ = part.table(nodes, np.array([DAMPED_OUT]), -shifts)
+        log_moments = np.logaddexp(log_moments[:, 0], math.log(upper_tail(DAMPED_OUT)))
+        total += part.count * np.where(reached(part, shifts), np.maximum(log_moments, 0.0), np.inf)
+    return total
+
+
+def depth(parts: Parts) -> float:
+    """How negative the loss of one coordinate gets."""
+    return max(-float(part.loss(np.array(part.lowest(math.inf)))) for part in parts)
+
+
+def reached(part: Coordinates, shifts: Array) -> NDArray[np.bool_]:
+    """For which of the shifts the nodes go down far enough."""
+    return np.array([part.reached(shift) for shift in shifts.tolist()])
