@@ -173,7 +173,8 @@ def _mechanisms(
 
 
 def _row_without_answer(mechanism: Mechanism, why: str, notices: list[Notice]) -> ComparisonRow:
-    by = "" if mechanism.factorization is None else f" with {mechanism.factorization.strategy}"
+    strategy = mechanism.factorization and mechanism.factorization.strategy
+    by = f" with {strategy}" if strategy else ""
     said = f"{mechanism.name}{by} at gamma {mechanism.gamma!r}: {why}"
     notices.append(Notice("row-without-answer", said))
     return ComparisonRow(mechanism, None)

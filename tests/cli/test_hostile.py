@@ -376,7 +376,7 @@ def test_accepted_target(place, capsys, epsilon, delta, gamma, ratio, rounds):
         ("calibrate --sigma 3", "--sigma is an option of csgm account and sweep; csgm calibrate --help"),
         ("plan --gamma 0.1", "--gamma is an option of csgm calibrate, account, compare and sweep; csgm plan"),
         ("calibrate --jobs 2", "--jobs is an option of csgm sweep; csgm calibrate --help"),
-        ("calibrate --nosuch 3", "csgm calibrate --help"),
+        ("calibrate --zzz 3", "csgm calibrate --help"),
     ],
 )
 def test_an_option_of_another_command_is_sent_there(csgm, line, hint):

@@ -145,6 +145,33 @@ SQUARE_ROOT = {  # A = B C with B = C, worked by hand
 }
 
 
+@pytest.mark.parametrize("gamma", [0.3, 1.0])
+def test_delta_of_a_stream_by_integration(gamma):
+    """One coordinate, two rows: the hockey-stick divergence of C G + Z itself, integrated over the plane."""
+    sigma, epsilon, l2_norm = 0.9, 0.5, 1.3
+    factors = norms_of_arrays(parse_workload("prefix-sum", 2), SQUARE_ROOT)
+    geometry = Geometry(1.0, l2_norm, dim=1)
+    mechanism = with_factors("linf-csgm", gamma, factors, 1, geometry)
+    found = account_delta(mechanism, sigma, epsilon, "tight").guarantees[0].delta
+    step = 0.01
+    x = np.arange(-9.0, 9.0, step)
+    first, second = np.meshgrid(x, x, indexing="ij")
+
+    def density(move):
+        squares = ((first - move[0]) ** 2 + (second - move[1]) ** 2) / sigma**2
+        return np.exp(-squares / 2) / (2 * np.pi * sigma**2)
+
+    without = density((0.0, 0.0))
+    # The client is in the first step, whose column of C is the longer one, (1, 1/2).
+    present = (1 - gamma) * without + gamma * density((l2_norm, l2_norm / 2))
+    raised = math.exp(epsilon)
+    deltas = [
+        np.maximum(one - raised * other, 0.0).sum() * step**2
+        for one, other in ((present, without), (without, present))
+    ]
+    assert found == pytest.approx(max(deltas), rel=1e-4)
+
+
 def test_errors_by_hand():
     """T = 2, B = C = [[1, 0], [1/2, 1]]: ||B[t]||^2 is 1 and 5/4, the column norm of C sqrt(5)/2."""
     factors = norms_of_arrays(parse_workload("prefix-sum", 2), SQUARE_ROOT)
