@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 _ERROR_SHARE = 1e-3
 #: How many steps of the lattice a good set may be larger than the one to begin with.
 _FURTHEST = 400
+#: Poles (exponents - 1) that contours keep clear of, relative to that of the exponent to begin with.
+POLE_ROOM = 0.9
 #: By how much bounds from the loss grid may exceed what they bound, relative.
 GRID_SLACK = 1e-4
 
@@ -175,12 +177,12 @@ def touching(
 def remove_cone(law: Law, contour: Contour, epsilon: float, scale: float) -> Certificate | None:
     """Bound on the remove direction: phi''(u) u = B e^eps (u/v)^-B for u >= v = e^-eps (B-1)/B.
 
-    ``contour`` is one for the remove hockey-stick. None unless B - 1 is to the right of it.
+    ``contour`` is one for the remove hockey-stick. None unless B - 1 is far enough to the right of it.
     """
 
     def with_exponent(z: float) -> Certificate | None:
         exponent = admissible_exponent(law.gamma, z)
-        if exponent - 1.0 <= contour.shift * 1.05:
+        if exponent - 1.0 < contour.least_pole:
             return None
         return remove_bound(contour, epsilon, exponent, log_outside(law, z), z)
 

@@ -131,7 +131,8 @@ class Contour:
     """S along Re z = ``shift`` at Im z = 0, step, 2 step, ...
 
     ``log_tail``: log of a bound on |e^S| beyond, relative to e^S at the shift, over pi times the last
-    Im z. ``aliases`` bounds by how much the hockey-stick it was built for comes out too large.
+    Im z. ``aliases`` bounds by how much the hockey-stick it was built for comes out too large. They are
+    as small for factors with a pole at ``least_pole`` or further right.
     """
 
     z: ComplexArray
@@ -139,6 +140,7 @@ class Contour:
     step: float
     log_tail: float
     aliases: float
+    least_pole: float
 
     @property
     def shift(self) -> float:
@@ -175,24 +177,25 @@ def order_of(direction: Direction, z: float) -> float:
 
 
 def build_contour(
-    law: AnyLaw, direction: Direction, epsilon: float, high: float = math.inf
+    law: AnyLaw, direction: Direction, epsilon: float, pole: float = math.inf
 ) -> Contour | None:
-    """A contour through the saddle point for the hockey-stick at ``epsilon``, left of ``high``.
+    """A contour through the saddle point for the hockey-stick at ``epsilon``, well left of ``pole``.
 
-    None where the integrand hardly decays, which happens when few coordinates are ever sent.
+    It serves factors with a pole there or further right as well. None where the integrand hardly decays,
+    which happens when few coordinates are ever sent.
     """
     saddle = _saddle(law, direction, epsilon)
     if saddle is None:
         return None
-    shift = min(saddle, high)
+    shift = min(saddle, _LEFT_OF_POLE * pole)
     at_saddle = law.real(order_of(direction, shift))
     log_peak = at_saddle.value - shift * epsilon - math.log(shift * (shift + 1))
     if not math.isfinite(log_peak):
         return None
     curvature = at_saddle.d2_order + 1 / shift**2 + 1 / (shift + 1) ** 2
     log_size = log_peak - 0.5 * math.log(2 * math.pi * curvature)
-    chernoff = _chernoff(law, direction, epsilon, shift)
-    step = _alias_free(chernoff, shift, log_size)
+    chernoff = _chernoff(law, direction, epsilon, shift, (shift + pole) / 2)
+    step, further = _alias_free(chernoff, shift, log_size)
     if step <= 0.0:
         return None
     log_tail = math.log(_LEFT_OUT) + log_size - at_saddle.value + shift * epsilon
@@ -203,7 +206,8 @@ def build_contour(
     exponent = law.complex(1.0 + z if direction is Direction.ADD else -z)
     if exponent is None:
         return None
-    return Contour(z, exponent, step, log_tail, _aliases(chernoff, shift, step))
+    aliases = _aliases(chernoff, shift, step)
+    return Contour(z, exponent, step, log_tail, aliases, 2 * further - shift)
 
 
 def _saddle(law: AnyLaw, direction: Direction, epsilon: float) -> float | None:
@@ -234,19 +238,25 @@ def _saddle(law: AnyLaw, direction: Direction, epsilon: float) -> float | None:
 
 #: How much further right than the shift Chernoff bounds on the aliases are looked at.
 _FURTHER = (1.15, 1.4, 2.0, 4.0)
+#: Where a contour is at most, of a pole. Halfway from there to the pole Chernoff bounds end.
+_LEFT_OF_POLE = 7 / 9
 
 
-def _alias_free(chernoff: Sequence[tuple[float, float]], shift: float, log_size: float) -> float:
+def _alias_free(
+    chernoff: Sequence[tuple[float, float]], shift: float, log_size: float
+) -> tuple[float, float]:
     """A step at which the aliases are negligible next to an answer of about exp(``log_size``).
 
     Those at lower strikes are expectations of at most 1, seen through exp(-2 pi shift/step); for the
-    others see `_aliases`.
+    others see `_aliases`. With it the z further right whose Chernoff bound shows it: a factor with a
+    pole twice as far to the right at most doubles there.
     """
-    best = 0.0
+    best, at = 0.0, shift
     for log_chernoff, further in chernoff:
         needed = log_chernoff - log_size - math.log(_NEGLIGIBLE)
-        best = max(best, 2 * math.pi * (further - shift) / max(needed, 1.0))
-    return min(best, 2 * math.pi * shift / (-math.log(_NEGLIGIBLE) + max(0.0, -log_size)))
+        step = 2 * math.pi * (further - shift) / max(needed, 1.0)
+        best, at = max((best, at), (step, further))
+    return min(best, 2 * math.pi * shift / (-math.log(_NEGLIGIBLE) + max(0.0, -log_size))), at
 
 
 def _aliases(chernoff: Sequence[tuple[float, float]], shift: float, step: float) -> float:
@@ -262,11 +272,13 @@ def _aliases(chernoff: Sequence[tuple[float, float]], shift: float, step: float)
     return math.exp(-lower) / -math.expm1(-lower) + higher
 
 
-def _chernoff(law: AnyLaw, direction: Direction, epsilon: float, shift: float) -> list[tuple[float, float]]:
-    """(log of a bound on delta(epsilon), the real z further right that it is from)."""
+def _chernoff(
+    law: AnyLaw, direction: Direction, epsilon: float, shift: float, last: float
+) -> list[tuple[float, float]]:
+    """(log of a bound on delta(epsilon), the real z further right, up to ``last``, that it is from)."""
     found = [
         (law.real(order_of(direction, z)).value - z * epsilon, z)
-        for z in (factor * shift for factor in _FURTHER)
+        for z in dict.fromkeys(min(factor * shift, last) for factor in _FURTHER)
     ]
     return [(bound, z) for bound, z in found if math.isfinite(bound)]
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from csgm_cli.core import gaussian
 from csgm_cli.core.certificate import Certificate, Proof
-from csgm_cli.core.cones import best_spread, concave_bound, remove_bound
+from csgm_cli.core.cones import POLE_ROOM, best_spread, concave_bound, remove_bound
 from csgm_cli.core.contour import Contour, Direction, Law, build_contour
 from csgm_cli.core.conversion import Converted, best_log_delta, log_delta_at
 from csgm_cli.core.curves import Curve, renyi_curve
@@ -104,13 +104,13 @@ class _Line:
 
 
 def _line(
-    releases: Composition, direction: Direction, epsilon: float, delta: float, high: float = math.inf
+    releases: Composition, direction: Direction, epsilon: float, delta: float, pole: float = math.inf
 ) -> _Line | None:
     """A contour with the first blur that ends it soon enough: as a rule what only the target decides."""
     mu = gaussian.mu_for(max(epsilon, _LEAST_EPSILON), delta)
     for blur in _BLURS:
         variance = blur * mu * mu * max(1.0, -math.log(delta) / _DEEP)
-        contour = build_contour(releases.law.blurred(variance), direction, epsilon, high)
+        contour = build_contour(releases.law.blurred(variance), direction, epsilon, pole)
         if contour is not None:
             return _Line(contour, variance)
     return None
@@ -222,13 +222,13 @@ def _remove_cone(
     if exponents[first] <= 1.0:
         return None
     together = releases.with_capped(capped, reach)
-    line = _line(together, Direction.REMOVE, epsilon, delta, high=0.7 * (exponents[first] - 1.0))
+    line = _line(together, Direction.REMOVE, epsilon, delta, pole=POLE_ROOM * (exponents[first] - 1.0))
     if line is None:
         return None
 
     def bound(exponent: float) -> Certificate | None:
         error = log_error(exponent)
-        if error == math.inf or exponent - 1.0 <= line.contour.shift * 1.05:
+        if error == math.inf or exponent - 1.0 < line.contour.least_pole:
             return None
         return remove_bound(line.contour, epsilon, exponent, error, reach if capped else None)
 

@@ -14,7 +14,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from csgm_cli.core.certificate import Certificate, Proof
-from csgm_cli.core.cones import add_cone, concave_twin, grid_add_cone, remove_cone, remove_exponent
+from csgm_cli.core.cones import (
+    POLE_ROOM,
+    add_cone,
+    concave_twin,
+    grid_add_cone,
+    remove_cone,
+    remove_exponent,
+)
 from csgm_cli.core.contour import Contour, Direction, Law, build_contour
 from csgm_cli.core.conversion import best_log_delta
 from csgm_cli.core.curves import Curve, renyi_curve
@@ -187,7 +194,7 @@ def _remove_contour(law: Law, epsilon: float, scale: float) -> Contour | None:
     room = remove_exponent(law, epsilon, scale) - 1.0
     if room <= 0.0 or epsilon + law.floor >= 0.0:
         return None
-    return build_contour(law, Direction.REMOVE, epsilon, high=0.7 * room)
+    return build_contour(law, Direction.REMOVE, epsilon, pole=POLE_ROOM * room)
 
 
 def _value(certificate: Certificate) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from csgm_cli.core.bounds import DELTA_FLOOR, OF_THE_PROFILE, Spent
@@ -108,14 +107,16 @@ def _verify_sides(
     if truth > delta:
         raise _disagreement("delta", delta, truth, digits)
     upper, room = max(found.upper, DELTA_FLOOR), AGREEMENT + found.decisive.slack
-    return replace(_compared("delta", upper, max(truth, DELTA_FLOOR), room), digits=digits)
+    return _compared("delta", upper, max(truth, DELTA_FLOOR), room, digits)
 
 
-def _compared(what: str, answer: float, truth: mpf, room: float = AGREEMENT) -> Verification:
+def _compared(
+    what: str, answer: float, truth: mpf, room: float = AGREEMENT, digits: int = DIGITS
+) -> Verification:
     difference = float(abs(answer - truth) / truth) if truth > 0 else answer
     if not difference <= room or answer < truth:
-        raise _disagreement(what, answer, truth, DIGITS)
-    return Verification(DIGITS, difference)
+        raise _disagreement(what, answer, truth, digits)
+    return Verification(digits, difference)
 
 
 def _disagreement(what: str, answer: float, truth: mpf, digits: int) -> NoAnswerError:

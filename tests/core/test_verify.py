@@ -52,6 +52,28 @@ def test_good_answers_pass(mechanism, accountant, bound):
         assert 0 <= guarantee.verified.relative_difference < 1e-10
 
 
+@pytest.mark.parametrize(
+    ("gamma", "ratio", "rounds", "epsilon", "delta"),
+    [
+        (0.0312, 614.0, 1, 2.0, 1e-6),
+        (0.05, 300.0, 10, 4.0, 1e-7),
+        (0.04, 305.59, 10, 4.0, 1e-7),
+        (0.01, 1000.0, 1, 5.0, 1e-8),
+        (0.03, 90.0, 100, 7.5, 1e-5),
+        (0.1, 200.0, 30, 1.0, 1e-9),
+        (0.2, 60.0, 3, 3.0, 1e-6),
+        (0.005, 700.0, 3, 0.7, 1e-7),
+    ],
+)
+def test_bounds_of_the_profile_have_the_digits_of_their_integrals(gamma, ratio, rounds, epsilon, delta):
+    """The float64 integral is that of 30 digits, next to a pole of the test function too."""
+    mechanism = Mechanism("l2-csgm", gamma, Geometry(ratio), rounds)
+    answer = calibrate.calibrate(mechanism, Target(epsilon, delta), verify=True)
+    assert answer.guarantee.bound in (Bound.TIGHT_ADD, Bound.TIGHT_REMOVE)
+    assert answer.guarantee.verified.digits == 30
+    assert answer.guarantee.verified.relative_difference < 5e-11
+
+
 def test_zeros_and_floors_pass():
     """Epsilon 0, delta at the floor and delta 1 are right answers too."""
     assert account_epsilon(SPARSE, 10.0, [0.5], verify=True).guarantees[0].epsilon == 0.0
