@@ -67,6 +67,13 @@ class NoAnswerError(CsgmError):
     exit_status = 3
 
 
+class VerificationError(NoAnswerError):
+    """The oracle contradicts an answer: something is broken, and other answers may be as wrong."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__("verification-failed", message, hint)
+
+
 class StorageError(CsgmError):
     """The operating system refused to open, read or write a file."""
 

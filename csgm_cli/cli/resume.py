@@ -17,11 +17,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Kept:
-    """What stays of a file: ``size`` in bytes with the header, ``rows``, and how many have no answer."""
+    """What stays of a file: ``size`` in bytes with the header, ``rows``, and how many have no answer.
+
+    ``contradicted``: one of these because the oracle says something else.
+    """
 
     size: int = 0
     rows: int = 0
     failed: int = 0
+    contradicted: bool = False
 
 
 def kept_rows(path: str, sweep: Sweep, form: RowFormat) -> Kept:
@@ -41,7 +45,9 @@ def kept_rows(path: str, sweep: Sweep, form: RowFormat) -> Kept:
         failed = not line.endswith(form.end({"error": None}))
         if not failed and kept.failed == kept.rows:
             to_solve[kept.rows] = line
-        kept, last = Kept(kept.size + len(line.encode()), kept.rows + 1, kept.failed + failed), line
+        contradicted = kept.contradicted or (failed and "verification-failed" in line)
+        size = kept.size + len(line.encode())
+        kept, last = Kept(size, kept.rows + 1, kept.failed + failed, contradicted), line
     if kept.rows:
         to_solve[kept.rows - 1] = last
     for row, line in to_solve.items():

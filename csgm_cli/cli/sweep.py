@@ -44,7 +44,9 @@ def run(request: Request) -> ExitCode:
     if request["plot"] is not None:
         check_lines(sweep.inputs())
     tally = (_stream if request["format"] in ROW_FORMATS else _collect)(request, sweep)
-    return ExitCode.NO_ANSWER if tally.failed == len(sweep.points) else ExitCode.OK
+    if tally.contradicted or tally.failed == len(sweep.points):
+        return ExitCode.NO_ANSWER
+    return ExitCode.OK
 
 
 def _check_resume(request: Request) -> None:
@@ -62,11 +64,11 @@ def _check_resume(request: Request) -> None:
 class _Tally:
     """What is said about the rows together: each kind of notice once, and how many rows have no answer."""
 
-    def __init__(self, points: int, failed: int = 0) -> None:
+    def __init__(self, points: int, failed: int = 0, *, contradicted: bool = False) -> None:
         self._points = points
         self._seen: dict[str, tuple[int, Notice]] = {}
         self._first_failure = ""
-        self.rows, self.failed = 0, failed
+        self.rows, self.failed, self.contradicted = 0, failed, contradicted
 
     def add(self, row: Document, notices: tuple[Notice, ...]) -> None:
         self.rows += 1
@@ -75,6 +77,7 @@ class _Tally:
             self._seen[notice.slug] = (count + 1, first)
         if row["error"] is not None:
             self.failed += 1
+            self.contradicted |= row["error"]["slug"] == "verification-failed"
             self._first_failure = self._first_failure or f"; the first: {row['error']['message']}"
 
     def notices(self) -> list[Notice]:
@@ -110,7 +113,7 @@ def _stream(request: Request, sweep: Sweep) -> _Tally:
     form = row_format(request["format"])
     kept = kept_rows(request["output"], sweep, form) if request["resume"] else None
     done = kept or Kept()
-    tally, rows = _Tally(len(sweep.points), done.failed), []
+    tally, rows = _Tally(len(sweep.points), done.failed, contradicted=done.contradicted), []
     with _sink(request, kept) as write:
         for row, notices in _solved(request, sweep, done.rows):
             tally.add(row, notices)

@@ -9,7 +9,7 @@ from csgm_cli.comparison_model import Comparison, ComparisonRow
 from csgm_cli.core.account import epsilon_guarantee
 from csgm_cli.core.calibrate import calibrate, described, with_errors
 from csgm_cli.core.utility import sigma_at_equal_error
-from csgm_cli.errors import NoAnswerError, UsageError
+from csgm_cli.errors import NoAnswerError, UsageError, VerificationError
 from csgm_cli.model import (
     Accountant,
     Adjacency,
@@ -52,6 +52,7 @@ def compare(
 
     Raises:
         UsageError: a value out of range, no gamma, or an accountant that cannot serve every row.
+        VerificationError: a row's answer is not confirmed.
     """
     _check_types(geometry, target, value_bits=value_bits, verify=verify)
     like = _like(geometry, rounds, adjacency, factorization, epochs)
@@ -61,6 +62,8 @@ def compare(
     for mechanism in mechanisms:
         try:
             answer = calibrate(mechanism, target, used, verify=verify, value_bits=value_bits)
+        except VerificationError:
+            raise
         except NoAnswerError as error:
             rows.append(_row_without_answer(mechanism, error.message, notices))
         else:
@@ -113,6 +116,8 @@ def compare_at_equal_mse(
         try:
             guarantee = epsilon_guarantee(mechanism, sigma, target.delta, used, verify=verify)
             answer = with_errors(described(mechanism, used, sigma, guarantee, value_bits), used, target)
+        except VerificationError:
+            raise
         except NoAnswerError as error:
             rows.append(_row_without_answer(mechanism, error.message, notices))
         else:

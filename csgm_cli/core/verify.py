@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from csgm_cli.core.bounds import DELTA_FLOOR, OF_THE_PROFILE, Spent
-from csgm_cli.errors import NoAnswerError
+from csgm_cli.errors import VerificationError
 from csgm_cli.model import Mechanism, Verification
 
 if TYPE_CHECKING:
@@ -119,9 +119,8 @@ def _compared(
     return Verification(digits, difference)
 
 
-def _disagreement(what: str, answer: float, truth: mpf, digits: int) -> NoAnswerError:
-    return NoAnswerError(
-        "verification-failed",
+def _disagreement(what: str, answer: float, truth: mpf, digits: int) -> VerificationError:
+    return VerificationError(
         f"{what} {answer!r} does not agree with {float(truth)!r} in {digits}-digit arithmetic",
         "run csgm selftest and report this: no answer is given",
     )

@@ -1,6 +1,7 @@
 """``csgm sweep`` end to end: rows, presets, streams, resumption, processes and pictures."""
 
 import csv
+import dataclasses
 import io
 import itertools
 import json
@@ -577,3 +578,27 @@ def test_varied_rounds(csgm, form, vary, participation):
     assert "1.13902" in outcome.stdout  # of one round
     assert not [line for line in outcome.stdout.splitlines() if line.strip("| ").startswith("rounds  1")]
     assert "releases that one client can influence" not in outcome.stdout
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "compare --epsilon 3 --delta 1e-6 --gamma 0.1 --norm-ratio 30 --accountant rdp --verify",
+        "sweep --epsilon 3 --delta 1e-6 --vary gamma=0.1,1 --norm-ratio 30 --accountant rdp --verify",
+    ],
+)
+def test_a_contradicted_row_is_no_answer(csgm, monkeypatch, line):
+    """The oracle says something else of one row, and agrees with another."""
+    from csgm_cli.core import log_moment
+
+    right = log_moment.mixed_log_moments
+
+    def wrong(order, coordinates):
+        found = right(order, coordinates)
+        return [dataclasses.replace(m, value=m.value * (1 - 1e-6)) for m in found]
+
+    assert csgm(line).status == 0
+    monkeypatch.setattr(log_moment, "mixed_log_moments", wrong)
+    outcome = csgm(line)
+    assert outcome.status == 3
+    assert "does not agree with" in outcome.stderr
