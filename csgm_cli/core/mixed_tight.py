@@ -59,7 +59,9 @@ _SHARES = (1.0, 0.98, 0.9, 0.7)
 #: Error of a hockey-stick by its contour up to which it is used, relative.
 _USEFUL = 1e-6
 #: Remove cones need exponents above the saddle, 1 + this times where it is about; so many ranges are tried.
-_LEAST_ROOM, _MOST_RANGES = 0.8, 2
+_LEAST_ROOM, _MOST_RANGES = 0.8, 3
+#: And those up to this that none admits.
+_BEYOND_ALL = 512.0
 #: What capped posteriors may add is delta times exp(-_CAP), times the exponent; and what is told from 0.
 _CAP, _TINY = 5.0, 1e-300
 #: Above this no concave twin is of use.
@@ -172,12 +174,14 @@ def _dear_removals(
         yield _remove_profile(releases, epsilon, delta)
         return
     tops = sorted({kind.largest_exponent for kind in releases.bound})
-    ranges = [
-        [b for b in exponents_below(top) if b > low] for low, top in zip([0.0, *tops], tops, strict=False)
-    ]
+    lows = [0.0, *tops[:-1]]
+    ranges = [[b for b in exponents_below(top) if b > low] for low, top in zip(lows, tops, strict=True)]
     useful = [exponents for exponents in ranges if exponents and exponents[0] - 1.0 > _LEAST_ROOM * near]
     for exponents in useful[:_MOST_RANGES]:
         yield _remove_cone(releases, epsilon, delta, exponents)
+    beyond = [b for b in exponents_below(_BEYOND_ALL) if b > tops[-1]]
+    if beyond:
+        yield _remove_cone(releases, epsilon, delta, beyond)
     yield _concave_twin(releases, epsilon, delta)
 
 
