@@ -41,6 +41,7 @@ HOMES = {
             "contour",
             "decay",
             "cones",
+            "mixed_tight",
             "tight",
             "profile",
             "loss_grid",
@@ -66,6 +67,7 @@ HOMES = {
             "compose_oracle",
             "contour_oracle",
             "fourier_oracle",
+            "mixed_oracle",
             "profile_oracle",
             "tight_oracle",
         )

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 from csgm_cli.core.bounds import unit_mu
-from csgm_cli.core.cones import posterior
+from csgm_cli.core.cones import admissible_exponent, posterior
 from csgm_cli.core.mixed_law import MixedLaw
 from csgm_cli.core.tight import is_exact, worst_law
 
@@ -43,8 +43,14 @@ class Kind:
 
     def capped(self, reach: float) -> float:
         """The squared mu of the Gaussian with all posteriors at what they are ``reach`` deviations up."""
-        s = math.sqrt(self.law.largest_t)
-        return posterior(self.law.gamma, s * reach + s * s / 2) ** 2 * self.law.total_t
+        return posterior(self.law.gamma, self._half_width(reach)) ** 2 * self.law.total_t
+
+    def exponent_at(self, reach: float) -> float:
+        """What the good sets that reach so many deviations admit."""
+        return admissible_exponent(self.law.gamma, self._half_width(reach))
+
+    def _half_width(self, reach: float) -> float:
+        return math.sqrt(self.law.largest_t) * reach + self.law.largest_t / 2
 
     @property
     def spread_variance(self) -> float:

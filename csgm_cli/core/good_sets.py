@@ -72,7 +72,7 @@ def _log_outside(law: Law, z: float) -> float:
 
 
 def _log_sum(logs: Sequence[float]) -> float:
-    top = max(logs)
+    top = max(logs, default=-math.inf)
     return top if math.isinf(top) else top + math.log(math.fsum(math.exp(log - top) for log in logs))
 
 

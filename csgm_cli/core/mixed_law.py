@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: How many of the laws are asked how fast they fall; the rest only falls faster.
 _MOST_DECAYS = 6
+#: A Gaussian loss alone sets searches no limits.
+_NEXT_TO_NOTHING = 1e-6
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class GaussianDecay:
 
 @dataclass(frozen=True)
 class MixedLaw:
-    """The sum of the ``sparse`` losses, at least one, and of a Gaussian one with mu^2 = ``gaussian_t``."""
+    """The sum of the ``sparse`` losses and of a Gaussian one with mu^2 = ``gaussian_t`` > 0, if blurred."""
 
     sparse: tuple[Law, ...]
     gaussian_t: float
@@ -46,8 +48,8 @@ class MixedLaw:
 
     @property
     def largest_t(self) -> float:
-        """The t of the largest coordinate that is sent only at times."""
-        return max(law.largest_t for law in self.sparse)
+        """The t of the largest coordinate that is sent only at times, or next to nothing."""
+        return max((law.largest_t for law in self.sparse), default=_NEXT_TO_NOTHING)
 
     @property
     def variance(self) -> float:

@@ -96,7 +96,6 @@ def certified_delta(
                 [b.posterior(z) ** 2 * total_t(b.parts) for b, z in zip(capped, heights, strict=True)]
             )
         rest = [b for b in sparse if b not in capped]
-        require(bool(rest))
         return contour_integral(_law(rest, gaussian, direction), kernel, digits) + error
 
 
@@ -118,10 +117,10 @@ def _gathered(releases: Sequence[tuple[Mechanism, float]]) -> list[_Release]:
 
 
 def _law(sparse: Sequence[_Release], gaussian: mpmath.mpf, direction: Direction) -> Law:
-    others = tuple(Law(release.gamma, release.parts, direction) for release in sparse[1:])
+    laws = [Law(release.gamma, release.parts, direction) for release in sparse]
     if gaussian > 0:
-        others = (*others, Law(1, ((1, gaussian),), direction))
-    return Law(sparse[0].gamma, sparse[0].parts, direction, others)
+        laws.append(Law(1, ((1, gaussian),), direction))
+    return Law(laws[0].gamma, laws[0].parts, direction, tuple(laws[1:]))
 
 
 def _floor(sparse: Sequence[_Release]) -> mpmath.mpf:

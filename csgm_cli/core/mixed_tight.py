@@ -58,14 +58,15 @@ _SLACK, _FAR_MORE = 1e-7, 30.0
 _SHARES = (1.0, 0.98, 0.9, 0.7)
 #: Error of a hockey-stick by its contour up to which it is used, relative.
 _USEFUL = 1e-6
-#: Remove cones need exponents above the saddle, 1 + this times where it is about; so many ranges are tried.
-_LEAST_ROOM, _MOST_RANGES = 0.8, 2
+#: So many ranges of exponents are tried, those whose scores are not further apart than this; exponents
+#: that no release admits are so up to this.
+_MOST_RANGES, _SCORES_APART, _BEYOND_ALL = 2, 0.1, 512.0
 #: What capped posteriors may add is delta times exp(-_CAP), times the exponent; and what is told from 0.
 _CAP, _TINY = 5.0, 1e-300
 #: Above this no concave twin is of use.
 _LARGEST_EXPONENT = 1e3
 #: Relative widths to which epsilons are solved: at first, in the end, and for lower bounds.
-_ROUGH, _WIDTH, _LOOSE = 1e-4, 2e-13, 1e-10
+_ROUGH, _WIDTH, _LOOSE = 1e-4, 2e-13, 1e-8
 
 
 def mixed_delta(releases: Composition, epsilon: float, delta: float) -> TightDelta:
@@ -171,12 +172,7 @@ def _dear_removals(
     if releases.is_exact:
         yield _remove_profile(releases, epsilon, delta)
         return
-    tops = sorted({kind.largest_exponent for kind in releases.bound})
-    ranges = [
-        [b for b in exponents_below(top) if b > low] for low, top in zip([0.0, *tops], tops, strict=False)
-    ]
-    useful = [exponents for exponents in ranges if exponents and exponents[0] - 1.0 > _LEAST_ROOM * near]
-    for exponents in useful[:_MOST_RANGES]:
+    for exponents in _promising(releases.bound, epsilon, delta, near):
         yield _remove_cone(releases, epsilon, delta, exponents)
     yield _concave_twin(releases, epsilon, delta)
 
@@ -191,6 +187,34 @@ def _remove_renyi(releases: Composition, epsilon: float) -> Certificate:
         return Certificate(Proof.RENYI_REMOVE, 1.0)
     value = math.exp(min(0.0, point.value + point.error))
     return Certificate(Proof.RENYI_REMOVE, value, order=point.order)
+
+
+def _promising(kinds: Sequence[Kind], epsilon: float, delta: float, near: float) -> list[list[float]]:
+    """The ranges of exponents that seem best at a saddle ``near``; each caps a gamma more than the one below.
+
+    By what the test function costs there, and what capped releases have in log-variance too much.
+    """
+    tops = sorted({kind.largest_exponent for kind in kinds})
+    reach = _cap_reach(kinds, epsilon, delta)
+    scored = []
+    for low, top in zip([0.0, *tops], [*tops, _BEYOND_ALL], strict=True):
+        exponents = [b for b in exponents_below(top) if b > low]
+        capped = [kind for kind in kinds if kind.largest_exponent < top]
+        narrow = [kind for kind in kinds if kind.largest_exponent == top]
+        power = min([kind.exponent_at(reach) for kind in narrow], default=_BEYOND_ALL)
+        if not exponents or power - 1.0 <= 1.05 * near:
+            continue
+        excess = math.fsum([kind.capped(reach) - kind.spread_variance for kind in capped])
+        cost = (near + 1) * math.log1p(-1 / power) + math.log(power / (power - 1 - near))
+        scored.append((cost + near * (near + 1) / 2 * excess, exponents))
+    scored.sort(key=lambda pair: pair[0])
+    return [exponents for score, exponents in scored[:_MOST_RANGES] if score < scored[0][0] + _SCORES_APART]
+
+
+def _cap_reach(kinds: Sequence[Kind], epsilon: float, delta: float) -> float:
+    """How many deviations up posteriors are capped, so that what is above hardly matters."""
+    total = math.fsum([kind.law.total_t for kind in kinds])
+    return math.sqrt(2 * (epsilon - math.log(delta) + _CAP + math.log1p(total)))
 
 
 def _remove_profile(releases: Composition, epsilon: float, delta: float) -> Certificate | None:
@@ -210,9 +234,8 @@ def _remove_cone(
     """The best over exponents that all the same releases admit."""
     capped = [kind for kind in releases.bound if kind.largest_exponent < exponents[-1]]
     laws = [kind.law for kind in releases.bound if kind not in capped]
-    total = math.fsum([kind.law.total_t for kind in capped])
-    reach = math.sqrt(2 * (epsilon - math.log(delta) + _CAP + math.log1p(total)))
-    beyond = total * math.erfc(reach / math.sqrt(2)) / 4
+    reach = _cap_reach(capped, epsilon, delta)
+    beyond = math.fsum([k.law.total_t for k in capped]) * math.erfc(reach / math.sqrt(2)) / 4
 
     def log_error(exponent: float) -> float:
         outside = log_outside_all(laws, exponent)
