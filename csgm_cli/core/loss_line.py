@@ -27,8 +27,6 @@ ROUNDING = 0.003
 _MOST_ORDERS, _MOST_NODES = 1 << 17, 2_000_000
 #: Integrals end at one of these times 1/width.
 _ENDS = (3.0, 3.5, 4.0, 4.5, 5.0, 5.5, 6.0, 6.5, 7.0, 7.5, 8.0)
-#: Digits kept for strikes that are away from that of the cuts: phases may be longer by this.
-_AWAY = 1.1
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,8 @@ class Transform:
         # Beyond the end the blur falls like exp(-variance y^2/2), and all else does not grow.
         unseen = float(moduli[-1]) / (variance * step * (self.line.count - 1))
         value = step * (float(terms.sum()) - float(terms[0]) / 2)
-        error = step * float((self.errors * moduli).sum()) + unseen
+        rounding = self.errors + 4e-16 * abs(away) * np.abs(z)
+        error = step * float((rounding * moduli).sum()) + unseen
         scale = math.exp(self.cuts.log_peak) / math.pi
         return scale * value, scale * error
 
@@ -112,7 +111,7 @@ def _end(log_ratio: float, width: float, power: int) -> float:
 def transform(cuts: Cuts, line: Line) -> Transform:
     """The transform of the event of ``cuts``."""
     bulk, more = np.zeros((2, line.count), dtype=np.complex128)
-    bulk_error = 1e-14 + 4e-16 * np.abs(line.z) * (_AWAY * abs(cuts.strike) + cuts.range)
+    bulk_error = 1e-14 + 4e-16 * np.abs(line.z) * (abs(cuts.strike) + cuts.range)
     more_error = np.zeros(line.count)
     splits = cuts.splits or cuts.tops
     for part, low, core, split, top in zip(cuts.parts, cuts.lows, cuts.cores, splits, cuts.tops, strict=True):

@@ -191,20 +191,24 @@ class Coordinates:
         For real orders a: one row for each order, one column for each level (in x). Infinite or NaN
         where out of reach.
         """
-        a, mass = orders[:, None], np.exp(nodes.log_mass)
         at = np.searchsorted(nodes.x, levels)
-        exponents = a * nodes.loss + nodes.log_mass
+        exponents = orders[:, None] * nodes.loss + nodes.log_mass
         peak = exponents.max(axis=1, keepdims=True)
+        near_one = peak[:, 0] <= _LARGE
         with np.errstate(all="ignore"):
-            tilted = np.exp(exponents - peak)
-            gained, _ = _sums_around(excess(a * nodes.loss) * mass, at)
-            lost, _ = _sums_around((excess(nodes.loss) * mass)[None, :], at)
-            sums, beyond = _sums_around(tilted, at)
-            up = np.array([self.excess_above(x) for x in levels.tolist()])
-            gone = np.array([upper_tail(x) for x in levels.tolist()])
-            near_one = np.log1p(gained - a * (lost + up) - gone)
-            log_below = np.where(peak > _LARGE, peak + np.log(sums), near_one)
+            sums, beyond = _sums_around(np.exp(exponents - peak), at)
+            log_below = peak + np.log(sums)
+            log_below[near_one] = self._near_one(nodes, levels, at, orders[near_one])
             return log_below, beyond * np.exp(peak - log_below)
+
+    def _near_one(self, nodes: Nodes, levels: Array, at: NDArray[np.intp], orders: Array) -> Array:
+        """The first of these for orders where no term is large."""
+        a, mass = orders[:, None], np.exp(nodes.log_mass)
+        gained, _ = _sums_around(excess(a * nodes.loss) * mass, at)
+        lost, _ = _sums_around((excess(nodes.loss) * mass)[None, :], at)
+        up = np.array([self.excess_above(x) for x in levels.tolist()])
+        gone = np.array([upper_tail(x) for x in levels.tolist()])
+        return np.asarray(np.log1p(gained - a * (lost + up) - gone))
 
     def log_moment(self, line: Line, low: float, high: float) -> tuple[ComplexArray, Array]:
         """Log E_Q[Y^a; x <= high] at the orders of ``line``, and the relative errors of the moment."""
