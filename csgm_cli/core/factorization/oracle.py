@@ -70,14 +70,31 @@ class ChainOracle:
         return Diagonals(columns, flipped[::-1].copy(), max(error, other))
 
 
-def _diagonal(a: Structure, v: Array, u: Array, accuracy: float) -> tuple[Array, float]:
-    """diag((W^T W)^(1/2)) and a bound on its relative error."""
+@dataclass(frozen=True, eq=False)
+class PreparedChain:
+    """W / ``scale`` as a chain, without momentum with all rates 1, and poles for the spectrum of its K^-1."""
+
+    chain: Chain
+    v: Array
+    u: Array
+    rates: Array
+    poles: Poles
+    scale: float
+
+
+def prepared(a: Structure, v: Array, u: Array, error: float) -> PreparedChain:
+    """The chain of W at these weights; ``error``: that of the poles."""
     largest = float(a.rates.max())
     a, v, u = _simplified(a, v, u, largest)
     chain: Chain = MomentumChain(a.left, a.right) if a.right else SumChain()
-    poles = _poles(a, v, u, accuracy)
-    values, rounding = diagonal_of_root(chain, poles, v, u, a.rates)
-    return largest * values, poles.error + rounding
+    return PreparedChain(chain, v, u, a.rates, _poles(a, v, u, error), largest)
+
+
+def _diagonal(a: Structure, v: Array, u: Array, accuracy: float) -> tuple[Array, float]:
+    """diag((W^T W)^(1/2)) and a bound on its relative error."""
+    it = prepared(a, v, u, accuracy)
+    values, rounding = diagonal_of_root(it.chain, it.poles, it.v, it.u, it.rates)
+    return it.scale * values, it.poles.error + rounding
 
 
 def _simplified(a: Structure, v: Array, u: Array, largest: float) -> tuple[Structure, Array, Array]:
