@@ -63,7 +63,8 @@ class DenseCurvature:
     def of(A: Array, dual: Dual, error: float, *, rows: bool) -> DenseCurvature:
         """O(T^3) for each pole: the second derivatives of log det(1 + s K), squares of three resolvents."""
         left, values, right = np.linalg.svd(np.sqrt(dual.rows)[:, None] * A * np.sqrt(dual.columns))
-        poles = poles_for(values[0] ** -2.0, values[-1] ** -2.0, error)
+        least = max(values[-1], values[0] * float(np.finfo(float).eps))
+        poles = poles_for(values[0] ** -2.0, least**-2.0, error)
         T = len(values)
         S = np.zeros((2 * T, 2 * T) if rows else (T, T))
         for shift, weight in zip(poles.shifts, poles.weights, strict=True):

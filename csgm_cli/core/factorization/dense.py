@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from csgm_cli.core.factorization import tree
 from csgm_cli.core.factorization.oracle import chain_poles
 from csgm_cli.core.factorization.semiseparable import dense_from, generators
+from csgm_cli.core.factorization.solver import column_norms
 from csgm_cli.core.factorization.workload import apply, dense, structure
 from csgm_cli.errors import UsageError, shown
-from csgm_cli.factorization_model import Dual, Factorization, Factors, StrategyName, Workload
+from csgm_cli.factorization_model import Dual, Factorization, Factors, Objective, StrategyName, Workload
 from csgm_cli.model import check_type
 
 Array = NDArray[np.float64]
@@ -25,6 +26,10 @@ _LEAF = 64
 _ERROR = 1e-14
 #: Norms are summed in float64: this relative margin exceeds their rounding for every T that fits in memory.
 _MARGIN = 2.0**-44
+#: Weights of which none is below this share of the largest are no trouble for an ordinary decomposition.
+_EVEN = 1e-5
+#: gejsv's option for a matrix with strongly scaled rows and columns.
+_GRADED = 2
 #: Arrays of T x T float64 that are alive at the peak of ``dense_factors``; two more for a matrix or momentum.
 _ALIVE = 5
 
@@ -40,7 +45,8 @@ def dense_factors(factorization: Factorization, precision: Precision = "float64"
     """B, C and C^-1 in ``precision``, with column norms of C that are not above the sensitivity.
 
     C is scaled down after rounding by what rounding added, then B and C^-1 follow from the rounded C. Takes
-    ``dense_bytes``. For ``optimal`` and ``streaming`` every column of C has norm 1, to rounding.
+    ``dense_bytes``. For ``optimal`` and ``streaming`` columns of C have norm 1, to rounding; with the max
+    error less, where the worst rows hardly depend on them.
     """
     check_type("factorization", factorization, Factorization)
     if precision not in ("float32", "float64"):
@@ -88,7 +94,7 @@ def _factor(factorization: Factorization) -> Array:
     if factorization.generators is not None:
         return dense_from(factorization.generators)
     if factorization.dual is not None:
-        return optimal_factor(workload, factorization.dual)
+        return optimal_factor(workload, factorization.objective, factorization.dual)
     if factorization.series is not None:
         c = toeplitz_matrix(np.asarray(factorization.series)[1])
         if name is StrategyName.TOEPLITZ_SQRT_NORMALIZED:
@@ -100,17 +106,35 @@ def _factor(factorization: Factorization) -> Array:
     return dense(workload) if name is StrategyName.OUTPUT else np.eye(workload.T)
 
 
-def optimal_factor(workload: Workload, dual: Dual) -> Array:
-    """The lower-triangular C, columns of norm 1, of the factorization that belongs to ``dual``."""
+def optimal_factor(workload: Workload, objective: Objective, dual: Dual) -> Array:
+    """The lower-triangular C, the largest column norm 1, of the factorization that belongs to ``dual``."""
+    norms = column_norms(workload, objective, dual)
     if workload.matrix is None and workload.momentum == 0.0:
         poles = chain_poles(structure(workload), dual, _ERROR)
-        return dense_from(generators(workload, dual, poles))
+        return dense_from(generators(workload, dual, poles, norms))
     root = np.sqrt(dual.columns)
     w = np.sqrt(dual.rows)[:, None] * dense(workload) * root
-    _, values, right = np.linalg.svd(w)
+    values, right = _singular_pairs(w, dual)
     x = (right.T * values) @ right / (root * root[:, None])
-    norms = np.sqrt(np.diag(x))
-    return _reversed_cholesky(x / (norms * norms[:, None]))
+    scale = norms / np.sqrt(np.diag(x))
+    return _reversed_cholesky(x * scale * scale[:, None])
+
+
+def _singular_pairs(w: Array, dual: Dual) -> tuple[Array, Array]:
+    """Singular values and right singular vectors (as rows), small entries to their own digits if need be.
+
+    Where weights tend to 0, rounding relative to the largest value would be divided by them. Jacobi's method
+    (LAPACK's gejsv, Drmac and Veselic 2008) is accurate to each value's digits for a matrix that is graded
+    by rows and columns like this one, but several times slower.
+    """
+    weights = np.concatenate([dual.columns / dual.columns.max(), dual.rows / dual.rows.max()])
+    if weights.min() > _EVEN:
+        _, values, right = np.linalg.svd(w)
+        return values, right
+    from scipy.linalg import lapack
+
+    scaled, _, vectors, work, _, _ = lapack.dgejsv(w, joba=_GRADED)
+    return scaled * (work[0] / work[1]), vectors.T
 
 
 def _reversed_cholesky(x: Array) -> Array:

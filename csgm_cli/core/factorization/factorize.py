@@ -91,7 +91,7 @@ def _optimal(workload: Workload, objective: Objective, solution: Solution) -> Fa
     dual = solution.dual
     found = oracle_for(workload).diagonals(dual, 1e-12, rows=True)
     assert found.rows is not None  # asked for
-    rows = found.rows / dual.rows * solution.column_scale * (1.0 + 3.0 * found.error)
+    rows = (found.rows + found.absolute) / dual.rows * solution.column_scale * (1.0 + 3.0 * found.error)
     mean, worst = float(rows.mean()), float(rows.max())
     if objective is Objective.MEAN:
         mean = solution.upper

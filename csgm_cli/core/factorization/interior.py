@@ -31,23 +31,27 @@ _BOUNDARY = 0.9
 #: The mean of theta z ends at this share of the tolerance: the gap is about two of it.
 _END = 0.125
 _FIRST_PRODUCT = 0.3
+#: Steps at the last mu: more would gain nothing.
+_LAST_STEPS = 12
 #: Of the second derivatives, tried in turn: where theta is tiny, a worse one may not be positive definite.
 _ERRORS = (1e-6, 1e-9, 1e-12)
 
 
 def interior(problem: Problem, start: Point, tolerance: float) -> Iterator[Point]:
-    """The points after ``start``; ends where rounding leaves no Newton step."""
+    """The points after ``start``; ends where rounding leaves no Newton step, or steps no longer help."""
     rows = problem.objective is Objective.MAX
     share = min(1.0, start.gap)
     theta = (_weights(start.dual, rows=rows) + share) / (1.0 + share)
     z = _FIRST_PRODUCT * share / theta
-    while True:
+    left = _LAST_STEPS
+    while left:
         dual = Dual(theta[:, 0].copy(), theta[:, 1].copy() if rows else np.ones(len(theta)))
         point = problem.at(problem.pack(dual))
         yield point
         theta = _weights(point.dual, rows=rows)
         gradient = 1.0 - _slopes(point, theta)
         mu = max(_REDUCTION * float((theta * z).mean()), _END * tolerance)
+        left -= mu == _END * tolerance
         step = _newton(problem, point.dual, theta * z, mu - theta * gradient)
         if step is None:
             return

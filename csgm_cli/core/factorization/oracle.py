@@ -29,12 +29,13 @@ _DENSE_UNITS = 64.0
 class Diagonals:
     """``columns``: diag((W^T W)^(1/2)); ``rows``: diag((W W^T)^(1/2)), None unless asked for.
 
-    ``error`` bounds the relative error of each entry of ``columns`` and of h.
+    ``error`` bounds the relative error of h and, beside the ``absolute`` one, of each entry.
     """
 
     columns: Array
     rows: Array | None
     error: float
+    absolute: float
 
     @property
     def h(self) -> float:
@@ -65,9 +66,9 @@ class ChainOracle:
         v, u = np.asarray(dual.columns), np.asarray(dual.rows)
         columns, error = _diagonal(self.structure, v, u, accuracy)
         if not rows:
-            return Diagonals(columns, None, error)
+            return Diagonals(columns, None, error, 0.0)
         flipped, other = _diagonal(self.structure.flipped, u[::-1].copy(), v[::-1].copy(), accuracy)
-        return Diagonals(columns, flipped[::-1].copy(), max(error, other))
+        return Diagonals(columns, flipped[::-1].copy(), max(error, other), 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,5 +131,5 @@ class DenseOracle:
         # Backward error: each singular value, and each entry of a square root, is off by a modest multiple
         # of the last bit of the largest value.
         lost = _DENSE_UNITS * 2.0**-53 * values[0]
-        error = float(max(lost * len(values) / values.sum(), lost / columns.min()))
-        return Diagonals(columns, left**2 @ values if rows else None, error)
+        error = float(lost * len(values) / values.sum())
+        return Diagonals(columns, left**2 @ values if rows else None, error, float(lost))

@@ -99,7 +99,7 @@ class Problem:
         # h scales phi: the step keeps the sum of the weights, roughly.
         residual -= float(residual @ weight / weight.sum())
         lower, upper = self._bounds(dual, found)
-        scale = float((found.columns / dual.columns).max())
+        scale = float(((found.columns + found.absolute) / dual.columns).max())
         return Point(x, residual, weight, dual, lower, upper, scale, 4.0 * found.error)
 
     def _dual(self, weight: Array) -> Dual:
@@ -114,9 +114,9 @@ class Problem:
         v, u, h = dual.columns, dual.rows, found.h
         error = found.error + self.workload.T * 2.0**-53
         lower = h**2 / float(v.sum() * u.sum()) * (1.0 - 3.0 * error)
-        columns = float((found.columns / v).max())
+        columns = float(((found.columns + found.absolute) / v).max())
         if self.objective is Objective.MEAN:
             rows = h / self.workload.T
         else:
-            rows = columns if found.rows is None else float((found.rows / u).max())
+            rows = columns if found.rows is None else float(((found.rows + found.absolute) / u).max())
         return float(lower), float(columns * rows * (1.0 + 3.0 * error))

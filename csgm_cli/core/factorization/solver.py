@@ -109,6 +109,18 @@ def certificate(workload: Workload, objective: Objective, dual: Dual) -> Solutio
     return Solution(point.dual, point.lower, point.upper, point.column_scale, 0)
 
 
+def column_norms(workload: Workload, objective: Objective, dual: Dual) -> Array:
+    """The column norms of the C that belongs to ``dual``, the largest 1.
+
+    Longer columns take nothing from the mean error, so that all have norm 1 there. The max error may have
+    columns without influence on the worst rows: to lengthen them would make these worse.
+    """
+    if objective is Objective.MEAN:
+        return np.ones(workload.T)
+    columns = oracle_for(workload).diagonals(dual, 1e-14, rows=False).columns / dual.columns
+    return np.asarray(np.sqrt(columns / columns.max()))
+
+
 def lower_bound(workload: Workload, objective: Objective) -> float:
     """A proven bound without solving: that of equal weights, (nuclear norm of A / T)^2."""
     problem = Problem(workload, objective, oracle_for(workload), 1e-13)

@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from csgm_cli.core.factorization import matrix_workload, parse_workload, schedule_workload
+from csgm_cli.core.factorization import (
+    dense_factors,
+    matrix_workload,
+    parse_workload,
+    schedule_workload,
+)
+from csgm_cli.core.factorization.factorize import factorization_of
 from csgm_cli.core.factorization.solver import lower_bound, solve
 from csgm_cli.core.factorization.workload import dense
 from csgm_cli.errors import NoAnswerError, UsageError
@@ -174,6 +180,68 @@ def test_momentum_needs_no_square_array():
         tracemalloc.stop()
     assert found.gap <= 1e-6
     assert peak < 8192**2 * 8 / 4
+
+
+def nuclear_certificate(workload, dual):
+    """h^2 / (sum v sum u), by a dense singular value decomposition."""
+    w = np.sqrt(dual.rows)[:, None] * dense(workload) * np.sqrt(dual.columns)
+    return np.linalg.svd(w, compute_uv=False).sum() ** 2 / (dual.columns.sum() * dual.rows.sum())
+
+
+@pytest.mark.parametrize("T", [64, 200])
+@pytest.mark.parametrize("momentum", [0.0, 0.9, 0.99])
+@pytest.mark.parametrize("schedule", ["none", "cosine", "linear", "random"])
+def test_weights_that_vanish(T, momentum, schedule):
+    """Strong momentum and schedules leave columns that the worst row hardly sees: 1e-9 all the same."""
+    t = np.arange(T)
+    rates = {
+        "none": np.ones(T),
+        "cosine": 0.5 + 0.5 * np.cos(np.pi * (t + 0.5) / T),
+        "linear": 1.0 - t / T,
+        "random": np.random.default_rng(0).uniform(0.1, 1.0, T),
+    }[schedule]
+    workload = schedule_workload(rates, momentum)
+    found = solve(workload, MAX)
+    assert found.gap <= 1e-9
+    assert found.iterations < 200
+    assert math.isclose(found.lower, nuclear_certificate(workload, found.dual), rel_tol=1e-10)
+    factors = dense_factors(factorization_of(workload, MAX, found.dual))
+    np.testing.assert_allclose(factors.B @ factors.C, dense(workload), atol=1e-11 * found.upper**0.5)
+    rows, columns = (factors.B**2).sum(axis=1), (factors.C**2).sum(axis=0)
+    assert found.lower <= rows.max() * columns.max() * (1 + 1e-12) <= found.upper * (1 + 1e-8)
+    assert found.upper >= np.abs(dense(workload)).max() ** 2  # gamma_2 is at least the largest entry
+
+
+@given(T=st.integers(1, 12), seed=st.integers(0, 2**32 - 1), diagonal=st.floats(0.01, 10.0))
+@settings(max_examples=40)
+def test_any_matrix(T, seed, diagonal):
+    """Random lower-triangular workloads, most of them with weights that vanish for the max error."""
+    random = np.random.default_rng(seed)
+    a = np.tril(random.normal(size=(T, T)))
+    np.fill_diagonal(a, diagonal * random.uniform(0.5, 1.0, T))
+    for objective in Objective:
+        found = solve(matrix_workload(a), objective)
+        assert found.gap <= 1e-9
+        assert found.lower <= found.upper
+        assert found.lower <= (np.abs(a).sum(axis=1) ** 2).max() * (1 + 1e-12)  # B = A, C = 1 has no more
+
+
+def test_one_entry_rules():
+    """With momentum 0.999 for 64 rows the last row's first entry is the optimum: one weight remains."""
+    found = solve(parse_workload("momentum=0.999", 64), MAX)
+    first = (1.0 - 0.999**64) / (1.0 - 0.999)
+    assert math.isclose(found.upper, first**2, rel_tol=1.1e-9)
+
+
+def test_going_on_where_weights_vanish():
+    """Weights that Newton's method had reached save most of its steps."""
+    workload = parse_workload("momentum=0.9", 64)
+    steps = []
+    whole = solve(workload, MAX, progress=lambda *step: steps.append(step))
+    assert solve(workload, MAX, start=whole.dual).iterations == 1
+    late = solve(workload, MAX, start=steps[-5][2])
+    assert late.gap <= 1e-9
+    assert math.isclose(late.upper, whole.upper, rel_tol=2e-9)
 
 
 @pytest.mark.parametrize("objective", list(Objective))
