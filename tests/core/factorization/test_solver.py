@@ -102,7 +102,7 @@ def test_dense_path_agrees(spec):
 
 
 @given(T=st.integers(1, 25), seed=st.integers(0, 2**32 - 1), tolerance=st.floats(1e-6, 0.5))
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 def test_bracket_holds_the_optimum(T, seed, tolerance):
     """Loose brackets contain tight ones, for random schedules with momentum."""
     generator = np.random.default_rng(seed)
@@ -114,7 +114,7 @@ def test_bracket_holds_the_optimum(T, seed, tolerance):
 
 
 @given(scale=st.floats(1e-6, 1e6), T=st.integers(2, 20))
-@settings(max_examples=20)
+@settings(max_examples=20, deadline=None)
 def test_scaling(scale, T):
     """s A has s^2 times the error of A, whatever way it is given."""
     one = solve(Workload(T), MEAN).upper
@@ -125,7 +125,7 @@ def test_scaling(scale, T):
 
 
 @given(T=st.integers(1, 400))
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 def test_larger_size_larger_error(T):
     """One more row costs more, and the bound of equal weights is the closed nuclear norm."""
     for objective in Objective:
@@ -213,7 +213,7 @@ def test_weights_that_vanish(T, momentum, schedule):
 
 
 @given(T=st.integers(1, 12), seed=st.integers(0, 2**32 - 1), diagonal=st.floats(0.01, 10.0))
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 def test_any_matrix(T, seed, diagonal):
     """Random lower-triangular workloads, most of them with weights that vanish for the max error."""
     random = np.random.default_rng(seed)
@@ -244,14 +244,18 @@ def test_going_on_where_weights_vanish():
     assert math.isclose(late.upper, whole.upper, rel_tol=2e-9)
 
 
+@pytest.mark.parametrize("spec", ["prefix-sum", "momentum=0.9"])
 @pytest.mark.parametrize("objective", list(Objective))
-def test_semidefinite_programming(objective):
-    """min t: A^T A (or each row of A) against X, by cvxpy."""
-    cvxpy = pytest.importorskip("cvxpy")
+def test_semidefinite_programming(objective, spec):
+    """min t: A^T A (or each row of A) against X, by an interior point solver for semidefinite programs."""
+    cvxpy = pytest.importorskip("cvxpy", reason="cvxpy comes with csgm-cli[test]")
     for T in (2, 5, 16):
-        a = dense(Workload(T))
+        workload = parse_workload(spec, T)
+        a = dense(workload)
         x = cvxpy.Variable((T, T), symmetric=True)
         rows = [cvxpy.matrix_frac(a[i], x) for i in range(T)]
         error = sum(rows) / T if objective is MEAN else cvxpy.maximum(*rows)
         problem = cvxpy.Problem(cvxpy.Minimize(error), [cvxpy.diag(x) <= 1])
-        assert math.isclose(problem.solve(), solve(Workload(T), objective).upper, rel_tol=1e-4)
+        assert math.isclose(
+            problem.solve(solver="CLARABEL"), solve(workload, objective).upper, rel_tol=1e-6
+        )
