@@ -5,8 +5,8 @@ factorization, ``compare_strategies`` all of them; ``rounded`` makes the arrays 
 recomputes everything from arrays. Nothing here reads or writes files.
 """
 
-from csgm_cli.core.factorization.baselines import compare_strategies
-from csgm_cli.core.factorization.dense import dense_bytes, dense_factors
+from csgm_cli.core.factorization.baselines import compare_strategies, strategies_by_size
+from csgm_cli.core.factorization.dense import dense_bytes, dense_factors, factor_rows, rows_take_all
 from csgm_cli.core.factorization.export import rounded
 from csgm_cli.core.factorization.factorize import factorize
 from csgm_cli.core.factorization.inspection import inspect_arrays, rows_of, workload_of
@@ -16,12 +16,15 @@ __all__ = [
     "compare_strategies",
     "dense_bytes",
     "dense_factors",
+    "factor_rows",
     "factorize",
     "inspect_arrays",
     "matrix_workload",
     "parse_workload",
     "rounded",
     "rows_of",
+    "rows_take_all",
     "schedule_workload",
+    "strategies_by_size",
     "workload_of",
 ]

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -11,11 +12,21 @@ from numpy.typing import NDArray
 
 from csgm_cli.core.factorization import tree
 from csgm_cli.core.factorization.oracle import chain_poles
-from csgm_cli.core.factorization.semiseparable import dense_from, generators
+from csgm_cli.core.factorization.semiseparable import dense_from, generators, row_from
 from csgm_cli.core.factorization.solver import column_norms
+from csgm_cli.core.factorization.toeplitz import column_norms as column_norms_of
 from csgm_cli.core.factorization.workload import apply, dense, structure
 from csgm_cli.errors import UsageError, shown
-from csgm_cli.factorization_model import Dual, Factorization, Factors, Objective, StrategyName, Workload
+from csgm_cli.factorization_model import (
+    Dual,
+    Factorization,
+    Factors,
+    Generators,
+    Objective,
+    Strategy,
+    StrategyName,
+    Workload,
+)
 from csgm_cli.model import check_type
 
 Array = NDArray[np.float64]
@@ -24,6 +35,8 @@ Precision: TypeAlias = Literal["float32", "float64"]
 _LEAF = 64
 #: Of the quadrature that the dense optimum is built with.
 _ERROR = 1e-14
+#: And a few rows of it.
+_ROW_ERROR = 1e-7
 #: Norms are summed in float64: this relative margin exceeds their rounding for every T that fits in memory.
 _MARGIN = 2.0**-44
 #: Weights of which none is below this share of the largest are no trouble for an ordinary decomposition.
@@ -106,18 +119,54 @@ def _factor(factorization: Factorization) -> Array:
     return dense(workload) if name is StrategyName.OUTPUT else np.eye(workload.T)
 
 
+def rows_take_all(workload: Workload, strategy: Strategy) -> bool:
+    """Whether ``factor_rows`` has to make all of C, in ``dense_bytes``; ``UsageError`` for trees (``no-rows``)."""
+    name = strategy.name
+    if name in (StrategyName.TREE, StrategyName.HONAKER_ONLINE):
+        raise UsageError("no-rows", f"the rows of C are nodes with {name}", "--compare draws its error")
+    if name in (StrategyName.OPTIMAL, StrategyName.STREAMING):
+        return workload.matrix is not None or workload.momentum > 0.0
+    return name in (StrategyName.HONAKER_FULL, StrategyName.OUTPUT, StrategyName.IDENTITY)
+
+
+def factor_rows(factorization: Factorization, rows: Sequence[int]) -> list[Array]:
+    """The entries C[t, 0], ..., C[t, t] for each t in ``rows``, C scaled to sensitivity 1.
+
+    O(T N) a row where C is known by N poles, to six digits, or by a series; see ``rows_take_all``.
+    """
+    workload, strategy = factorization.workload, factorization.strategy
+    if rows_take_all(workload, strategy):
+        c = _factor(factorization) / factorization.sensitivity
+        return [c[t, : t + 1].copy() for t in rows]
+    if factorization.series is not None:
+        c = np.asarray(factorization.series)[1]
+        normal = strategy.name is StrategyName.TOEPLITZ_SQRT_NORMALIZED
+        norms = column_norms_of(c) if normal else np.full(len(c), factorization.sensitivity)
+        return [c[t::-1] / norms[: t + 1] for t in rows]
+    g = factorization.generators
+    if g is None:
+        assert factorization.dual is not None  # optimal
+        g = _generators(workload, factorization.objective, factorization.dual, _ROW_ERROR)
+    return [row_from(g, t) for t in rows]
+
+
 def optimal_factor(workload: Workload, objective: Objective, dual: Dual) -> Array:
     """The lower-triangular C, the largest column norm 1, of the factorization that belongs to ``dual``."""
-    norms = column_norms(workload, objective, dual)
     if workload.matrix is None and workload.momentum == 0.0:
-        poles = chain_poles(structure(workload), dual, _ERROR)
-        return dense_from(generators(workload, dual, poles, norms))
+        return dense_from(_generators(workload, objective, dual, _ERROR))
+    norms = column_norms(workload, objective, dual)
     root = np.sqrt(dual.columns)
     w = np.sqrt(dual.rows)[:, None] * dense(workload) * root
     values, right = _singular_pairs(w, dual)
     x = (right.T * values) @ right / (root * root[:, None])
     scale = norms / np.sqrt(np.diag(x))
     return _reversed_cholesky(x * scale * scale[:, None])
+
+
+def _generators(workload: Workload, objective: Objective, dual: Dual, error: float) -> Generators:
+    """C of a workload without momentum, with poles enough for this relative ``error``."""
+    poles = chain_poles(structure(workload), dual, error)
+    return generators(workload, dual, poles, column_norms(workload, objective, dual))
 
 
 def _singular_pairs(w: Array, dual: Dual) -> tuple[Array, Array]:

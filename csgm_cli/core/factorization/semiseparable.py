@@ -114,6 +114,16 @@ def row_errors(workload: Workload, g: Generators) -> Array:
     return found
 
 
+def row_from(g: Generators, t: int) -> Array:
+    """Entries 0 to ``t`` of row ``t`` of C, in O(t N)."""
+    row, state = np.empty(t + 1), np.asarray(g.outputs[t], dtype=np.float64)
+    row[t] = g.diagonal[t]
+    for j in reversed(range(t)):
+        row[j] = state @ g.inputs[j]
+        state = state * g.decays[j]
+    return row
+
+
 def dense_from(g: Generators) -> Array:
     """C as a T x T array."""
     T, n = g.decays.shape
