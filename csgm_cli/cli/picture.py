@@ -53,9 +53,7 @@ def report_with_picture(request: Request, document: Document, figure: Figure | N
         draw(request, document, figure, below=request["output"] is None)
 
 
-def draw(
-    request: Request, document: Document, figure: Figure | None = None, *, below: bool = False
-) -> None:
+def draw(request: Request, document: Document, figure: Figure | None = None, *, below: bool = False) -> None:
     """Put the picture where --plot says, if anywhere; ``below`` a report on the same stream.
 
     Where no row has an answer a warning says so, and an old picture stays.

@@ -37,7 +37,9 @@ def strategies_figure(by_size: Sequence[Sequence[Factorization]]) -> Figure:
     if any(excess.values()):
         panels.append(_panel(steps, f"excess of the {what} (relative to the optimum's bound)", excess))
     gap = max(rows[0].gap for rows in by_size)
-    caption = f"workload {last.workload.name}, objective {last.objective.value}, gap of optimal below {gap:.1e}"
+    caption = (
+        f"workload {last.workload.name}, objective {last.objective.value}, optimal to a gap of {gap:.1e}"
+    )
     return Figure(tuple(panels), caption)
 
 

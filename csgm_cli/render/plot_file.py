@@ -22,7 +22,8 @@ _METADATA: dict[str, dict[str, None]] = {
 }
 #: Okabe and Ito's colours, told apart by all kinds of colour vision; in grey, marker and dashes differ.
 _COLOURS = (
-    "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C5109", "#5A3FA0", "#7A7A7A",
+    "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C5109",
+    "#5A3FA0", "#7A7A7A",
 )  # fmt: skip
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", "p")
 _DASHES: tuple[Any, ...] = (

@@ -31,7 +31,7 @@ def lines(panel):
 
 
 def test_errors_against_the_size(by_size, reference):
-    """Powers of two up to T; independent noise costs (T + 1)/2, noise on the output T, the tree its formula."""
+    """Powers of two up to T; independent noise costs (T + 1)/2, output noise T, the tree its formula."""
     errors, excess = (lines(panel) for panel in strategies_figure(by_size).panels)
     assert list(errors["optimal"]) == [2, 4, 8, 16]
     for T, error in errors["optimal"].items():

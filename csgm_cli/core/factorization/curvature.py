@@ -1,4 +1,4 @@
-"""Second derivatives of the dual in the logarithms of the weights, factored so that Newton's system is solved.
+"""Second derivatives of the dual in the logarithms of the weights, and the solution of Newton's system.
 
 With h the nuclear norm of W = D_u^(1/2) A D_v^(1/2), the system is (docs/factorize.md)
 
@@ -90,7 +90,7 @@ class DenseCurvature:
 
 @dataclass(frozen=True, eq=False)
 class ChainCurvature:
-    """S of a chain: semiseparable, so that it is factored in O(T (N d)^2), d numbers of state for each of N poles.
+    """S of a chain: semiseparable, factored in O(T (N d)^2) with d numbers of state for each of N poles.
 
     log det(1 + s K) is the logarithm of a product of transfer matrices, each linear in the v and in the u of
     its index. To change these is to change the message that goes on to the next index, in d = size - 1
@@ -197,7 +197,7 @@ def _transfers(chain: PreparedChain, part: slice, v: float = 1.0, u: float = 1.0
 
 
 def _messages(chain: PreparedChain) -> tuple[Array, Array]:
-    """What comes to each index from the later ones, its first entry 1, and to what goes out of it from the earlier."""
+    """What comes to each index from the later ones (first entry 1), and from the earlier ones."""
     T, N, size = len(chain.v), len(chain.poles.shifts), chain.chain.size
     right, left = np.empty((T, N, size)), np.empty((T, N, size))
     message = np.eye(1, size).repeat(N, axis=0)

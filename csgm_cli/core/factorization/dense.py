@@ -120,7 +120,7 @@ def _factor(factorization: Factorization) -> Array:
 
 
 def rows_take_all(workload: Workload, strategy: Strategy) -> bool:
-    """Whether ``factor_rows`` has to make all of C, in ``dense_bytes``; ``UsageError`` for trees (``no-rows``)."""
+    """Whether ``factor_rows`` has to make all of C; ``UsageError`` (slug ``no-rows``) for trees."""
     name = strategy.name
     if name in (StrategyName.TREE, StrategyName.HONAKER_ONLINE):
         raise UsageError("no-rows", f"the rows of C are nodes with {name}", "--compare draws its error")

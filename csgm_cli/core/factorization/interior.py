@@ -5,8 +5,6 @@ error). Its gradient is (1 - G)/T, G = T phi / (h theta), so that theta is optim
 theta z = 0. Each step is Newton's for z = 1 - G and theta z = mu, with mu a tenth of the mean of theta z.
 """
 
-# ruff: noqa: N806 - T is the number of rows in every formula
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

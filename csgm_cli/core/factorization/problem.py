@@ -5,13 +5,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from csgm_cli.core.factorization.oracle import Diagonals, Oracle
 from csgm_cli.errors import UsageError
 from csgm_cli.factorization_model import Dual, Objective, Workload
+
+if TYPE_CHECKING:
+    from csgm_cli.core.factorization.oracle import Diagonals, Oracle
 
 Array = NDArray[np.float64]
 
@@ -34,6 +37,7 @@ class Point:
 
     @property
     def gap(self) -> float:
+        """How far ``upper`` is above ``lower``, relatively."""
         return self.upper / self.lower - 1.0
 
     def steps_of(self, parts: int) -> Array:

@@ -35,7 +35,8 @@ _TINY = 1e-200
 def generators(workload: Workload, dual: Dual, poles: Poles, norms: Array) -> Generators:
     """C with one number of state per pole and columns of these ``norms``, to rounding; only without momentum.
 
-    ``norms``: those of the C that the poles stand in for (``column_norms``). C is defined by the numbers returned; how they were found only matters to how good it is.
+    ``norms``: those of the C that the poles stand in for (``column_norms``). C is defined by the numbers
+    returned; how they were found only matters to how good it is.
     """
     rates = structure(workload).rates
     decays, driven = _transitions(np.asarray(dual.columns) * rates**2, np.asarray(dual.rows), poles)

@@ -8,8 +8,6 @@ and C^T C = D_v^(-1/2) (W^T W)^(1/2) D_v^(-1/2) attains max(phi_v/v) max(phi_u/u
 fixed at 1, and the sum of the squared row norms takes the place of their maximum.
 """
 
-# ruff: noqa: N806 - T is the number of rows in every formula
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator

@@ -256,6 +256,4 @@ def test_semidefinite_programming(objective, spec):
         rows = [cvxpy.matrix_frac(a[i], x) for i in range(T)]
         error = sum(rows) / T if objective is MEAN else cvxpy.maximum(*rows)
         problem = cvxpy.Problem(cvxpy.Minimize(error), [cvxpy.diag(x) <= 1])
-        assert math.isclose(
-            problem.solve(solver="CLARABEL"), solve(workload, objective).upper, rel_tol=1e-6
-        )
+        assert math.isclose(problem.solve(solver="CLARABEL"), solve(workload, objective).upper, rel_tol=1e-6)
