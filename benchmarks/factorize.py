@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import platform
 import resource
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from importlib.metadata import version
 from typing import Any
 
 from benchmarks.measure import ROOT, Table, cost, csgm, interleaved, python, show
@@ -131,8 +134,11 @@ def _scaling(measured: dict[tuple[str, str, bool], dict[int, dict[str, float]]])
                 ]
             )
     header = ["problem", "T", "squared error", "gap", "steps", "CPU s", "limit", "peak MiB", "limit"]
+    load = os.getloadavg()[0]
     said = (
-        "One process each, one thread. CPU of the solve (both errors included), without the imports.\n\n"
+        "One process each, one thread. CPU of the solve (both errors included), without the imports."
+        f" Machine: {platform.machine()}, {os.cpu_count()} cores, load {load:.0f} by other work;"
+        f" Python {platform.python_version()}, numpy {version('numpy')}.\n\n"
         f"![Time and memory against T]({_PICTURE.name})"
     )
     return Table("Time and memory against T", said, header, rows)

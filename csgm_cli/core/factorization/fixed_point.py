@@ -27,9 +27,9 @@ _TINY = 1e-200
 _STEPS_PER_DIGIT, _LOOK_EVERY = 16, 20
 
 
-def keeps_pace(steps: int, gap: float) -> bool:
-    """Whether the fixed point is worth staying with after ``steps`` steps that reached ``gap``."""
-    return steps % _LOOK_EVERY != 0 or gap <= 10.0 ** (1.0 - steps / _STEPS_PER_DIGIT)
+def keeps_pace(steps: int, first: float, gap: float) -> bool:
+    """Whether the fixed point is worth staying with after ``steps`` steps from gap ``first`` to ``gap``."""
+    return steps % _LOOK_EVERY != 0 or gap <= min(first, 1.0) * 10.0 ** (1.0 - steps / _STEPS_PER_DIGIT)
 
 
 def fixed_point(problem: Problem, x: Array) -> Iterator[Point]:

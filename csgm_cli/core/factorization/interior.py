@@ -29,6 +29,8 @@ _BOUNDARY = 0.9
 #: The mean of theta z ends at this share of the tolerance: the gap is about two of it.
 _END = 0.125
 _FIRST_PRODUCT = 0.3
+#: How far from the optimum the start may be, in the mean of theta (1 - G): the gap is that of one column.
+_FAR = 10.0
 #: Steps at the last mu: more would gain nothing.
 _LAST_STEPS = 12
 #: Of the second derivatives, tried in turn: where theta is tiny, a worse one may not be positive definite.
@@ -38,8 +40,9 @@ _ERRORS = (1e-6, 1e-9, 1e-12)
 def interior(problem: Problem, start: Point, tolerance: float) -> Iterator[Point]:
     """The points after ``start``; ends where rounding leaves no Newton step, or steps no longer help."""
     rows = problem.objective is Objective.MAX
-    share = min(1.0, start.gap)
-    theta = (_weights(start.dual, rows=rows) + share) / (1.0 + share)
+    theta = _weights(start.dual, rows=rows)
+    share = min(1.0, start.gap, _FAR * float(np.abs(theta * (1.0 - _slopes(start, theta))).mean()))
+    theta = (theta + share) / (1.0 + share)
     z = _FIRST_PRODUCT * share / theta
     left = _LAST_STEPS
     while left:

@@ -31,6 +31,8 @@ Progress = Callable[[int, float, Dual], None]
 
 #: Of the fixed point, and of Newton's method, which finds the last digits of the most stubborn in fifty.
 _MOST_STEPS, _MOST_NEWTON_STEPS = 1000, 120
+#: Weights to go on from with one below this share of the largest were Newton's.
+_VANISHING = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,11 +90,14 @@ def solve(
 
 def _points(problem: Problem, x: Array, tolerance: float) -> Iterator[Point]:
     """The fixed point while it keeps pace, then Newton's method from the best of its points."""
-    best: Point | None = None
+    first = best = None
     for step, point in enumerate(islice(fixed_point(problem, x), _MOST_STEPS), 1):
         yield point
+        first = first or point
         best = point if best is None or point.gap < best.gap else best
-        if problem.workload.T <= MOST_ROWS and not keeps_pace(step, best.gap):
+        vanishing = step == 1 and float(np.exp(x - x.max()).min()) < _VANISHING
+        slow = vanishing or not keeps_pace(step, first.gap, best.gap)
+        if slow and problem.workload.T <= MOST_ROWS:
             yield from islice(interior(problem, best, tolerance), _MOST_NEWTON_STEPS)
             return
 
