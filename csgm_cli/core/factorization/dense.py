@@ -43,14 +43,16 @@ _MARGIN = 2.0**-44
 _EVEN = 1e-5
 #: gejsv's option for a matrix with strongly scaled rows and columns.
 _GRADED = 2
-#: Arrays of T x T float64 that are alive at the peak of ``dense_factors``; two more for a matrix or momentum.
+#: And for no left singular vectors.
+_NONE = 3
+#: Arrays of T x T float64 that are alive at the peak of ``dense_factors``; three more for a matrix or momentum.
 _ALIVE = 5
 
 
 def dense_bytes(workload: Workload, precision: Precision = "float64") -> int:
     """Peak memory of ``dense_factors``, to within a few per cent for large T; nothing is allocated."""
     structured = workload.matrix is None and workload.momentum == 0.0
-    arrays = 8 * (_ALIVE + (0 if structured else 2))
+    arrays = 8 * (_ALIVE + (0 if structured else 3))
     return workload.T**2 * (arrays + (12 if precision == "float32" else 0))
 
 
@@ -182,7 +184,7 @@ def _singular_pairs(w: Array, dual: Dual) -> tuple[Array, Array]:
         return values, right
     from scipy.linalg import lapack
 
-    scaled, _, vectors, work, _, _ = lapack.dgejsv(w, joba=_GRADED)
+    scaled, _, vectors, work, _, _ = lapack.dgejsv(w, joba=_GRADED, jobu=_NONE)
     return scaled * (work[0] / work[1]), vectors.T
 
 
