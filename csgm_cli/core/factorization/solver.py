@@ -72,7 +72,7 @@ def solve(
     check_range("tolerance", tolerance)
     problem = Problem(workload, objective, oracle_for(workload), max(1e-15, 1e-5 * tolerance))
     x = problem.pack(start) if start is not None else problem.first()
-    least = float("inf")
+    least, why = float("inf"), ""
     for iteration, point in enumerate(_points(problem, x, tolerance), 1):
         if progress is not None:
             progress(iteration, point.gap, point.dual)
@@ -80,10 +80,11 @@ def solve(
             return Solution(point.dual, point.lower, point.upper, point.column_scale, iteration)
         least = min(least, point.gap)
         if point.gap_floor > tolerance:
+            why = f"; rounding alone may be {point.gap_floor:.2g}"
             break
     raise NoAnswerError(
         "not-certified",
-        f"the gap could not be brought to {tolerance:g} at T = {workload.T}: {least:.2g} was certified",
+        f"the gap could not be brought to {tolerance:g} at T = {workload.T}: {least:.2g} was certified{why}",
         "use a larger --tolerance",
     )
 
