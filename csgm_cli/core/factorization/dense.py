@@ -45,7 +45,7 @@ _EVEN = 1e-5
 _GRADED = 2
 #: And for no left singular vectors.
 _NONE = 3
-#: Arrays of T x T float64 that are alive at the peak of ``dense_factors``; three more for a matrix or momentum.
+#: Arrays of T x T float64 alive at the peak of ``dense_factors``; three more for a matrix or momentum.
 _ALIVE = 5
 
 
