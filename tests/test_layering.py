@@ -72,7 +72,8 @@ HOMES = {
             "tight_oracle",
         )
     },
-    "scipy": {"core/factorization/toeplitz.py"},
+    # L-BFGS, and a singular value decomposition that numpy lacks.
+    "scipy": {"core/factorization/toeplitz.py", "core/factorization/dense.py"},
     "rich": {"render/terminal.py"},
     "matplotlib": {"render/plot_file.py"},
     "click": {path.relative_to(PACKAGE).as_posix() for path in (PACKAGE / "cli").glob("*.py")},

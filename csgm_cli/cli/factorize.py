@@ -10,8 +10,8 @@ from csgm_cli.cli.build import inputs
 from csgm_cli.cli.command import Command
 from csgm_cli.cli.exits import ExitCode
 from csgm_cli.cli.options import OUTPUT, option, options
+from csgm_cli.cli.picture import check_plot, report_with_picture
 from csgm_cli.cli.progress import Progress
-from csgm_cli.cli.report import report
 from csgm_cli.cli.request import Exclusive, Request
 from csgm_cli.cli.workloads import build_workload
 from csgm_cli.errors import UsageError
@@ -19,14 +19,18 @@ from csgm_cli.factorization_model import Objective, StrategyName, strategy_named
 
 if TYPE_CHECKING:
     from csgm_cli.factorization_model import Dual, Factorization, Strategy, Workload
+    from csgm_cli.render.plot import Figure
 
 _ARRAYS = ("arrays", "dtype", "force")
 _SOLVED = (StrategyName.OPTIMAL, StrategyName.STREAMING)
 _GIB = 2.0**30
+#: Rows of C in a picture, at equal distances.
+_ROWS = 4
 
 
 def run(request: Request) -> ExitCode:
     """Solve, write the arrays, and report."""
+    check_plot(request if request["compare"] else request.without(["output"]))
     workload = build_workload(request)
     settled = {"T": workload.T, "workload": workload.name}
     if request["compare"]:
@@ -36,6 +40,8 @@ def run(request: Request) -> ExitCode:
 
     strategy, objective = strategy_named(request["strategy"]), Objective(request["objective"])
     groups = _groups(request, workload, strategy)
+    if request["plot"] is not None:
+        _check_rows(workload, strategy)
     start, progress = _resumed(request, workload, strategy, objective)
     found = factorize(workload, strategy, objective, request["tolerance"], start=start, progress=progress)
     progress.finish()
@@ -45,7 +51,8 @@ def run(request: Request) -> ExitCode:
         found = _write(request, found, groups)
     settled |= {"arrays": list(groups) or None, "dtype": request["dtype"] if groups else None}
     document = factorization_document(inputs(request, **settled), found)
-    report(request.without(["output"]), document)
+    figure = _rows_of(found) if request["plot"] is not None else None
+    report_with_picture(request.without(["output"]), document, figure)
     console.note(f"solved in {took:.3g} s{steps}")
     return ExitCode.OK
 
@@ -60,9 +67,36 @@ def _compare(request: Request, workload: Workload, settled: dict[str, object]) -
     )
     progress.finish()
     settled |= {"strategy": None, "arrays": None, "dtype": None}
-    report(request, strategies_document(inputs(request, **settled), rows, notices))
+    document = strategies_document(inputs(request, **settled), rows, notices)
+    figure = _by_size(request, workload) if request["plot"] is not None else None
+    report_with_picture(request, document, figure)
     console.note(f"compared in {progress.seconds:.3g} s")
     return ExitCode.OK
+
+
+def _by_size(request: Request, workload: Workload) -> Figure:
+    from csgm_cli.core.factorization import strategies_by_size
+    from csgm_cli.render.factorization_plot import strategies_figure
+
+    return strategies_figure(
+        strategies_by_size(workload, Objective(request["objective"]), request["tolerance"])
+    )
+
+
+def _check_rows(workload: Workload, strategy: Strategy) -> None:
+    """Raise ``UsageError`` where rows of C would take more memory than there is, or are none."""
+    from csgm_cli.core.factorization import rows_take_all
+
+    if rows_take_all(workload, strategy):
+        _check_memory(workload, strategy, "float64")
+
+
+def _rows_of(found: Factorization) -> Figure:
+    from csgm_cli.core.factorization import factor_rows
+    from csgm_cli.render.factorization_plot import rows_figure
+
+    rows = sorted({max(0, found.T * k // _ROWS - 1) for k in range(1, _ROWS + 1)})
+    return rows_figure(found, list(zip(rows, factor_rows(found, rows), strict=True)))
 
 
 def _groups(request: Request, workload: Workload, strategy: Strategy) -> tuple[str, ...]:
@@ -159,7 +193,7 @@ command = Command(
         *options("T", "workload", "objective", "strategy", "tolerance", "compare", "checkpoint"),
         *options(*_ARRAYS),
         option("output", text="Write the arrays to this file."),
-        *options("value", *(name for name in OUTPUT if name != "output")),
+        *options("value", "plot", *(name for name in OUTPUT if name != "output")),
     ],
     examples=(
         "csgm factorize --T 32 --output prefix32.npz",

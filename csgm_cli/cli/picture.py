@@ -12,6 +12,7 @@ from csgm_cli.errors import UsageError
 if TYPE_CHECKING:
     from csgm_cli.cli.request import Request
     from csgm_cli.render.document import Document
+    from csgm_cli.render.plot import Figure
 
 #: Width of a chart where stdout is no terminal.
 _WIDTH = 80
@@ -27,8 +28,10 @@ def check_plot(request: Request) -> None:
     if plot is None:
         return
     if plot == "-":
-        if request["format"] != "text" and request["output"] is None:
-            message = f"--plot - and --format {request['format']} would both go to standard output"
+        value = request["value"]
+        if request["output"] is None and (value or request["format"] != "text"):
+            other = "--value" if value else f"--format {request['format']}"
+            message = f"--plot - and {other} would both go to standard output"
             raise UsageError("conflicting-options", message, "give --output for one of them, or --plot FILE")
         return
     from csgm_cli.render.plot_file import check_can_draw
@@ -38,16 +41,19 @@ def check_plot(request: Request) -> None:
     check_writable(plot)
 
 
-def report_with_picture(request: Request, document: Document) -> None:
-    """Report as without a picture; a chart for the terminal stands below."""
+def report_with_picture(request: Request, document: Document, figure: Figure | None = None) -> None:
+    """Report as without a picture; a chart for the terminal stands below.
+
+    ``figure``: what to draw, if it is not what the rows of ``document`` show.
+    """
     if request["plot"] != "-":
-        draw(request, document)
+        draw(request, document, figure)
     report(request, document)
     if request["plot"] == "-":
-        draw(request, document, below=request["output"] is None)
+        draw(request, document, figure, below=request["output"] is None)
 
 
-def draw(request: Request, document: Document, *, below: bool = False) -> None:
+def draw(request: Request, document: Document, figure: Figure | None = None, *, below: bool = False) -> None:
     """Put the picture where --plot says, if anywhere; ``below`` a report on the same stream.
 
     Where no row has an answer a warning says so, and an old picture stays.
@@ -56,7 +62,7 @@ def draw(request: Request, document: Document, *, below: bool = False) -> None:
         return
     from csgm_cli.render.plot import figure_of
 
-    figure = figure_of(document)
+    figure = figure or figure_of(document)
     if figure is None:
         console.warning("nothing-to-draw", "no row has an answer, so that there is no picture")
         return

@@ -48,21 +48,23 @@ def _from_file(request: Request, spec: str) -> Workload:
     from csgm_cli.storage.arrays import read_matrix, read_vector
 
     first, comma, path = spec.partition(",")
-    momentum = 0.0
     if comma and first.startswith("momentum="):
         momentum = _momentum(request, first.removeprefix("momentum="))
-    else:
-        path = spec
-    try:
         rates = read_vector(path)
-    except UsageError as error:
-        if error.slug != "shape-mismatch" or momentum:
-            raise
-    else:
         with _naming(path):
             return schedule_workload(rates, momentum)
-    matrix = read_matrix(path)
-    with _naming(path):
+    try:
+        matrix = read_matrix(spec)
+    except UsageError as not_square:
+        if not_square.slug != "shape-mismatch":
+            raise
+        try:
+            rates = read_vector(spec)
+        except UsageError as error:
+            raise (not_square if error.slug == "shape-mismatch" else error) from None
+        with _naming(spec):
+            return schedule_workload(rates)
+    with _naming(spec):
         return matrix_workload(matrix)
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from csgm_cli.render.document import Document
 
 #: Most lines that can be told apart in one panel.
-MOST_LINES = 8
+MOST_LINES = 10
 #: An axis of positive numbers is logarithmic where the largest is at least this many times the smallest.
 _LOG_FROM = 5.0
 
@@ -30,7 +30,10 @@ class Axis:
 
 @dataclass(frozen=True)
 class Line:
-    """Points in the order of x; a ``level`` is drawn as a horizontal line across the panel."""
+    """Points in the order of x; a ``level`` is drawn as a horizontal line across the panel.
+
+    A line without points is not drawn: it keeps its place among the styles of a panel beside it.
+    """
 
     label: str
     points: tuple[tuple[float, float], ...]

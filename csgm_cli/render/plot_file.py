@@ -21,8 +21,11 @@ _METADATA: dict[str, dict[str, None]] = {
     ".pdf": {"CreationDate": None},
 }
 #: Okabe and Ito's colours, told apart by all kinds of colour vision; in grey, marker and dashes differ.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C5109")
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+_COLOURS = (
+    "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C5109",
+    "#5A3FA0", "#7A7A7A",
+)  # fmt: skip
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", "p")
 _DASHES: tuple[Any, ...] = (
     "-",
     (0, (5, 1.5)),
@@ -32,9 +35,11 @@ _DASHES: tuple[Any, ...] = (
     (0, (3, 1, 1, 1, 1, 1)),
     (0, (2, 2)),
     "-.",
+    (0, (1, 2.5)),
+    (0, (9, 1, 1, 1)),
 )
 #: Where lines meet, the later marker lies inside the earlier one.
-_SIZES = (9.0, 8.2, 7.4, 6.6, 5.8, 5.0, 4.2, 3.4)
+_SIZES = (9.0, 8.4, 7.8, 7.2, 6.6, 6.0, 5.4, 4.8, 4.2, 3.6)
 _LEVELS: tuple[tuple[str, Any], ...] = (
     ("#000000", (0, (6, 2))),
     ("#6b6b6b", (0, (1.5, 1.5))),
@@ -118,6 +123,8 @@ def _draw(panel: Panel, axes: Any) -> None:  # noqa: ANN401 - as above
             axes.axhline(line.points[0][1], color=colour, linestyle=dashes, label=line.label, zorder=1.5)
             continue
         colour, marker, dashes, size = next(styles)
+        if not line.points:
+            continue
         xs, ys = zip(*line.points, strict=True)
         axes.plot(xs, ys, color=colour, marker=marker, markersize=size, linestyle=dashes, label=line.label)
     axes.set(title=panel.title, xlabel=panel.x.label, ylabel=_in_lines(panel.y.label))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from csgm_cli.render.plot import Axis, Figure, Line, Panel
 
-_MARKS = "ox+*#@%&"
+_MARKS = "ox+*#@%&$s"
 _LEVEL_MARKS = "-=~"
 _HEIGHT = 16
 #: What the longest numbers at the ends of both axes need.
@@ -41,6 +41,8 @@ def _panel(panel: Panel, width: int) -> Iterator[str]:
     yield " " * (margin + 1) + f"{low}{high:>{columns - len(low)}}"
     yield from (f"{'':{margin + 1}}{line}" for line in wrap(_said(panel.x), columns))
     for line, mark in _marked(panel.lines):
+        if not line.points:
+            continue
         yield from wrap(f"{mark} {line.label}", width)
 
 

@@ -16,6 +16,7 @@ import pytest
 
 import csgm_cli
 from csgm_cli.cli import factorize as command_module
+from csgm_cli.core import factorization  # noqa: F401 - what the command imports when it runs
 from csgm_cli.storage import memory
 from csgm_cli.storage.arrays import check_hash, read_arrays
 from csgm_cli.storage.schema import load_schema
@@ -434,3 +435,51 @@ def test_json_error(csgm):
     """In json mode a refusal is an object too."""
     outcome = csgm("factorize --T 0 --format json")
     assert json.loads(outcome.stdout)["error"]["slug"] == "out-of-range"
+
+
+# ---------------------------------------------------------------- pictures
+
+
+@pytest.mark.parametrize("words", ["--compare", "", "--workload momentum=0.9 --objective max"])
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
+def test_picture(csgm, place, words, suffix):
+    """A file of that kind, the same bytes each time, beside the usual report."""
+    start = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[suffix]
+    report = csgm(f"factorize --T 12 {words}").stdout
+    seen = set()
+    for _ in range(2):
+        outcome = csgm(f"factorize --T 12 {words} --plot picture.{suffix}")
+        assert outcome.status == 0, outcome.stderr
+        assert outcome.stdout == report
+        seen.add((place / f"picture.{suffix}").read_bytes())
+    (content,) = seen
+    assert content.startswith(start)
+
+
+def test_picture_in_the_terminal(csgm, place):
+    """Below the report, and beside the arrays."""
+    report = csgm("factorize --T 12").stdout
+    outcome = csgm("factorize --T 12 --plot - --output f.npz")
+    assert outcome.status == 0
+    assert "row 12 of C" in outcome.stdout
+    assert outcome.stdout.startswith(report.splitlines()[0])
+    assert "honaker-full" in csgm("factorize --T 12 --compare --plot -").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "slug"),
+    [
+        ("--plot p.gif", "unknown-choice"),
+        ("--plot - --format json", "conflicting-options"),
+        ("--plot - --format json --output f.npz", "conflicting-options"),
+        ("--plot - --value", "conflicting-options"),
+        ("--plot p.png --strategy tree", "no-rows"),
+    ],
+)
+def test_picture_refused_before_work(csgm, place, monkeypatch, words, slug):
+    """Nothing is solved or written first."""
+    monkeypatch.setattr(sys.modules["csgm_cli.core.factorization.factorize"], "solve", None)
+    outcome = csgm(f"factorize --T 12 {words}")
+    assert outcome.status == 2
+    assert slug in outcome.stderr
+    assert not list(place.glob("[!.]*"))

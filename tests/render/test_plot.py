@@ -103,8 +103,8 @@ def test_most_lines(sweep):
     inputs = sweep["inputs"]
     check_lines(inputs | {"norm_ratio": [1.0] * MOST_LINES, "gamma": [1.0] * 20})
     check_lines(inputs | {"norm_ratio": [1.0] * 20, "gamma": [1.0] * MOST_LINES})
-    with pytest.raises(UsageError, match="over gamma would have 9 lines"):
-        check_lines(inputs | {"norm_ratio": [1.0] * 9, "gamma": [1.0] * 20})
+    with pytest.raises(UsageError, match="over gamma would have 11 lines"):
+        check_lines(inputs | {"norm_ratio": [1.0] * 11, "gamma": [1.0] * 20})
 
 
 # ---------------------------------------------------------------- files

@@ -6,8 +6,8 @@ recomputes everything from arrays; ``factor_norms`` are what a mechanism needs t
 or writes files.
 """
 
-from csgm_cli.core.factorization.baselines import compare_strategies
-from csgm_cli.core.factorization.dense import dense_bytes, dense_factors
+from csgm_cli.core.factorization.baselines import compare_strategies, strategies_by_size
+from csgm_cli.core.factorization.dense import dense_bytes, dense_factors, factor_rows, rows_take_all
 from csgm_cli.core.factorization.export import rounded
 from csgm_cli.core.factorization.factorize import factorize
 from csgm_cli.core.factorization.inspection import inspect_arrays, rows_of, workload_of
@@ -19,6 +19,7 @@ __all__ = [
     "dense_bytes",
     "dense_factors",
     "factor_norms",
+    "factor_rows",
     "factorize",
     "inspect_arrays",
     "matrix_workload",
@@ -26,6 +27,8 @@ __all__ = [
     "parse_workload",
     "rounded",
     "rows_of",
+    "rows_take_all",
     "schedule_workload",
+    "strategies_by_size",
     "workload_of",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from csgm_cli.core.factorization.factorize import factorize
+from csgm_cli.core.factorization.workload import leading
 from csgm_cli.errors import CsgmError
 from csgm_cli.factorization_model import Factorization, Objective, Strategy, StrategyName, Workload
 from csgm_cli.model import Notice
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 #: Buffers of the streaming forms that are compared.
 _BUFFERS = (2, 4, 8)
+#: Of these, the one in a picture; and the sizes there, each so many times the one before.
+_PICTURED, _STEP = 4, 4
 
 
 def compare_strategies(
@@ -29,8 +32,34 @@ def compare_strategies(
     has no factorization of this workload why. ``UsageError`` and ``NoAnswerError`` as for `factorize`.
     """
     optimum = factorize(workload, Strategy(StrategyName.OPTIMAL), objective, tolerance, progress=progress)
-    rows, notices = [optimum], []
-    for strategy in _others():
+    return _beside(optimum, _others(_BUFFERS), tolerance)
+
+
+def strategies_by_size(
+    workload: Workload, objective: Objective = Objective.MEAN, tolerance: float = 1e-9
+) -> tuple[tuple[Factorization, ...], ...]:
+    """The strategies of `compare_strategies`, of streaming forms one, for the first rows of ``workload``.
+
+    For T, and for 4, 16, 64, ... rows below it (2, 4, 8, ... where T is at most 64), in ascending order.
+    """
+    step = _STEP if workload.T > _STEP**3 else 2
+    sizes = [step**k for k in range(1, workload.T.bit_length()) if step**k < workload.T]
+    found = []
+    for size in (*sizes, workload.T):
+        first = leading(workload, size)
+        optimum = factorize(first, Strategy(StrategyName.OPTIMAL), objective, tolerance)
+        found.append(_beside(optimum, _others((_PICTURED,)), tolerance)[0])
+    return tuple(found)
+
+
+def _beside(
+    optimum: Factorization, others: list[Strategy], tolerance: float
+) -> tuple[tuple[Factorization, ...], tuple[Notice, ...]]:
+    """``optimum`` and the other strategies that its workload has, and why not the rest."""
+    workload, objective = optimum.workload, optimum.objective
+    rows: list[Factorization] = [optimum]
+    notices: list[Notice] = []
+    for strategy in others:
         try:
             rows.append(factorize(workload, strategy, objective, tolerance, optimum=optimum))
         except CsgmError as error:
@@ -38,7 +67,7 @@ def compare_strategies(
     return tuple(rows), tuple(notices)
 
 
-def _others() -> list[Strategy]:
-    streaming = [Strategy(StrategyName.STREAMING, buffers) for buffers in reversed(_BUFFERS)]
+def _others(streams: tuple[int, ...]) -> list[Strategy]:
+    streaming = [Strategy(StrategyName.STREAMING, buffers) for buffers in reversed(streams)]
     apart = (StrategyName.OPTIMAL, StrategyName.STREAMING)
     return [*streaming, *(Strategy(name) for name in StrategyName if name not in apart)]

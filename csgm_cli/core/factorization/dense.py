@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -11,10 +12,21 @@ from numpy.typing import NDArray
 
 from csgm_cli.core.factorization import tree
 from csgm_cli.core.factorization.oracle import chain_poles
-from csgm_cli.core.factorization.semiseparable import dense_from, generators
+from csgm_cli.core.factorization.semiseparable import dense_from, generators, row_from
+from csgm_cli.core.factorization.solver import column_norms
+from csgm_cli.core.factorization.toeplitz import column_norms as column_norms_of
 from csgm_cli.core.factorization.workload import apply, dense, structure
 from csgm_cli.errors import UsageError, shown
-from csgm_cli.factorization_model import Dual, Factorization, Factors, StrategyName, Workload
+from csgm_cli.factorization_model import (
+    Dual,
+    Factorization,
+    Factors,
+    Generators,
+    Objective,
+    Strategy,
+    StrategyName,
+    Workload,
+)
 from csgm_cli.model import check_type
 
 Array = NDArray[np.float64]
@@ -23,16 +35,24 @@ Precision: TypeAlias = Literal["float32", "float64"]
 _LEAF = 64
 #: Of the quadrature that the dense optimum is built with.
 _ERROR = 1e-14
+#: And a few rows of it.
+_ROW_ERROR = 1e-7
 #: Norms are summed in float64: this relative margin exceeds their rounding for every T that fits in memory.
 _MARGIN = 2.0**-44
-#: Arrays of T x T float64 that are alive at the peak of ``dense_factors``; two more for a matrix or momentum.
+#: Weights of which none is below this share of the largest are no trouble for an ordinary decomposition.
+_EVEN = 1e-5
+#: gejsv's option for a matrix with strongly scaled rows and columns.
+_GRADED = 2
+#: And for no left singular vectors.
+_NONE = 3
+#: Arrays of T x T float64 alive at the peak of ``dense_factors``; three more for a matrix or momentum.
 _ALIVE = 5
 
 
 def dense_bytes(workload: Workload, precision: Precision = "float64") -> int:
     """Peak memory of ``dense_factors``, to within a few per cent for large T; nothing is allocated."""
     structured = workload.matrix is None and workload.momentum == 0.0
-    arrays = 8 * (_ALIVE + (0 if structured else 2))
+    arrays = 8 * (_ALIVE + (0 if structured else 3))
     return workload.T**2 * (arrays + (12 if precision == "float32" else 0))
 
 
@@ -40,7 +60,8 @@ def dense_factors(factorization: Factorization, precision: Precision = "float64"
     """B, C and C^-1 in ``precision``, with column norms of C that are not above the sensitivity.
 
     C is scaled down after rounding by what rounding added, then B and C^-1 follow from the rounded C. Takes
-    ``dense_bytes``. For ``optimal`` and ``streaming`` every column of C has norm 1, to rounding.
+    ``dense_bytes``. For ``optimal`` and ``streaming`` columns of C have norm 1, to rounding; with the max
+    error less, where the worst rows hardly depend on them.
     """
     check_type("factorization", factorization, Factorization)
     if precision not in ("float32", "float64"):
@@ -88,7 +109,7 @@ def _factor(factorization: Factorization) -> Array:
     if factorization.generators is not None:
         return dense_from(factorization.generators)
     if factorization.dual is not None:
-        return optimal_factor(workload, factorization.dual)
+        return optimal_factor(workload, factorization.objective, factorization.dual)
     if factorization.series is not None:
         c = toeplitz_matrix(np.asarray(factorization.series)[1])
         if name is StrategyName.TOEPLITZ_SQRT_NORMALIZED:
@@ -100,17 +121,71 @@ def _factor(factorization: Factorization) -> Array:
     return dense(workload) if name is StrategyName.OUTPUT else np.eye(workload.T)
 
 
-def optimal_factor(workload: Workload, dual: Dual) -> Array:
-    """The lower-triangular C, columns of norm 1, of the factorization that belongs to ``dual``."""
+def rows_take_all(workload: Workload, strategy: Strategy) -> bool:
+    """Whether ``factor_rows`` has to make all of C; ``UsageError`` (slug ``no-rows``) for trees."""
+    name = strategy.name
+    if name in (StrategyName.TREE, StrategyName.HONAKER_ONLINE):
+        raise UsageError("no-rows", f"the rows of C are nodes with {name}", "--compare draws its error")
+    if name in (StrategyName.OPTIMAL, StrategyName.STREAMING):
+        return workload.matrix is not None or workload.momentum > 0.0
+    return name in (StrategyName.HONAKER_FULL, StrategyName.OUTPUT, StrategyName.IDENTITY)
+
+
+def factor_rows(factorization: Factorization, rows: Sequence[int]) -> list[Array]:
+    """The entries C[t, 0], ..., C[t, t] for each t in ``rows``, C scaled to sensitivity 1.
+
+    O(T N) a row where C is known by N poles, to six digits, or by a series; see ``rows_take_all``.
+    """
+    workload, strategy = factorization.workload, factorization.strategy
+    if rows_take_all(workload, strategy):
+        c = _factor(factorization) / factorization.sensitivity
+        return [c[t, : t + 1].copy() for t in rows]
+    if factorization.series is not None:
+        c = np.asarray(factorization.series)[1]
+        normal = strategy.name is StrategyName.TOEPLITZ_SQRT_NORMALIZED
+        norms = column_norms_of(c) if normal else np.full(len(c), factorization.sensitivity)
+        return [c[t::-1] / norms[: t + 1] for t in rows]
+    g = factorization.generators
+    if g is None:
+        assert factorization.dual is not None  # optimal
+        g = _generators(workload, factorization.objective, factorization.dual, _ROW_ERROR)
+    return [row_from(g, t) for t in rows]
+
+
+def optimal_factor(workload: Workload, objective: Objective, dual: Dual) -> Array:
+    """The lower-triangular C, the largest column norm 1, of the factorization that belongs to ``dual``."""
     if workload.matrix is None and workload.momentum == 0.0:
-        poles = chain_poles(structure(workload), dual, _ERROR)
-        return dense_from(generators(workload, dual, poles))
+        return dense_from(_generators(workload, objective, dual, _ERROR))
+    norms = column_norms(workload, objective, dual)
     root = np.sqrt(dual.columns)
     w = np.sqrt(dual.rows)[:, None] * dense(workload) * root
-    _, values, right = np.linalg.svd(w)
+    values, right = _singular_pairs(w, dual)
     x = (right.T * values) @ right / (root * root[:, None])
-    norms = np.sqrt(np.diag(x))
-    return _reversed_cholesky(x / (norms * norms[:, None]))
+    scale = norms / np.sqrt(np.diag(x))
+    return _reversed_cholesky(x * scale * scale[:, None])
+
+
+def _generators(workload: Workload, objective: Objective, dual: Dual, error: float) -> Generators:
+    """C of a workload without momentum, with poles enough for this relative ``error``."""
+    poles = chain_poles(structure(workload), dual, error)
+    return generators(workload, dual, poles, column_norms(workload, objective, dual))
+
+
+def _singular_pairs(w: Array, dual: Dual) -> tuple[Array, Array]:
+    """Singular values and right singular vectors (as rows), small entries to their own digits if need be.
+
+    Where weights tend to 0, rounding relative to the largest value would be divided by them. Jacobi's method
+    (LAPACK's gejsv, Drmac and Veselic 2008) is accurate to each value's digits for a matrix that is graded
+    by rows and columns like this one, but several times slower.
+    """
+    weights = np.concatenate([dual.columns / dual.columns.max(), dual.rows / dual.rows.max()])
+    if weights.min() > _EVEN:
+        _, values, right = np.linalg.svd(w)
+        return values, right
+    from scipy.linalg import lapack
+
+    scaled, _, vectors, work, _, _ = lapack.dgejsv(w, joba=_GRADED, jobu=_NONE)
+    return scaled * (work[0] / work[1]), vectors.T
 
 
 def _reversed_cholesky(x: Array) -> Array:

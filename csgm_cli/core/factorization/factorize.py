@@ -112,7 +112,8 @@ def optimal_rows(workload: Workload, solution: Solution) -> Array:
     """The squared norms of the rows of B, rounded up, where the columns of C have norm 1."""
     found = oracle_for(workload).diagonals(solution.dual, 1e-12, rows=True)
     assert found.rows is not None  # asked for
-    return np.asarray(found.rows / solution.dual.rows * solution.column_scale * (1.0 + 3.0 * found.error))
+    rows = (found.rows + found.absolute) / solution.dual.rows
+    return np.asarray(rows * solution.column_scale * (1.0 + 3.0 * found.error))
 
 
 def _streaming(

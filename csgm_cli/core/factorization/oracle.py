@@ -29,12 +29,13 @@ _DENSE_UNITS = 64.0
 class Diagonals:
     """``columns``: diag((W^T W)^(1/2)); ``rows``: diag((W W^T)^(1/2)), None unless asked for.
 
-    ``error`` bounds the relative error of each entry of ``columns`` and of h.
+    ``error`` bounds the relative error of h and, beside the ``absolute`` one, of each entry.
     """
 
     columns: Array
     rows: Array | None
     error: float
+    absolute: float
 
     @property
     def h(self) -> float:
@@ -65,19 +66,36 @@ class ChainOracle:
         v, u = np.asarray(dual.columns), np.asarray(dual.rows)
         columns, error = _diagonal(self.structure, v, u, accuracy)
         if not rows:
-            return Diagonals(columns, None, error)
+            return Diagonals(columns, None, error, 0.0)
         flipped, other = _diagonal(self.structure.flipped, u[::-1].copy(), v[::-1].copy(), accuracy)
-        return Diagonals(columns, flipped[::-1].copy(), max(error, other))
+        return Diagonals(columns, flipped[::-1].copy(), max(error, other), 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedChain:
+    """W / ``scale`` as a chain, without momentum with all rates 1, and poles for the spectrum of its K^-1."""
+
+    chain: Chain
+    v: Array
+    u: Array
+    rates: Array
+    poles: Poles
+    scale: float
+
+
+def prepared(a: Structure, v: Array, u: Array, error: float) -> PreparedChain:
+    """The chain of W at these weights; ``error``: that of the poles."""
+    largest = float(a.rates.max())
+    a, v, u = _simplified(a, v, u, largest)
+    chain: Chain = MomentumChain(a.left, a.right) if a.right else SumChain()
+    return PreparedChain(chain, v, u, a.rates, _poles(a, v, u, error), largest)
 
 
 def _diagonal(a: Structure, v: Array, u: Array, accuracy: float) -> tuple[Array, float]:
     """diag((W^T W)^(1/2)) and a bound on its relative error."""
-    largest = float(a.rates.max())
-    a, v, u = _simplified(a, v, u, largest)
-    chain: Chain = MomentumChain(a.left, a.right) if a.right else SumChain()
-    poles = _poles(a, v, u, accuracy)
-    values, rounding = diagonal_of_root(chain, poles, v, u, a.rates)
-    return largest * values, poles.error + rounding
+    it = prepared(a, v, u, accuracy)
+    values, rounding = diagonal_of_root(it.chain, it.poles, it.v, it.u, it.rates)
+    return it.scale * values, it.poles.error + rounding
 
 
 def _simplified(a: Structure, v: Array, u: Array, largest: float) -> tuple[Structure, Array, Array]:
@@ -113,5 +131,5 @@ class DenseOracle:
         # Backward error: each singular value, and each entry of a square root, is off by a modest multiple
         # of the last bit of the largest value.
         lost = _DENSE_UNITS * 2.0**-53 * values[0]
-        error = float(max(lost * len(values) / values.sum(), lost / columns.min()))
-        return Diagonals(columns, left**2 @ values if rows else None, error)
+        error = float(lost * len(values) / values.sum())
+        return Diagonals(columns, left**2 @ values if rows else None, error, float(lost))

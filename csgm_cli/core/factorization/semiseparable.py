@@ -32,15 +32,16 @@ NORM_MARGIN = 2.0**-40
 _TINY = 1e-200
 
 
-def generators(workload: Workload, dual: Dual, poles: Poles) -> Generators:
-    """C with one number of state per pole and columns of norm 1, to rounding; only without momentum.
+def generators(workload: Workload, dual: Dual, poles: Poles, norms: Array) -> Generators:
+    """C with one number of state per pole and columns of these ``norms``, to rounding; only without momentum.
 
-    C is defined by the numbers returned; how they were found only matters to how good it is.
+    ``norms``: those of the C that the poles stand in for (``column_norms``). C is defined by the numbers
+    returned; how they were found only matters to how good it is.
     """
     rates = structure(workload).rates
     decays, driven = _transitions(np.asarray(dual.columns) * rates**2, np.asarray(dual.rows), poles)
     outputs, diagonal = _innovations(decays, driven)
-    norms = np.sqrt(column_norms_squared(Generators(decays, decays, outputs, diagonal)))
+    norms = np.sqrt(column_norms_squared(Generators(decays, decays, outputs, diagonal))) / norms
     return Generators(decays, decays / norms[:, None], outputs, diagonal / norms)
 
 
@@ -112,6 +113,16 @@ def row_errors(workload: Workload, g: Generators) -> Array:
         covariance += cross + cross.T + variance * (entry * entry[:, None])
         found[i] = covariance[n, n]
     return found
+
+
+def row_from(g: Generators, t: int) -> Array:
+    """Entries 0 to ``t`` of row ``t`` of C, in O(t N)."""
+    row, state = np.empty(t + 1), np.asarray(g.outputs[t], dtype=np.float64)
+    row[t] = g.diagonal[t]
+    for j in reversed(range(t)):
+        row[j] = state @ g.inputs[j]
+        state = state * g.decays[j]
+    return row
 
 
 def dense_from(g: Generators) -> Array:

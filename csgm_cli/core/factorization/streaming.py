@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from csgm_cli.core.factorization.quadrature import inverse_sqrt_poles
 from csgm_cli.core.factorization.semiseparable import generators, row_errors
-from csgm_cli.core.factorization.solver import solve
+from csgm_cli.core.factorization.solver import column_norms, solve
 from csgm_cli.core.factorization.workload import structure
 from csgm_cli.errors import UsageError
 from csgm_cli.factorization_model import Dual, Generators, Objective, Workload
@@ -49,22 +49,28 @@ def streaming_generators(workload: Workload, dual: Dual, objective: Objective, b
         few = Workload(rows)
         few_dual = solve(few, objective, 1e-6).dual
     factors = _best_factors(few, few_dual, objective, buffers)
-    return _generators(workload, dual, buffers, _spectrum(workload, dual), factors)
+    norms = column_norms(workload, objective, dual)
+    return _generators(workload, dual, buffers, _spectrum(workload, dual), factors, norms)
 
 
 def _generators(
-    workload: Workload, dual: Dual, buffers: int, spectrum: tuple[float, float], factors: tuple[float, float]
+    workload: Workload,
+    dual: Dual,
+    buffers: int,
+    spectrum: tuple[float, float],
+    factors: tuple[float, float],
+    norms: Array,
 ) -> Generators:
     low, high = spectrum[0] * math.exp(factors[0]), spectrum[1] * math.exp(factors[1])
-    return generators(workload, dual, inverse_sqrt_poles(low, max(low, high), buffers))
+    return generators(workload, dual, inverse_sqrt_poles(low, max(low, high), buffers), norms)
 
 
 def _best_factors(workload: Workload, dual: Dual, objective: Objective, buffers: int) -> tuple[float, float]:
     """Logarithmic factors for the ends of the interval, by a pattern search on the exact error."""
-    spectrum = _spectrum(workload, dual)
+    spectrum, norms = _spectrum(workload, dual), column_norms(workload, objective, dual)
 
     def error(at: tuple[float, float]) -> float:
-        rows = row_errors(workload, _generators(workload, dual, buffers, spectrum, at))
+        rows = row_errors(workload, _generators(workload, dual, buffers, spectrum, at, norms))
         return float(rows.mean() if objective is Objective.MEAN else rows.max())
 
     best = (0.0, 0.0)

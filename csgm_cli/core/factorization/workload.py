@@ -9,7 +9,7 @@ A^-1 = E(right)^-1 diag(1/rates) E(left)^-1 has three diagonals (docs/factorize.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -85,6 +85,17 @@ def matrix_workload(matrix: ArrayLike) -> Workload:
         )
     _check_scale(np.array([np.abs(a).max()]), "the largest entries of a workload")
     return Workload(len(a), matrix=a)
+
+
+def leading(workload: Workload, rows: int) -> Workload:
+    """The first ``rows`` rows and columns of A, 1 <= ``rows`` <= T."""
+    matrix, rates = workload.matrix, workload.learning_rates
+    return replace(
+        workload,
+        T=rows,
+        matrix=None if matrix is None else matrix[:rows, :rows].copy(),
+        learning_rates=None if rates is None else rates[:rows].copy(),
+    )
 
 
 def _check_scale(magnitudes: Array, what: str) -> None:

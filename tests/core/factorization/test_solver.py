@@ -9,7 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from csgm_cli.core.factorization import matrix_workload, parse_workload, schedule_workload
+from csgm_cli.core.factorization import (
+    dense_factors,
+    matrix_workload,
+    parse_workload,
+    schedule_workload,
+)
+from csgm_cli.core.factorization.factorize import factorization_of
 from csgm_cli.core.factorization.solver import lower_bound, solve
 from csgm_cli.core.factorization.workload import dense
 from csgm_cli.errors import NoAnswerError, UsageError
@@ -97,7 +103,7 @@ def test_dense_path_agrees(spec):
 
 
 @given(T=st.integers(1, 25), seed=st.integers(0, 2**32 - 1), tolerance=st.floats(1e-6, 0.5))
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 def test_bracket_holds_the_optimum(T, seed, tolerance):
     """Loose brackets contain tight ones, for random schedules with momentum."""
     generator = np.random.default_rng(seed)
@@ -109,7 +115,7 @@ def test_bracket_holds_the_optimum(T, seed, tolerance):
 
 
 @given(scale=st.floats(1e-6, 1e6), T=st.integers(2, 20))
-@settings(max_examples=20)
+@settings(max_examples=20, deadline=None)
 def test_scaling(scale, T):
     """s A has s^2 times the error of A, whatever way it is given."""
     one = solve(Workload(T), MEAN).upper
@@ -120,7 +126,7 @@ def test_scaling(scale, T):
 
 
 @given(T=st.integers(1, 400))
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 def test_larger_size_larger_error(T):
     """One more row costs more, and the bound of equal weights is the closed nuclear norm."""
     for objective in Objective:
@@ -158,7 +164,7 @@ def test_bad_start_is_refused(bad):
 
 def test_unreachable_tolerance():
     """Where rounding alone is more than the tolerance there is no answer, and it says what was reached."""
-    with pytest.raises(NoAnswerError, match="was certified") as refused:
+    with pytest.raises(NoAnswerError, match="was certified; rounding alone may be") as refused:
         solve(Workload(4096), MEAN, 1e-13)
     assert refused.value.slug == "not-certified"
     with pytest.raises(UsageError, match="tolerance"):
@@ -166,14 +172,14 @@ def test_unreachable_tolerance():
 
 
 def test_momentum_needs_no_square_array():
-    """T = 8192 with momentum to 1e-6: a T x T array would be 512 MiB, the peak is below a quarter."""
+    """T = 8192 with momentum to 1e-9: a T x T array would be 512 MiB, the peak is below a quarter."""
     tracemalloc.start()
     try:
-        found = solve(parse_workload("momentum=0.9", 8192), MEAN, 1e-6)
+        found = solve(parse_workload("momentum=0.9", 8192), MEAN)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert found.gap <= 1e-6
+    assert found.gap <= 1e-9
     assert peak < 8192**2 * 8 / 4
 
 
@@ -203,3 +209,82 @@ def test_no_minimizer_beats_the_bound(T, objective):
     """A general-purpose minimizer comes down to the certified optimum, and not below."""
     found = solve(Workload(T), objective)
     assert found.lower * (1 - 1e-12) <= least_error(T, objective) <= found.upper * (1 + 1e-7)
+
+
+def nuclear_certificate(workload, dual):
+    """h^2 / (sum v sum u), by a dense singular value decomposition."""
+    w = np.sqrt(dual.rows)[:, None] * dense(workload) * np.sqrt(dual.columns)
+    return np.linalg.svd(w, compute_uv=False).sum() ** 2 / (dual.columns.sum() * dual.rows.sum())
+
+
+@pytest.mark.parametrize("T", [64, 200])
+@pytest.mark.parametrize("momentum", [0.0, 0.9, 0.99])
+@pytest.mark.parametrize("schedule", ["none", "cosine", "linear", "random"])
+def test_weights_that_vanish(T, momentum, schedule):
+    """Strong momentum and schedules leave columns that the worst row hardly sees: 1e-9 all the same."""
+    t = np.arange(T)
+    rates = {
+        "none": np.ones(T),
+        "cosine": 0.5 + 0.5 * np.cos(np.pi * (t + 0.5) / T),
+        "linear": 1.0 - t / T,
+        "random": np.random.default_rng(0).uniform(0.1, 1.0, T),
+    }[schedule]
+    workload = schedule_workload(rates, momentum)
+    found = solve(workload, MAX)
+    assert found.gap <= 1e-9
+    assert found.iterations < 200
+    assert math.isclose(found.lower, nuclear_certificate(workload, found.dual), rel_tol=1e-10)
+    factors = dense_factors(factorization_of(workload, MAX, found.dual))
+    np.testing.assert_allclose(factors.B @ factors.C, dense(workload), atol=1e-11 * found.upper**0.5)
+    rows, columns = (factors.B**2).sum(axis=1), (factors.C**2).sum(axis=0)
+    assert found.lower <= rows.max() * columns.max() * (1 + 1e-12) <= found.upper * (1 + 1e-8)
+    assert found.upper >= np.abs(dense(workload)).max() ** 2  # gamma_2 is at least the largest entry
+
+
+@given(T=st.integers(1, 12), seed=st.integers(0, 2**32 - 1), diagonal=st.floats(0.01, 10.0))
+@settings(max_examples=40, deadline=None)
+def test_any_matrix(T, seed, diagonal):
+    """Random lower-triangular workloads, most of them with weights that vanish for the max error."""
+    random = np.random.default_rng(seed)
+    a = np.tril(random.normal(size=(T, T)))
+    np.fill_diagonal(a, diagonal * random.uniform(0.5, 1.0, T))
+    for objective in Objective:
+        found = solve(matrix_workload(a), objective)
+        assert found.gap <= 1e-9
+        assert found.lower <= found.upper
+        assert found.lower <= (np.abs(a).sum(axis=1) ** 2).max() * (1 + 1e-12)  # B = A, C = 1 has no more
+
+
+def test_one_entry_rules():
+    """With momentum 0.999 for 64 rows the last row's first entry is the optimum: one weight remains."""
+    found = solve(parse_workload("momentum=0.999", 64), MAX)
+    first = (1.0 - 0.999**64) / (1.0 - 0.999)
+    assert math.isclose(found.upper, first**2, rel_tol=1.1e-9)
+
+
+def test_going_on_where_weights_vanish():
+    """Weights of any step save steps, and those of Newton's method most of them."""
+    workload = parse_workload("momentum=0.9", 64)
+    steps = []
+    whole = solve(workload, MAX, progress=lambda *step: steps.append(step))
+    assert solve(workload, MAX, start=whole.dual).iterations == 1
+    for back, most in ((whole.iterations // 2, whole.iterations), (8, 20), (4, 12)):
+        again = solve(workload, MAX, start=steps[-back][2])
+        assert again.iterations < most
+        assert again.gap <= 1e-9
+        assert math.isclose(again.upper, whole.upper, rel_tol=2e-9)
+
+
+@pytest.mark.parametrize("spec", ["prefix-sum", "momentum=0.9"])
+@pytest.mark.parametrize("objective", list(Objective))
+def test_semidefinite_programming(objective, spec):
+    """min t: A^T A (or each row of A) against X, by an interior point solver for semidefinite programs."""
+    cvxpy = pytest.importorskip("cvxpy", reason="cvxpy comes with csgm-cli[test]")
+    for T in (2, 5, 16):
+        workload = parse_workload(spec, T)
+        a = dense(workload)
+        x = cvxpy.Variable((T, T), symmetric=True)
+        rows = [cvxpy.matrix_frac(a[i], x) for i in range(T)]
+        error = sum(rows) / T if objective is MEAN else cvxpy.maximum(*rows)
+        problem = cvxpy.Problem(cvxpy.Minimize(error), [cvxpy.diag(x) <= 1])
+        assert math.isclose(problem.solve(solver="CLARABEL"), solve(workload, objective).upper, rel_tol=1e-6)
