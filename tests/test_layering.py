@@ -126,7 +126,7 @@ def test_oracle_is_independent(place):
     """The oracle imports nothing of the float64 path, or --verify would prove little."""
     ours = {name for name in imports(PACKAGE / place) if name.startswith("csgm_cli")}
     shared = ("csgm_cli.model", "csgm_cli.errors", "csgm_cli.core.certificate")
-    names = ("oracle", "contour_oracle", "fourier_oracle", "profile_oracle")
+    names = ("oracle", "contour_oracle", "fourier_oracle", "profile_oracle", "tight_oracle")
     oracles = tuple(f"csgm_cli.core.{name}" for name in names)
     assert all(name.startswith((*shared, *oracles)) for name in ours)
 
