@@ -143,7 +143,7 @@ def test_oracle_is_independent(place):
         name for name in imports(PACKAGE / place) if name.partition(".")[0] not in sys.stdlib_module_names
     }
     known = ("mpmath", "csgm_cli.model.", "csgm_cli.errors.", "csgm_cli.core.certificate.")
-    oracles = ("oracle", "contour_oracle", "fourier_oracle", "profile_oracle")
+    oracles = ("oracle", "contour_oracle", "fourier_oracle", "profile_oracle", "tight_oracle")
     known += tuple(f"csgm_cli.core.{name}." for name in oracles)
     assert {name for name in names if not f"{name}.".startswith(known)} == set()
 

@@ -1,8 +1,8 @@
 """Rounds that still fit, and noise that would, by the tight accountant.
 
 Both ask whether delta at the limit's epsilon is at most the limit's delta: log delta is smooth in the
-rounds and the noise of each release, and a few evaluations find where it is. docs/theory.md, "Mixed
-releases by the profile".
+rounds and the noise of each release, and a few evaluations find where it is (docs/theory.md,
+"Mixed releases by the profile").
 """
 
 from __future__ import annotations
