@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from csgm_cli.errors import UsageError
-from csgm_cli.model import Adjacency, Guarantee, Mechanism, Target, check_range
+from csgm_cli.model import Adjacency, Guarantee, Mechanism, Target
+from csgm_cli.ranges import check_range
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
     CsgmError
     +-- UsageError          2   an option, variable, key or file content is wrong
     +-- NoAnswerError       3   the target is infeasible, or no answer could be certified
+        +-- VerificationError   an answer was found, and the oracle contradicts it
     +-- StorageError        4   a file cannot be opened, read or written
 
 A failed claim (exit 1) is a result, not an error. Bugs end in 70, Ctrl-C in 130,
@@ -69,9 +70,6 @@ class NoAnswerError(CsgmError):
 
 class VerificationError(NoAnswerError):
     """The oracle contradicts an answer: something is broken, and other answers may be as wrong."""
-
-    def __init__(self, message: str, hint: str) -> None:
-        super().__init__("verification-failed", message, hint)
 
 
 class StorageError(CsgmError):

@@ -11,11 +11,13 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from csgm_cli.errors import UsageError
-from csgm_cli.model import Notice, check_range, check_type, member_named
+from csgm_cli.ranges import check_range, check_type, member_named
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from csgm_cli.model import Notice
 
     FloatArray: TypeAlias = NDArray[np.float64]
     AnyFloatArray: TypeAlias = NDArray[np.float32] | NDArray[np.float64]

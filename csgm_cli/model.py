@@ -17,12 +17,11 @@ Words mean one thing everywhere (flags, JSON keys, fields, docs):
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from numbers import Real
 
-from csgm_cli.errors import UsageError, shown
+from csgm_cli.errors import UsageError
+from csgm_cli.ranges import RANGES, Range, check_range, check_type, member_named, settle
 
 
 class MechanismName(StrEnum):
@@ -69,102 +68,6 @@ class Conversion(StrEnum):
 
 
 @dataclass(frozen=True)
-class Range:
-    """A closed interval of allowed values; ``open_high`` excludes the upper end."""
-
-    low: float
-    high: float
-    open_high: bool = False
-    integer: bool = False
-
-    def __contains__(self, value: float) -> bool:
-        if not math.isfinite(value) or (self.integer and value != math.floor(value)):
-            return False
-        return self.low <= value and (value < self.high if self.open_high else value <= self.high)
-
-    def __str__(self) -> str:
-        kind = "an integer" if self.integer else "a number"
-        return f"{kind} in [{self.low:g}, {self.high:g}{')' if self.open_high else ']'}"
-
-
-#: The allowed values of every numeric input, by the one name it has everywhere.
-RANGES: dict[str, Range] = {
-    "epsilon": Range(1e-6, 1e4),
-    "delta": Range(1e-300, 1.0, open_high=True),
-    "gamma": Range(1e-9, 1.0),
-    "compression": Range(1.0, 1e9),
-    "norm_ratio": Range(1.0, 1e6),
-    "l2_norm": Range(1e-30, 1e30),
-    "linf_norm": Range(1e-36, 1e30),
-    "sigma": Range(1e-45, 1e48),
-    "noise_multiplier": Range(1e-15, 1e18),
-    "rounds": Range(1, 1e9, integer=True),
-    "epochs": Range(1, 1e9, integer=True),
-    "dim": Range(1, 1e12, integer=True),
-    "cohort_size": Range(1, 1e12, integer=True),
-    "population": Range(1, 1e12, integer=True),
-    "training_rounds": Range(1, 1e12, integer=True),
-    "value_bits": Range(1, 64, integer=True),
-    "T": Range(1, 1e8, integer=True),
-    "sensitivity": Range(1e-15, 1e15),
-    "momentum": Range(0.0, 1.0, open_high=True),
-    "buffers": Range(1, 64, integer=True),
-    "tolerance": Range(1e-13, 1.0),
-    "max_epsilon": Range(0.0, 1e12),
-    "max_mse_overhead": Range(0.0, 1e6),
-    "max_noise_overhead": Range(0.0, 1e6),
-    "jobs": Range(1, 256, integer=True),
-}
-
-
-def check_range(name: str, value: object, allowed: Range | None = None) -> float:
-    """The number ``value`` as a plain float, or as an int where ``allowed`` is of integers.
-
-    NumPy's numbers will do. ``UsageError`` with slug ``invalid-type`` for what is no number (text, None,
-    a bool), ``out-of-range`` unless it is in ``allowed`` or `RANGES`.
-    """
-    allowed = allowed or RANGES[name]
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise _wrong_type(name, "a number", value)
-    try:
-        number = float(value)
-    except OverflowError:  # hundreds of digits: beyond every range, whatever its sign
-        number = math.inf
-    if number not in allowed:
-        raise UsageError("out-of-range", f"{name} must be {allowed}, got {repr(number).removesuffix('.0')}")
-    return int(number) if allowed.integer else number
-
-
-def check_ranges(name: str, values: Iterable[object], of: str) -> tuple[float, ...]:
-    """Each of ``values`` (a list, an array, ...) by `check_range` of the input ``of``."""
-    try:
-        listed = tuple(values)
-    except TypeError:
-        raise _wrong_type(name, "a sequence of numbers", values) from None
-    return tuple(check_range(of, value) for value in listed)
-
-
-def check_type(name: str, value: object, kind: type) -> None:
-    """Raise ``UsageError`` (slug ``invalid-type``) unless ``value`` is a ``kind``."""
-    if not isinstance(value, kind):
-        raise _wrong_type(name, f"a {kind.__name__}", value)
-
-
-def _settle(frozen: object, name: str) -> None:
-    """Replace the field ``name`` by the plain number that it is, by `check_range`."""
-    object.__setattr__(frozen, name, check_range(name, getattr(frozen, name)))
-
-
-def _wrong_type(name: str, wanted: str, value: object) -> UsageError:
-    return UsageError("invalid-type", f"{name} must be {wanted}, got {shown(value)}")
-
-
-def underflows(text: str, number: float) -> bool:
-    """True where ``text``, a decimal number, is not 0 but ``number``, what float64 makes of it, is."""
-    return number == 0.0 and any(digit in "123456789" for digit in text.lower().partition("e")[0])
-
-
-@dataclass(frozen=True)
 class Notice:
     """A warning that travels with a result: a stable ``slug`` and one sentence."""
 
@@ -189,7 +92,7 @@ class Geometry:
     def __post_init__(self) -> None:
         for name in ("norm_ratio", "l2_norm", "dim", "cohort_size"):
             if name in ("norm_ratio", "l2_norm") or getattr(self, name) is not None:
-                _settle(self, name)
+                settle(self, name)
         if self.dim is not None and self.norm_ratio**2 > self.dim * (1 + 1e-9):
             raise UsageError(
                 "ratio-above-dim",
@@ -251,8 +154,8 @@ class FactorNorms:
     sha256: str | None = None
 
     def __post_init__(self) -> None:
-        _settle(self, "T")
-        _settle(self, "sensitivity")
+        settle(self, "T")
+        settle(self, "sensitivity")
         check_type("workload", self.workload, str)
         if self.rows is not None:
             check_type("rows", self.rows, RowNorms)
@@ -285,8 +188,8 @@ class Mechanism:
         for name, kind in (("name", MechanismName), ("adjacency", Adjacency)):
             object.__setattr__(self, name, member_named(kind, name, getattr(self, name)))
         check_type("geometry", self.geometry, Geometry)
-        _settle(self, "gamma")
-        _settle(self, "rounds")
+        settle(self, "gamma")
+        settle(self, "rounds")
         if self.name is MechanismName.GAUSSIAN and self.gamma != 1.0:
             raise UsageError(
                 "gaussian-gamma",
@@ -311,7 +214,7 @@ class Mechanism:
             )
         if self.epochs is None:
             object.__setattr__(self, "epochs", 1)
-        _settle(self, "epochs")
+        settle(self, "epochs")
 
     @property
     def releases(self) -> int:
@@ -358,15 +261,6 @@ def accountant_named(value: str) -> Accountant:
     return Accountant(member_named(Accountant, "accountant", value))
 
 
-def member_named(kind: type[StrEnum], field: str, value: str) -> StrEnum:
-    """The member called ``value``; ``UsageError`` (slug ``unknown-choice``) lists the right names."""
-    try:
-        return kind(value)
-    except ValueError:
-        allowed = ", ".join(member.value for member in kind)
-        raise UsageError("unknown-choice", f"{field} must be one of {allowed}, got {shown(value)}") from None
-
-
 @dataclass(frozen=True)
 class Target:
     """The (epsilon, delta) guarantee to be met: epsilon in [1e-6, 1e4], delta in [1e-300, 1)."""
@@ -375,8 +269,8 @@ class Target:
     delta: float
 
     def __post_init__(self) -> None:
-        _settle(self, "epsilon")
-        _settle(self, "delta")
+        settle(self, "epsilon")
+        settle(self, "delta")
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ from csgm_cli.cli.request import Exclusive, Request
 from csgm_cli.cli.sources import Rank
 from csgm_cli.cli.working import working
 from csgm_cli.errors import UsageError
-from csgm_cli.model import Account, Accountant, Mechanism, Notice, Range
+from csgm_cli.model import Account, Accountant, Mechanism, Notice
+from csgm_cli.ranges import Range
 
 _NOISE = ("noise_multiplier", "sigma")
 #: What a saved result settles, so that it must not be given beside one.

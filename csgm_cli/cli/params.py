@@ -10,7 +10,7 @@ import click
 
 from csgm_cli.cli.sources import source_of
 from csgm_cli.errors import UsageError, shown
-from csgm_cli.model import RANGES, Range, underflows
+from csgm_cli.ranges import RANGES, Range, underflows
 from csgm_cli.storage.config import did_you_mean
 
 if TYPE_CHECKING:

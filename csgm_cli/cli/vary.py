@@ -11,7 +11,7 @@ import click
 from csgm_cli.cli.params import Number
 from csgm_cli.cli.sources import flag_of, source_of
 from csgm_cli.errors import UsageError, shown
-from csgm_cli.model import RANGES, Range
+from csgm_cli.ranges import RANGES, Range
 from csgm_cli.storage.config import did_you_mean
 
 if TYPE_CHECKING:

@@ -19,13 +19,10 @@ from csgm_cli.model import (
     Guarantee,
     Mechanism,
     Notice,
-    Range,
     Verification,
     accountant_named,
-    check_range,
-    check_ranges,
-    check_type,
 )
+from csgm_cli.ranges import Range, check_range, check_ranges, check_type
 
 EPSILON_IN_ACCOUNT = Range(0.0, 1e4)
 #: An epsilon below the first is rare, one between the others usual.

@@ -26,18 +26,8 @@ from csgm_cli.core.utility import (
     noise_std_per_row,
 )
 from csgm_cli.errors import NoAnswerError
-from csgm_cli.model import (
-    RANGES,
-    Accountant,
-    Bound,
-    Calibration,
-    Guarantee,
-    Mechanism,
-    Target,
-    accountant_named,
-    check_range,
-    check_type,
-)
+from csgm_cli.model import Accountant, Bound, Calibration, Guarantee, Mechanism, Target, accountant_named
+from csgm_cli.ranges import RANGES, check_range, check_type
 
 #: Room for the rounding of numbers derived from sigma (noise multiplier, sigma / l2_norm l2_norm).
 _MARGIN = 2e-13

@@ -20,10 +20,8 @@ from csgm_cli.model import (
     Notice,
     Target,
     accountant_named,
-    check_range,
-    check_ranges,
-    check_type,
 )
+from csgm_cli.ranges import check_range, check_ranges, check_type
 
 
 def compare(

@@ -6,7 +6,8 @@ import math
 from numbers import Real
 
 from csgm_cli.errors import UsageError
-from csgm_cli.model import Geometry, Notice, check_range
+from csgm_cli.model import Geometry, Notice
+from csgm_cli.ranges import check_range
 
 #: Two sources of the same ratio may differ by rounding of what the user typed.
 _AGREEMENT = 1e-6

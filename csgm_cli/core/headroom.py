@@ -31,7 +31,8 @@ from csgm_cli.core.conversion import (
 )
 from csgm_cli.core.moment import summed
 from csgm_cli.core.search import Slope, increasing_root
-from csgm_cli.model import RANGES, Accountant, Bound, Target
+from csgm_cli.model import Accountant, Bound, Target
+from csgm_cli.ranges import RANGES
 
 if TYPE_CHECKING:
     from csgm_cli.core.curves import Curve

@@ -12,7 +12,6 @@ from csgm_cli.core.search import narrowed
 from csgm_cli.core.utility import gaussian_like, sigma_at_equal_error
 from csgm_cli.errors import NoAnswerError, UsageError
 from csgm_cli.model import (
-    RANGES,
     Accountant,
     Adjacency,
     FactorNorms,
@@ -21,9 +20,8 @@ from csgm_cli.model import (
     MechanismName,
     Notice,
     Target,
-    check_range,
-    check_type,
 )
+from csgm_cli.ranges import RANGES, check_range, check_type
 
 #: Relative width of the bracket around the planned gamma.
 _WIDTH = 1e-9

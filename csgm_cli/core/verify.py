@@ -121,6 +121,7 @@ def _compared(
 
 def _disagreement(what: str, answer: float, truth: mpf, digits: int) -> VerificationError:
     return VerificationError(
+        "verification-failed",
         f"{what} {answer!r} does not agree with {float(truth)!r} in {digits}-digit arithmetic",
         "run csgm selftest and report this: no answer is given",
     )

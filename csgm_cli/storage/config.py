@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from csgm_cli.errors import StorageError, UsageError, shown
-from csgm_cli.model import underflows
+from csgm_cli.ranges import underflows
 from csgm_cli.storage.files import read_bytes
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn, TypeGuard
 
 from csgm_cli.errors import UsageError, shown
-from csgm_cli.model import RANGES, Range, underflows
+from csgm_cli.ranges import RANGES, Range, underflows
 
 #: The schema numbers that can be read back, by command.
 _READABLE = {f"csgm/{command}/1": command for command in ("calibrate", "plan", "account")}

@@ -5,7 +5,7 @@ import pytest
 
 from csgm_cli.cli.params import Choice, Number, Switch
 from csgm_cli.errors import UsageError
-from csgm_cli.model import RANGES, Range
+from csgm_cli.ranges import RANGES, Range
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from csgm_cli.cli.vary import VARIABLE, Varied, Vary
 from csgm_cli.errors import UsageError
-from csgm_cli.model import RANGES
+from csgm_cli.ranges import RANGES
 
 counts = st.sampled_from([name for name in VARIABLE if RANGES[name].integer and RANGES[name].high > 1e6])
 reals = st.sampled_from([name for name in VARIABLE if not RANGES[name].integer])

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from csgm_cli.core.compose import composed_epsilon
 from csgm_cli.core.headroom import Headroom
-from csgm_cli.model import RANGES, Accountant, Adjacency, Geometry, Mechanism, Target
+from csgm_cli.model import Accountant, Adjacency, Geometry, Mechanism, Target
+from csgm_cli.ranges import RANGES
 from tests.core.test_compose import noisy, under
 
 DELTA = 1e-6

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from csgm_cli.core.calibrate import calibrate
 from csgm_cli.errors import NoAnswerError
-from csgm_cli.model import RANGES, Accountant, Adjacency, Geometry, Mechanism, Target
+from csgm_cli.model import Accountant, Adjacency, Geometry, Mechanism, Target
+from csgm_cli.ranges import RANGES
 
 #: The bracket of a calibration is this wide, with room: two answers may differ by it and no more.
 SLACK = 3e-12

@@ -12,7 +12,7 @@ import click
 from csgm_cli.cli.params import Choice, Number
 from csgm_cli.cli.root import REGISTRY, root
 from csgm_cli.cli.sources import flag_of
-from csgm_cli.model import RANGES, Range
+from csgm_cli.ranges import RANGES, Range
 
 _HOSTILE = (
     "", " ", "nan", "NaN", "inf", "-inf", "1e999", "-1e999", "1e-999", "0", "-0.0", "-1", "1.5", "2", "1e5",

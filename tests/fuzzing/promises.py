@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 from jsonschema import Draft202012Validator
 
 from csgm_cli.cli import main
-from csgm_cli.model import RANGES
+from csgm_cli.ranges import RANGES
 from csgm_cli.storage.schema import load_schema
 from tests.fuzzing.lines import Example, Line
 

@@ -27,7 +27,7 @@ from csgm_cli.factorization_model import (
     StrategyName,
     Workload,
 )
-from csgm_cli.model import check_type
+from csgm_cli.ranges import check_type
 
 Array = NDArray[np.float64]
 Precision: TypeAlias = Literal["float32", "float64"]

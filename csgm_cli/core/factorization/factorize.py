@@ -23,7 +23,8 @@ from csgm_cli.factorization_model import (
     Workload,
     objective_named,
 )
-from csgm_cli.model import Notice, check_range, check_type
+from csgm_cli.model import Notice
+from csgm_cli.ranges import check_range, check_type
 
 Array = NDArray[np.float64]
 

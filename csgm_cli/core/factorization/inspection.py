@@ -36,7 +36,7 @@ from csgm_cli.factorization_model import (
     Workload,
     objective_named,
 )
-from csgm_cli.model import check_type
+from csgm_cli.ranges import check_type
 
 Array = NDArray[np.float64]
 Arrays: TypeAlias = Mapping[str, NDArray[Any]]

@@ -26,7 +26,8 @@ from csgm_cli.factorization_model import (
     StrategyName,
     Workload,
 )
-from csgm_cli.model import FactorNorms, RowNorms, check_type
+from csgm_cli.model import FactorNorms, RowNorms
+from csgm_cli.ranges import check_type
 
 Array = NDArray[np.float64]
 

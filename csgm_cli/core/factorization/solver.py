@@ -24,7 +24,7 @@ from csgm_cli.core.factorization.oracle import oracle_for
 from csgm_cli.core.factorization.problem import Point, Problem
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.factorization_model import Dual, Objective, Workload
-from csgm_cli.model import check_range
+from csgm_cli.ranges import check_range
 
 Array = NDArray[np.float64]
 Progress = Callable[[int, float, Dual], None]

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from csgm_cli.errors import UsageError
 from csgm_cli.factorization_model import Workload
-from csgm_cli.model import check_range, check_type
+from csgm_cli.ranges import check_range, check_type
 
 Array = NDArray[np.float64]
 

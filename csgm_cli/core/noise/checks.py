@@ -13,7 +13,7 @@ import numpy as np
 
 from csgm_cli.errors import UsageError, shown
 from csgm_cli.factorization_model import Generators, NoiseState
-from csgm_cli.model import Range, check_range, check_type
+from csgm_cli.ranges import Range, check_range, check_type
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike

@@ -33,7 +33,7 @@ from csgm_cli.factorization_model import (
     NoiseState,
     noise_on_named,
 )
-from csgm_cli.model import Range, check_range, check_type
+from csgm_cli.ranges import Range, check_range, check_type
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike

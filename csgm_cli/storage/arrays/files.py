@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from csgm_cli.errors import StorageError, UsageError, shown
-from csgm_cli.model import check_type
+from csgm_cli.ranges import check_type
 from csgm_cli.storage.arrays import metadata, npy, npz, tensors, text
 from csgm_cli.storage.arrays.content import (
     Array,
