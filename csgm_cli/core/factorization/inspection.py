@@ -155,11 +155,13 @@ class Pair:
         return squared, float(rows.mean()), float(rows.max())
 
     def residual(self, A: Array) -> float:
-        """The largest entry of B C - A, over the largest that B C and A could have; NaN beyond float64."""
-        scale = float(np.sqrt(_squares(self.B, axis=1).max() * _squares(self.C, axis=0).max()))
-        if not np.isfinite(scale):
-            return float("nan")
-        return float(np.abs(self.B @ self.C - A).max() / max(scale, float(np.abs(A).max())))
+        """The largest entry of B C - A, each over its row's norm in B and column's in C; NaN beyond float64.
+
+        An entry of B C is no larger than that. A scale for all would hide small rows behind a large one.
+        """
+        scale = np.sqrt(np.outer(_squares(self.B, axis=1), _squares(self.C, axis=0)))
+        off = np.abs(self.B @ self.C - A)
+        return float(np.where(off > 0.0, off / scale, 0.0).max() if np.isfinite(scale).all() else np.nan)
 
     @property
     def is_causal(self) -> bool:

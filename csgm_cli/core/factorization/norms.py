@@ -81,14 +81,16 @@ def _measured(
 
 
 def _each_c(workload: Workload, arrays: Arrays, c: Array) -> Iterator[Array]:
-    """C as each of the arrays has it, where that can be told: not of the trees' B."""
+    """C as each of the arrays has it; for noise B Z, whatever C is said to be, it is B^-1 A or B^+ A."""
     yield c
-    if "C" in arrays:
-        inverse, b = arrays.get("C_inv"), arrays.get("B")
-        if _is_triangular(inverse):
-            yield triangular_inverse(np.asarray(inverse, np.float64))
-        if _is_triangular(b):
-            yield triangular_inverse(np.asarray(b, np.float64)) @ dense(workload)
+    if "C" in arrays and _is_triangular(arrays.get("C_inv")):
+        yield triangular_inverse(arrays["C_inv"].astype(np.float64))
+    if "B" in arrays and not arrays.keys().isdisjoint(("C", "C_inv")):
+        b = arrays["B"].astype(np.float64)
+        if not _is_triangular(b):  # B = L Q has the columns of L^-1 A turned: of the same norms
+            b = np.asarray(np.linalg.qr(b.T, mode="r")).T
+        if _is_triangular(b):  # else it has no full rank: then its product is not A
+            yield triangular_inverse(b) @ dense(workload)
 
 
 def _is_triangular(x: NDArray[np.floating] | None) -> bool:

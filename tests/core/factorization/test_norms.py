@@ -11,10 +11,12 @@ from csgm_cli.core.factorization import (
     dense_factors,
     factor_norms,
     factorize,
+    inspect_arrays,
     norms_of_arrays,
     parse_workload,
     schedule_workload,
 )
+from csgm_cli.core.factorization.workload import dense
 from csgm_cli.errors import UsageError
 from csgm_cli.factorization_model import StrategyName, strategy_named
 
@@ -116,3 +118,34 @@ def test_refusals():
         norms_of_arrays(workload, {"C": np.diag([1e20, 1e20])})
     with pytest.raises(UsageError, match="factorization"):
         factor_norms("optimal")
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_small_rows_do_not_hide_behind_large_ones(turned):
+    """B Z has noise of 1e-3 on row 1 alone: the sensitivity is 1000, and B C is not A, whatever C is said."""
+    b, c = np.array([[1e-3, 0.0], [1.0, 1e9]]), np.array([[1.0, 0.0], [0.0, 1e-9]])
+    if turned:  # neither is triangular
+        b, c = b[:, ::-1].copy(), c[::-1].copy()
+    workload = parse_workload("prefix-sum", 2)
+    assert norms_of_arrays(workload, {"B": b, "C": c}).sensitivity == pytest.approx(1000.0, rel=1e-12)
+    claims = {claim.name: claim for claim in inspect_arrays(workload, {"B": b, "C": c}).claims}
+    assert claims["product"].computed == pytest.approx(999.0, rel=1e-12)
+    assert not claims["product"].holds
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_noise_from_b_has_the_sensitivity_of_b(shuffled):
+    """A B that is off in its smallest row, beside a C (or its inverse) that it is not of."""
+    scales = np.geomspace(1.0, 1e-4, 64)
+    workload = parse_workload("prefix-sum", 64)
+    b, c_inv = (dense(workload) / scales).astype(np.float32), np.diag(1 / scales).astype(np.float32)
+    b[0, 0] *= np.float32(0.98)
+    order = np.random.default_rng(0).permutation(64) if shuffled else np.arange(64)
+    arrays = {"B": b[:, order], "C": np.linalg.inv(c_inv.astype(np.float64))[order]}
+    if not shuffled:
+        arrays["C_inv"] = c_inv
+        del arrays["C"]
+    true = np.linalg.norm(np.linalg.solve(b.astype(np.float64), dense(workload)), axis=0).max()
+    found = norms_of_arrays(workload, arrays).sensitivity
+    assert true == pytest.approx(1 / 0.98, rel=1e-3)
+    assert true * (1 - 1e-9) <= found <= true * (1 + 1e-9)

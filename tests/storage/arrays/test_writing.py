@@ -272,7 +272,7 @@ def test_missing_extra(tmp_path, factorization, monkeypatch):
         lambda: write_arrays(tmp_path / "y.safetensors", factorization),
         lambda: check_destination(tmp_path / "y.safetensors", {}),
     ):
-        with pytest.raises(UsageError, match=r"pip install csgm-cli\[safetensors\]$") as caught:
+        with pytest.raises(UsageError, match=r"pip install 'csgm-cli\[safetensors\]'$") as caught:
             attempt()
         assert caught.value.slug == "missing-extra"
     write_arrays(tmp_path / "x.npz", factorization)
