@@ -45,8 +45,9 @@ def resolve_geometry(
             notices.append(
                 Notice(
                     "ratio-capped",
-                    f"norm_ratio {ratio:g} exceeds sqrt(dim) = {math.sqrt(dim):g}, which no vector can reach;"
-                    " capped",
+                    f"norm_ratio {ratio:g} exceeds sqrt(dim) = {math.sqrt(dim):g} and is capped: no vector"
+                    " clipped at linf_norm has an L2 norm above linf_norm sqrt(dim) ="
+                    f" {l2_norm / ratio * math.sqrt(dim):g}, so that l2_norm could be that small",
                 )
             )
         ratio = math.sqrt(dim)
