@@ -436,6 +436,48 @@ def test_an_overhead_in_percent(csgm, line, said):
     assert f" {number} ({number}00 %) " in outcome.stdout
 
 
+def test_the_linf_norm_to_clip_at(csgm):
+    """It stands in the text in full, so that it can be copied; the plain mechanism has none."""
+    rotated = "--gamma 0.1 --dim 1e6 --cohort-size 1000 --accountant rdp"
+    linf_norm = csgm(f"calibrate --epsilon 5 --delta 1e-8 {rotated} --format json").document["inputs"][
+        "linf_norm"
+    ]
+    for line in (
+        f"calibrate --epsilon 5 {rotated}",
+        f"account --sigma 1 {rotated}",
+        f"compare --epsilon 5 {rotated}",
+    ):
+        [shown] = re.findall(r", l2 norm 1, linf norm ([^ ,]+),", csgm(f"{line} --delta 1e-8").stdout)
+        assert float(shown) == linf_norm
+    assert "linf norm" not in csgm("calibrate --epsilon 5 --delta 1e-8 --mechanism gaussian").stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "lines"),
+    [
+        (
+            "--noise-multiplier 0.21 --gamma 0.05",
+            {"noise multiplier": "0.21", "effective": "4.2", "sigma": "0.21"},
+        ),
+        (
+            "--noise-multiplier 0.21 --l2-norm 3e-2 --gamma 0.03",  # 0.21 / 0.03 is 7 exactly, 0.21 * 0.03 is not
+            {"noise multiplier": "0.21", "effective": "7", "sigma": "0.0063"},
+        ),
+        (
+            "--sigma 0.7 --l2-norm 3 --gamma 0.03",  # 7 / 30 and 70 / 9, rounded up
+            {"noise multiplier": "0.233334", "effective": "7.77778", "sigma": "0.7"},
+        ),
+        ("--sigma 0.123456789 --gamma 0.5", {"sigma": "0.123456789", "noise multiplier": "0.123456789"}),
+    ],
+)
+def test_derived_noise_is_rounded_up(csgm, options, lines):
+    """account shows the noise that was given in full, and what follows from it in six digits."""
+    text = csgm(f"account {options} --norm-ratio 305 --delta 1e-7 --accountant rdp").stdout
+    for name, number in lines.items():
+        [found] = re.findall(rf"^{name}(?: noise multiplier)? +(\S+) ", text, re.MULTILINE)
+        assert found == number
+
+
 def test_limit_that_is_met_exactly(csgm):
     """What calibrate prints passes the check at the target it was asked for."""
     noise = csgm(f"{CALIBRATE} --value").stdout.strip()
@@ -714,6 +756,9 @@ def test_files_that_are_no_saved_result(csgm):
     for line in ("version", "selftest"):
         save(csgm, line)
         assert csgm("account --from saved.json").status == 2
+    save(csgm, CALIBRATE)
+    csgm("account --from saved.json --output report.txt")
+    assert "try: write it with --format json: " in csgm("account --from report.txt").stderr
     for content in (b"", b"[]", b"{", b"\xff", b'{"schema": "csgm/calibrate/2"}', b"[" * 10**5):
         Path("saved.json").write_bytes(content)
         assert csgm("account --from saved.json").status == 2
