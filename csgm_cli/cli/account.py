@@ -18,7 +18,7 @@ from csgm_cli.errors import UsageError
 from csgm_cli.model import Account, Accountant, Mechanism, Notice, Range
 
 _NOISE = ("noise_multiplier", "sigma")
-_PARTICIPATION = ("rounds", "population", "training_rounds")
+_PARTICIPATION = ("rounds", "population", "training_rounds", "epochs")
 #: What a saved result settles, so that it must not be given beside one.
 _SAVED = (*_NOISE, "mechanism", *MECHANISM, *COHORT)
 
@@ -73,10 +73,10 @@ def _one_round(request: Request) -> tuple[Notice, ...]:
     """A check of one release, only because nobody said how many there are, must not pass unsaid."""
     if request["max_epsilon"] is None or request["from"] is not None:
         return ()
-    said, flag, what = _PARTICIPATION, "--rounds", "one release per client in all"
+    flag, what = "--rounds", "one release per client in all"
     if request["factorization"] is not None:
-        said, flag, what = ("epochs",), "--epochs", "one epoch of the factorization"
-    if list(request.given(said)):
+        flag, what = "--epochs", "one epoch of the factorization"
+    if list(request.given(_PARTICIPATION)):
         return ()
     limit = request.label(["max_epsilon"])
     return (Notice("one-round", f"{limit} is checked for {what}: give {flag} (1 says that it is so)"),)

@@ -124,7 +124,7 @@ def _rotation_ratio(l2_norm: float, dim: int, cohort_size: int) -> tuple[float, 
 
 
 def rounds_from_participation(population: int, cohort_size: int, training_rounds: int) -> tuple[int, Notice]:
-    """Releases that one client can influence when cohorts take turns in a fixed order: ceil(R n / N).
+    """Releases that one client can influence with cohorts in a fixed order of clients: ceil(R n/N).
 
     Raises:
         UsageError: a value out of range, or a cohort larger than the population.
@@ -141,6 +141,6 @@ def rounds_from_participation(population: int, cohort_size: int, training_rounds
     notice = Notice(
         "rounds-from-participation",
         f"rounds = ceil({training_rounds} x {cohort_size} / {population}) = {rounds}, for disjoint cohorts"
-        " that take turns in a fixed order of all clients; random client sampling earns no amplification here",
+        " that take turns in a fixed order of all clients; random sampling earns no amplification here",
     )
     return rounds, notice

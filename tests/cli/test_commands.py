@@ -392,7 +392,8 @@ def test_max_epsilon_for_several_deltas(csgm):
 )
 def test_a_check_of_one_round_that_nobody_gave(csgm, monkeypatch, options, flag):
     """A gate that passes because the rounds were forgotten says so; whoever gave them is left alone."""
-    line = f"account --noise-multiplier 0.21 --gamma 0.05 --norm-ratio 305 --delta 1e-7 --accountant rdp {options}"
+    line = "account --noise-multiplier 0.21 --gamma 0.05 --norm-ratio 305 --delta 1e-7 --accountant rdp"
+    line = f"{line} {options}"
     assert "one-round" not in csgm(line).stderr
     stderr = csgm(f"{line} --max-epsilon 40 --value").stderr
     assert ("warning[one-round]: --max-epsilon is checked for one " in stderr) == (flag is not None)
@@ -460,7 +461,7 @@ def test_the_linf_norm_to_clip_at(csgm):
             {"noise multiplier": "0.21", "effective": "4.2", "sigma": "0.21"},
         ),
         (
-            "--noise-multiplier 0.21 --l2-norm 3e-2 --gamma 0.03",  # 0.21 / 0.03 is 7 exactly, 0.21 * 0.03 is not
+            "--noise-multiplier 0.21 --l2-norm 3e-2 --gamma 0.03",  # 0.21 * 0.03, and 0.21 / 0.03
             {"noise multiplier": "0.21", "effective": "7", "sigma": "0.0063"},
         ),
         (

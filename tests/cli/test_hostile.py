@@ -178,7 +178,8 @@ def test_refused_line(csgm, line, slug):
         ),
         (
             "calibrate --epsilon 1e-7 --delta 4",
-            "--epsilon must be a number in [1e-06, 10000], got '1e-7'\n  try: epsilon and delta seem to be swapped: epsilon 4, delta 1e-07\n",
+            "--epsilon must be a number in [1e-06, 10000], got '1e-7'\n"
+            "  try: epsilon and delta seem to be swapped: epsilon 4, delta 1e-07\n",
         ),
         (
             "calibrate --delta 4 --epsilon 1e-5",

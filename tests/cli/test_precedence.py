@@ -368,7 +368,7 @@ def test_show_inputs(csgm, place, monkeypatch):
 
 
 def test_show_inputs_where_something_is_missing(csgm, place, monkeypatch):
-    """What is known is shown before the error, as it was written, and the error names the file that was read."""
+    """What is known is shown as it was written, and the error names the file that was read."""
     configure("[tool.csgm]\ndelta = 1e-8\n")
     monkeypatch.setenv("CSGM_ROUNDS", "1e2")
     outcome = csgm("calibrate --gamma 0.01 --norm-ratio 3 --show-inputs")
@@ -413,7 +413,7 @@ def test_a_missing_option_names_the_file_that_was_read(csgm, place, line):
 
 
 def test_which_of_two_config_files_is_read(csgm, place, monkeypatch):
-    """csgm.toml wins over the pyproject.toml beside it, and the nearer folder over the one above; one is read."""
+    """csgm.toml wins over the pyproject.toml beside it, the nearer folder over that above; one is read."""
     line = "calibrate --epsilon 5 --delta 1e-8 --mechanism gaussian --format json"
     configure("[tool.csgm]\nrounds = 2\ncohort-size = 7\n", "pyproject.toml")
     configure("[tool.csgm]\nrounds = 3\n")
