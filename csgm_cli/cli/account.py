@@ -19,6 +19,7 @@ from csgm_cli.model import Account, Accountant, Mechanism, Notice
 from csgm_cli.ranges import Range
 
 _NOISE = ("noise_multiplier", "sigma")
+_PARTICIPATION = ("rounds", "population", "training_rounds", "epochs")
 #: What a saved result settles, so that it must not be given beside one.
 _SAVED = (*_NOISE, "mechanism", *MECHANISM, *COHORT)
 
@@ -37,7 +38,7 @@ def run(request: Request) -> ExitCode:
     noise_multiplier, sigma = _noise(request, mechanism.geometry.l2_norm)
     with working():
         account = _account(request, mechanism, sigma)
-    notices = (*_limit_set_aside(request), *notices)
+    notices = (*_limit_set_aside(request), *_one_round(request), *notices)
     notices += delta_notices(request, [found.delta for found in account.guarantees])
     if request["from"] is not None:
         notices += drift(request, account)
@@ -69,6 +70,19 @@ def _limit_set_aside(request: Request) -> tuple[Notice, ...]:
     return (Notice("limit-set-aside", f"{limit.label} is not checked: with --epsilon, delta is the answer"),)
 
 
+def _one_round(request: Request) -> tuple[Notice, ...]:
+    """A check of one release, only because nobody said how many there are, must not pass unsaid."""
+    if request["max_epsilon"] is None or request["from"] is not None:
+        return ()
+    flag, what = "--rounds", "one release per client in all"
+    if request["factorization"] is not None:
+        flag, what = "--epochs", "one epoch of the factorization"
+    if list(request.given(_PARTICIPATION)):
+        return ()
+    limit = request.label(["max_epsilon"])
+    return (Notice("one-round", f"{limit} is checked for {what}: give {flag} (1 says that it is so)"),)
+
+
 def _noise(request: Request, l2_norm: float) -> tuple[float, float]:
     """Return the noise multiplier and sigma; one of them was given."""
     if request["sigma"] is not None:
@@ -90,6 +104,9 @@ def _account(request: Request, mechanism: Mechanism, sigma: float) -> Account:
                 "give --delta too",
             )
         return account_delta(mechanism, sigma, request["epsilon"], accountant, verify=request["verify"])
+    if not request["delta"] and request["max_epsilon"] is not None:
+        limit = request.label(["max_epsilon"])
+        raise UsageError("missing-option", f"{limit} checks an epsilon, which needs a delta", "give --delta")
     if not request["delta"]:
         raise UsageError("missing-option", "account needs --delta or --epsilon", "--delta may be repeated")
     if request["value"] and len(request["delta"]) > 1:

@@ -46,10 +46,24 @@ def check_agreement(saved: SavedResult, mechanism: Mechanism) -> tuple[Notice, .
                 contradiction = f"{name} {shown(value)} disagrees with the mechanism and its noise"
                 raise bad_result(f"{contradiction}: {expected!r}")
     for row, guarantee in zip(saved.rows, saved.guarantees, strict=True):
+        _check_lower_bound(saved, row, guarantee)
         for name, words in _words(row, mechanism, saved.sigma, *guarantee).items():
-            if name in row and row[name] != words:
+            if name not in row:
+                raise bad_result(f"result.{name} is missing")
+            if row[name] != words:
                 return _other_words(saved, name, _difference(row[name], words))
     return ()
+
+
+def _check_lower_bound(saved: SavedResult, row: Mapping[str, Any], guarantee: tuple[float, float]) -> None:
+    """Raise ``UsageError`` unless the lower bound is one of the answer, or null."""
+    bound, answer = row.get("lower_bound"), saved.noise_multiplier
+    name = "noise_multiplier"
+    if saved.command == "account":
+        name, answer = ("delta", guarantee[1]) if saved.asked_delta else ("epsilon", guarantee[0])
+    if bound is None or bound == 0.0 or (is_positive(bound) and bound <= answer * (1 + _TOLERANCE)):
+        return
+    raise bad_result(f"lower_bound {shown(bound)} is no lower bound of {name} {answer!r}")
 
 
 def _other_words(saved: SavedResult, name: str, difference: str) -> tuple[Notice, ...]:
@@ -109,9 +123,7 @@ def _words(
     row: Mapping[str, Any], mechanism: Mechanism, sigma: float, epsilon: float, delta: float
 ) -> dict[str, object]:
     """The words of a row that follow from its numbers and its bound; of no known bound, that it is one."""
-    if "bound" not in row:
-        return {}
-    if row["bound"] not in list(Bound):
+    if row.get("bound") not in list(Bound):
         return {"bound": " or ".join(Bound)}
     bound = Bound(row["bound"])
     guarantee = Guarantee(epsilon, delta, None, bound, None, assumptions_of(mechanism, bound))

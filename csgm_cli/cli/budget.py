@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from csgm_cli.budget import Place, Population, Release
 from csgm_cli.cli.build import build_mechanism, build_noise, delta_notices
 from csgm_cli.cli.options import option
-from csgm_cli.cli.params import Choice, Number
+from csgm_cli.cli.params import Choice, Number, swapped
 from csgm_cli.cli.request import EXCLUSIVES, Request, settled
 from csgm_cli.cli.sources import Rank, Source
 from csgm_cli.errors import StorageError, UsageError, shown
@@ -68,7 +68,11 @@ def _read_limit(table: Declaration) -> tuple[Target, Adjacency]:
     if missing:
         message = f"{table.place}: population {table.name} has no {' and no '.join(missing)}"
         raise UsageError("missing-limit", message, "its limit is an epsilon and a delta")
-    values = {key: _read(key, table.entries[key]) for key in LIMIT_KEYS if key in table.entries}
+    try:
+        values = {key: _read(key, table.entries[key]) for key in LIMIT_KEYS if key in table.entries}
+    except UsageError as error:
+        hint = swapped(table.entries["epsilon"].value, table.entries["delta"].value)
+        raise UsageError(error.slug, error.message, hint or error.hint) from None
     return Target(values["epsilon"], values["delta"]), Adjacency(
         values.get("adjacency", Adjacency.ADD_REMOVE)
     )

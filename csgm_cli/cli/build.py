@@ -28,6 +28,8 @@ _INPUTS = (
     "sensitivity", "factorization_sha256",
 )  # fmt: skip
 _RATE, _RATIO = ("gamma", "compression"), ("norm_ratio", "linf_norm")
+#: From here on a delta is large however few the clients are.
+_LARGE_DELTA = 0.01
 #: What rounds are computed from, in place of being given.
 _PARTICIPATION = ("population", "training_rounds", "cohort_size")
 
@@ -143,10 +145,16 @@ def build_noise(request: Request, l2_norm: float) -> tuple[float, float] | None:
 
 
 def delta_notices(request: Request, deltas: Iterable[float]) -> Notices:
-    """Return a warning where a delta allows what nobody would: one client's vector, published."""
+    """Return a warning where a delta allows what nobody would: one client's vector, published.
+
+    Where nobody says how many clients there are, from a delta on that is too large for any number of them.
+    """
     name = "cohort_size" if request["population"] is None else "population"
     clients = request[name]
     worst = max(deltas)
+    if clients is None and worst > _LARGE_DELTA:
+        what = "is the probability that anything at all may leak: choose it well below 1 / clients"
+        return (Notice("delta-large", f"delta {worst:g} {what}"),)
     if clients is None or worst * clients < 1.0:
         return ()
     said = f"delta {worst:g} is at least 1 / {name} = {1 / clients:g}: choose it well below, a mechanism that"

@@ -7,19 +7,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from csgm_cli.cli import console
 from csgm_cli.cli.options import CONFIGURABLE, Option
 from csgm_cli.cli.params import Number, Switch
 from csgm_cli.cli.request import EXCLUSIVES, Exclusive, Request, request_of
 from csgm_cli.cli.root import REGISTRY, Helped
 from csgm_cli.cli.sources import DEBUG_VARIABLE, Rank, flag_of, keep_settings, variable_of
+from csgm_cli.cli.unfinished import as_written, asks_to_show, hinting_at_swap, keep_config, naming_config
 from csgm_cli.errors import UsageError, shown
 from csgm_cli.storage.config import TooSmall, check_keys, close_words, find_config, meant, read_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    import click
 
     from csgm_cli.cli.exits import ExitCode
     from csgm_cli.cli.sources import Source
@@ -54,14 +55,26 @@ class Command(Helped):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse, and refuse an option given twice where only the last one would count."""
-        if not ctx.resilient_parsing:
-            if not set(ctx.help_option_names) & set(args):
-                _warn_of_strange_variables()
-            order = self.make_parser(ctx).parse_args(args=list(args))[2]
-            for param in order:
-                if isinstance(param, Option) and not param.multiple and order.count(param) > 1:
-                    raise UsageError("repeated-option", f"{flag_of(param.name or '')} may be given once here")
-        return super().parse_args(ctx, args)
+        if ctx.resilient_parsing:
+            return super().parse_args(ctx, args)
+        asks_help = bool(set(ctx.help_option_names) & set(args))
+        if not asks_help:
+            _warn_of_strange_variables()
+        given, rest, order = self.make_parser(ctx).parse_args(args=list(args))
+        for param in order:
+            if isinstance(param, Option) and not param.multiple and order.count(param) > 1:
+                raise UsageError("repeated-option", f"{flag_of(param.name or '')} may be given once here")
+        if rest and not asks_help and all(isinstance(param, Option) for param in self.params):
+            hint = f"all values are options: {self.examples[0]}"
+            raise UsageError("usage", f"got an unexpected argument {shown(rest[0])}", hint)
+        try:
+            return super().parse_args(ctx, args)
+        except click.MissingParameter:
+            if asks_to_show(written := as_written(ctx, given)):
+                _show(written, written)
+            raise
+        except UsageError as error:
+            raise hinting_at_swap(error, as_written(ctx, given)) from None
 
     def invoke(self, ctx: click.Context) -> ExitCode:
         """Run the command."""
@@ -71,7 +84,10 @@ class Command(Helped):
             from csgm_cli.cli.build import with_derived
 
             _show(Request(ctx.params, asked.sources), with_derived(request))
-        return self.run(request)
+        try:
+            return self.run(request)
+        except UsageError as error:
+            raise naming_config(error, ctx) from None
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options under the headings they belong to."""
@@ -109,6 +125,7 @@ def _load_config(ctx: click.Context, param: click.Parameter, value: str | None) 
         return
     command = ctx.command
     settings = read_settings(path, command.name or "", REGISTRY)
+    keep_config(ctx, path)
     own = {param.name for param in command.params if param.name} & CONFIGURABLE
     check_keys(settings.values(), own, CONFIGURABLE)
     by_name = {param.name: param for param in command.params}

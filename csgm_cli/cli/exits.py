@@ -56,9 +56,16 @@ def _from_click(error: click.ClickException) -> CsgmError:
         case click.NoSuchOption():
             return _unknown_option(error)
         case click.MissingParameter():
-            return UsageError("missing-option", f"{_name(error.param)} is required", _help_hint(error))
+            return _missing(error)
         case _:
             return UsageError("usage", error.format_message(), _help_hint(error))
+
+
+def _missing(error: click.MissingParameter) -> UsageError:
+    from csgm_cli.cli.unfinished import naming_config
+
+    found = UsageError("missing-option", f"{_name(error.param)} is required", _help_hint(error))
+    return naming_config(found, error.ctx) if error.ctx else found
 
 
 def _name(param: click.Parameter | None) -> str:

@@ -16,12 +16,18 @@ from csgm_cli.storage.config import did_you_mean
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_FLOAT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
+_FLOAT = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 _GROUPED = re.compile(r"\d{1,3}(_\d{3})+", re.ASCII)
 #: How people write numbers that are refused; compiled only then.
-_SUFFIXED = r"(?ai)(\d+(?:\.\d+)?) ?([kmgbt%])"
-_COMMAS = r"(?a)\d{1,3}(,\d{3})+"
-_POWERS = {"k": 3, "m": 6, "g": 9, "b": 9, "t": 12, "%": -2}
+_PERCENT = r"(?a)(\d+(?:\.\d+)?) ?%"
+_SUFFIXED = r"(?ai)(\d+(?:\.\d+)?) ?([kmgbt])"
+_COMMAS = r"(?a)[1-9]\d{0,2}(,\d{3})+"
+_DECIMAL_COMMA = r"(?a)\d+,\d+"
+_FRACTION = r"(?a)(\d+(?:\.\d+)?) ?/ ?(\d+(?:\.\d+)?)"
+_POWER = r"(?a)(?:(\d+(?:\.\d+)?) ?[*x] ?)?10(?:\^|\*\*)([+-]?\d+)"
+_POWERS = {"k": 3, "m": 6, "g": 9, "b": 9, "t": 12}
+#: Above this nobody means a delta.
+_MOST_DELTA = 0.01
 
 
 def _hint(quantity: str, number: float) -> str:
@@ -30,7 +36,8 @@ def _hint(quantity: str, number: float) -> str:
         case "norm_ratio" if 0 < number < 1:
             return f"norm_ratio is l2_norm / linf_norm; was the inverse meant, {1 / number:.6g}?"
         case "gamma" if number > 1:
-            return f"for a compression factor: --compression {number:g}"
+            factor = f"for a compression factor: --compression {number:g} (gamma {1 / number:.6g})"
+            return f"{factor}; for {number:g} %: --gamma {number / 100:.6g}" if number <= 100 else factor
         case "compression" if 0 < number < 1:
             return f"for a sparsification rate: --gamma {number:g}"
         case _:
@@ -42,7 +49,36 @@ def _rewritten(text: str) -> str:
     text = text.strip()
     if suffixed := re.fullmatch(_SUFFIXED, text):
         return f"write it as {suffixed[1]}e{_POWERS[suffixed[2].lower()]}"
-    return f"write it as {text.replace(',', '')}" if re.fullmatch(_COMMAS, text) else ""
+    if percent := re.fullmatch(_PERCENT, text):
+        from decimal import Decimal
+
+        return f"write it as {Decimal(percent[1]).scaleb(-2).normalize():f}"
+    if power := re.fullmatch(_POWER, text):
+        return f"write it as {power[1] or 1}e{power[2]}"
+    fraction = re.fullmatch(_FRACTION, text)
+    if fraction and (divisor := float(fraction[2])) > 0:
+        return f"write it as {float(fraction[1]) / divisor:.15g}"
+    if re.fullmatch(_COMMAS, text):
+        return f"write it as {text.replace(',', '')}"
+    return f"write it as {text.replace(',', '.')}" if re.fullmatch(_DECIMAL_COMMA, text) else ""
+
+
+def swapped(epsilon: object, delta: object) -> str:
+    """Return the hint that two numbers, one of them out of range, seem to be swapped; empty where not."""
+    loss, failure = _number(epsilon, grouped=False), _number(delta, grouped=False)
+    if loss is None or failure is None or failure not in RANGES["epsilon"]:
+        return ""
+    if loss not in RANGES["delta"] or loss > _MOST_DELTA:
+        return ""
+    return f"epsilon and delta seem to be swapped: epsilon {failure:g}, delta {loss:g}"
+
+
+def _is_list(text: str) -> bool:
+    """Say whether numbers stand in one text; 0,05 and 4,000,000 are one number."""
+    parts = text.replace(",", " ").replace(";", " ").split()
+    if len(parts) < 2 or re.fullmatch(_COMMAS, text.strip()) or re.fullmatch(r"(?a)0,\d+", text.strip()):
+        return False
+    return all(_FLOAT.fullmatch(part) for part in parts)
 
 
 class Number(click.ParamType[float]):
@@ -55,7 +91,11 @@ class Number(click.ParamType[float]):
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Return the number; ``UsageError`` names its source, the value and the range."""
-        return self.read(value, source_of(ctx, param).label)
+        label = source_of(ctx, param).label
+        if param is not None and param.multiple and isinstance(value, str) and _is_list(value):
+            message = f"{label} takes one number each time, got {shown(value)}"
+            raise UsageError("out-of-range", message, f"repeat {label}")
+        return self.read(value, label)
 
     def read(self, value: object, label: str) -> float:
         """Return ``value`` (text, or a number from a file) as a number, called ``label`` in an error."""

@@ -13,12 +13,13 @@ from csgm_cli.cli.params import Choice
 from csgm_cli.cli.report import report
 from csgm_cli.cli.working import working
 from csgm_cli.errors import UsageError
-from csgm_cli.model import Accountant, Adjacency, MechanismName, Target
+from csgm_cli.model import Accountant, Adjacency, MechanismName, Notice, Target
 
 if TYPE_CHECKING:
     from csgm_cli.cli.request import Request
 
-_OVERHEADS = ("max_mse_overhead", "max_noise_overhead")
+_ALLOWED = {"max_mse_overhead": "MSE", "max_noise_overhead": "effective noise multiplier"}
+_OVERHEADS = tuple(_ALLOWED)
 
 
 def run(request: Request) -> ExitCode:
@@ -45,11 +46,24 @@ def run(request: Request) -> ExitCode:
             factorization=took_part.factorization,
             epochs=took_part.epochs,
         )
-    notices = (*geometry_notices, *participation_notices, *delta_notices(request, [request["delta"]]))
+    notices = _large_overhead(request)
+    notices += (*geometry_notices, *participation_notices, *delta_notices(request, [request["delta"]]))
     answer = replace(answer, notices=(*notices, *answer.notices))
     settled = resolved_sizes(request, geometry, took_part)
     report(request, plan_document(inputs(request, **settled), answer))
     return ExitCode.OK
+
+
+def _large_overhead(request: Request) -> tuple[Notice, ...]:
+    """A percentage that was given as such would be met by any compression."""
+    (name,) = request.given(_OVERHEADS)
+    overhead = request[name]
+    if overhead <= 1.0:
+        return ()
+    whose = "Gaussian" if request["factorization"] is None else "matrix"
+    allowed = f"{overhead!r} allows {1 + overhead:g} times the {whose} mechanism's {_ALLOWED[name]}"
+    message = f"{request.label([name])} {allowed}; {overhead:g} % is {overhead / 100:g}"
+    return (Notice("overhead-large", message),)
 
 
 command = Command(

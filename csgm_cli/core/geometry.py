@@ -46,8 +46,9 @@ def resolve_geometry(
             notices.append(
                 Notice(
                     "ratio-capped",
-                    f"norm_ratio {ratio:g} exceeds sqrt(dim) = {math.sqrt(dim):g}, which no vector can reach;"
-                    " capped",
+                    f"norm_ratio {ratio:g} exceeds sqrt(dim) = {math.sqrt(dim):g} and is capped: no vector"
+                    " clipped at linf_norm has an L2 norm above linf_norm sqrt(dim) ="
+                    f" {l2_norm / ratio * math.sqrt(dim):g}, so that l2_norm could be that small",
                 )
             )
         ratio = math.sqrt(dim)
@@ -124,7 +125,7 @@ def _rotation_ratio(l2_norm: float, dim: int, cohort_size: int) -> tuple[float, 
 
 
 def rounds_from_participation(population: int, cohort_size: int, training_rounds: int) -> tuple[int, Notice]:
-    """Releases that one client can influence when disjoint cohorts take turns: ceil(R n / N).
+    """Releases that one client can influence with cohorts in a fixed order of clients: ceil(R n/N).
 
     Raises:
         UsageError: a value out of range, or a cohort larger than the population.
@@ -141,6 +142,6 @@ def rounds_from_participation(population: int, cohort_size: int, training_rounds
     notice = Notice(
         "rounds-from-participation",
         f"rounds = ceil({training_rounds} x {cohort_size} / {population}) = {rounds}, for disjoint cohorts"
-        " that take turns; random client sampling earns no amplification here",
+        " that take turns in a fixed order of all clients; random sampling earns no amplification here",
     )
     return rounds, notice

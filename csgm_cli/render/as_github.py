@@ -21,7 +21,8 @@ def render(document: Document) -> str:
         raise UsageError("unknown-choice", "format github is for csgm check")
     result = document["result"]
     lines = [_annotation(population, result["changes"]) for population in result["populations"]]
-    lines += [_command("warning", {"title": w["slug"]}, w["message"]) for w in document["warnings"]]
+    tables = [*result["populations"], *(r for p in result["populations"] for r in p["releases"])]
+    lines += [_command("warning", _place(w, tables), w["message"]) for w in document["warnings"]]
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -37,6 +38,14 @@ def _annotation(population: Document, changes: Document | None) -> str:
         return _command("notice", _at(population, title), verdict(population))
     release = _offender(population, changes)
     return _command("error", _at(release, title), f"{verdict(population)}\n{advice(release)}")
+
+
+def _place(warning: Document, tables: list[Document]) -> dict[str, str]:
+    """Where a warning belongs: to the population or release whose file and line its message begins with."""
+    for table in tables:
+        if warning["message"].startswith(f"{table['file']}:{table['line']}: "):
+            return _at(table, warning["slug"])
+    return {"title": warning["slug"]}
 
 
 def _offender(population: Document, changes: Document | None) -> Document:

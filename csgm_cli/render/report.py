@@ -6,7 +6,7 @@ parameters and costs up; lower bounds and compression down.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -44,6 +44,7 @@ _SIZES: dict[str, Callable[[float], str]] = {
     "gamma": exact,
     "norm_ratio": exact,  # a rounded one would not go with the noise
     "l2_norm": exact,
+    "linf_norm": exact,  # what to clip at, to be copied
     "dim": exact,
     "cohort_size": exact,
 }
@@ -77,7 +78,7 @@ def _account(inputs: Document, result: Document) -> Report:
     facts = (
         *_privacy(result, (asked, given)),
         *_limit(inputs, [result]),
-        *_noise(inputs, inputs, exact),
+        *_noise_given(inputs),
         *_setting(inputs, [result]),
         *_utility(inputs, result),
         *_assurance(result, asked),
@@ -95,7 +96,7 @@ def _curve(inputs: Document, rows: list[Document]) -> Report:
     ]
     facts = (
         *_limit(inputs, rows),
-        *_noise(inputs, inputs, exact),
+        *_noise_given(inputs),
         *_setting(inputs, rows),
         *_utility(inputs, rows[0]),
     )
@@ -189,7 +190,11 @@ def _plan(inputs: Document, result: Document) -> Report:
         Fact("compression", round_down(result["compression"]), "1 / gamma"),
     )
     allowed = tuple(
-        Fact("allowed overhead", exact(inputs[name]), f"of the {_plain(inputs)} {words}")
+        Fact(
+            "allowed overhead",
+            f"{exact(inputs[name])} ({100 * inputs[name]:.6g} %)",
+            f"of the {_plain(inputs)} {words}",
+        )
         for name, words in _OVERHEAD.items()
         if inputs.get(name) is not None
     )
@@ -246,17 +251,27 @@ _REPORTS: dict[str, Callable[[Document, Document], Report]] = {
 }
 
 
-def _noise(inputs: Document, noise: Document, shown: Callable[[float], str] = round_up) -> tuple[Fact, ...]:
-    """The three ways to say the noise: an answer rounded up, or one that was given in full."""
+def _noise_given(inputs: Document) -> tuple[Fact, ...]:
+    """The noise that was given in full, and what follows from it rounded up."""
+    names = ("noise_multiplier", "sigma")
+    full = {name: exact(inputs[name]) for name in names}
+    shortest = min(full.values(), key=len)  # the product of two short numbers is seldom as short
+    return _noise(inputs, inputs, {name: text for name, text in full.items() if len(text) == len(shortest)})
+
+
+def _noise(inputs: Document, noise: Document, given: Mapping[str, str] | None = None) -> tuple[Fact, ...]:
+    """The three ways to say the noise, rounded up but for what was ``given``."""
     where = "std of Z in the noise B Z on the sums" if is_factorized(inputs) else _SIGMA
+    names = ("noise_multiplier", "effective_noise_multiplier", "sigma")
+    text = {name: round_up(noise[name]) for name in names} | dict(given or {})
     return (
-        Fact("noise multiplier", shown(noise["noise_multiplier"]), "sigma / l2_norm"),
+        Fact("noise multiplier", text["noise_multiplier"], "sigma / l2_norm"),
         Fact(
             "effective noise multiplier",
-            shown(noise["effective_noise_multiplier"]),
+            text["effective_noise_multiplier"],
             "sigma / (gamma l2_norm), comparable with the Gaussian mechanism",
         ),
-        Fact("sigma", shown(noise["sigma"]), where),
+        Fact("sigma", text["sigma"], where),
     )
 
 
@@ -315,11 +330,11 @@ def setting_word(slug: str) -> str:
 
 def _mechanism(inputs: Document) -> str:
     name = inputs.get("mechanism")
-    meaningless = "norm_ratio" if name == "gaussian" else None
+    meaningless = ("norm_ratio", "linf_norm") if name == "gaussian" else ()
     sizes = [
         f"{size.replace('_', ' ')} {shown(inputs[size])}"
         for size, shown in _SIZES.items()
-        if size != meaningless and inputs.get(size) is not None
+        if size not in meaningless and inputs.get(size) is not None
     ]
     return ", ".join(([name] if name else []) + sizes)
 

@@ -131,8 +131,11 @@ def _check_guarantees(command: str, inputs: dict[str, Any], rows: list[dict[str,
         raise bad_result(f"it holds {len(rows)} results for {len(asked)} deltas")
     for row, delta in zip(rows, asked, strict=True):
         _check_same("inputs.delta", delta, "result.delta", row.get("delta"))
+        target, achieved = inputs.get("epsilon"), row.get("epsilon")
         if command == "account":  # elsewhere the target may be above what is achieved
-            _check_same("inputs.epsilon", inputs.get("epsilon"), "result.epsilon", row.get("epsilon"))
+            _check_same("inputs.epsilon", target, "result.epsilon", achieved)
+        elif is_positive(target) and is_positive(achieved) and achieved > target * (1 + 1e-9):
+            raise bad_result(f"result.epsilon {shown(achieved)} is above the target {shown(target)}")
 
 
 def _check_same(name: str, value: object, other: str, expected: object) -> None:
@@ -155,7 +158,8 @@ def _parsed(text: str) -> object:
     except RecursionError:
         raise bad_result("it is nested too deeply") from None
     except ValueError as error:  # also a whole number of absurd length
-        raise bad_result(f"it is not JSON: {error}") from None
+        hint = "write it with --format json: csgm calibrate ... --format json --output FILE"
+        raise bad_result(f"it is not JSON: {error}", hint) from None
     return parsed
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from csgm_cli.cli import main
 from csgm_cli.errors import NoAnswerError
-from csgm_cli.render import CHECK_FORMATS
+from csgm_cli.render import CHECK_FORMATS, render
 from csgm_cli.storage.budget_file import DEFAULT_KEYS, LIMIT_KEYS, RELEASE_KEYS
 from csgm_cli.storage.schema import load_schema
 
@@ -220,6 +220,35 @@ def test_github_points_at_the_offender(csgm, files):
     assert error[2].splitlines()[1].startswith("next-word has ")
     assert notice[1]["title"] == "csgm check: watches, <old> & 100 %"
     assert "\n" not in notice[2]
+
+
+def test_github_puts_warnings_where_they_belong(csgm, place):
+    """A warning of a release, and one of a limit, carry the file and the line; others have a title alone."""
+    participation = "population = 10000\ncohort-size = 10\ntraining-rounds = 20"
+    text = MISTAKEN.format(delta="1e-4", enabled="true", participation=participation)
+    (place / "b,1.toml").write_text(text)
+    said = [
+        (properties["title"], properties["file"], properties["line"])
+        for kind, properties, _ in commands(csgm("check", "b,1.toml", "--format", "github").stdout)
+        if kind == "warning"
+    ]
+    releases = [str(n) for n, line in enumerate(text.splitlines(), 1) if ".release." in line]
+    assert ("delta-large", "b,1.toml", "1") in said
+    assert {line for slug, _, line in said if slug == "rounds-from-participation"} == set(releases[1:])
+    assert ("perhaps-effective", "b,1.toml", releases[1]) in said
+    document = json.loads(csgm("check", "b,1.toml", "--format", "json").stdout)
+    document["warnings"] = [{"slug": "moved-by-tool", "message": "people: moved"}]
+    assert "::warning title=moved-by-tool::people: moved\n" in render(document, "github")
+
+
+def test_a_limit_with_epsilon_and_delta_swapped(csgm, place):
+    """Where each would do for the other, the hint says so."""
+    (place / "b.toml").write_text(
+        OLD.replace("epsilon", "EPS").replace("delta", "epsilon").replace("EPS", "delta")
+    )
+    outcome = csgm("check b.toml")
+    assert outcome.status == 2
+    assert outcome.stderr.splitlines()[-1].startswith("  try: epsilon and delta seem to be swapped: epsilon ")
 
 
 def test_github_prefers_what_changed(csgm, files):

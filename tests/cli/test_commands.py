@@ -17,6 +17,7 @@ import pytest
 import csgm_cli
 from csgm_cli.cli.root import REGISTRY, root
 from csgm_cli.core import selftest as reference
+from csgm_cli.core.rounding import round_up
 from csgm_cli.model import SelftestCase
 from csgm_cli.storage.arrays import read_arrays
 from csgm_cli.storage.schema import load_schema
@@ -196,7 +197,7 @@ def test_account_shows_what_the_noise_costs(csgm):
 
 def test_an_effective_multiplier_in_the_wrong_place(csgm):
     """1.1429 is the effective multiplier of (5, 1e-8) at gamma 0.01; as the multiplier it is noticed."""
-    common = "account --gamma 0.01 --norm-ratio 1000 --delta 1e-8 --max-epsilon 5 --format json"
+    common = "account --gamma 0.01 --norm-ratio 1000 --rounds 1 --delta 1e-8 --max-epsilon 5 --format json"
     mistaken = csgm(f"{common} --noise-multiplier 1.1429")
     assert mistaken.status == 0
     [warning] = mistaken.document["warnings"]
@@ -239,7 +240,10 @@ def test_ratio_inputs_are_resolved(csgm):
     [
         ("calibrate --epsilon 5 --delta 1e-3 --gamma 0.1 --norm-ratio 9 --cohort-size 1000", True),
         ("calibrate --epsilon 5 --delta 9e-4 --gamma 0.1 --norm-ratio 9 --cohort-size 1000", False),
-        ("calibrate --epsilon 5 --delta 0.1 --gamma 0.1 --norm-ratio 9", False),
+        ("calibrate --epsilon 5 --delta 0.01 --gamma 0.1 --norm-ratio 9", False),
+        ("calibrate --epsilon 5 --delta 0.011 --gamma 0.1 --norm-ratio 9", True),
+        ("calibrate --epsilon 5 --delta 0.011 --gamma 0.1 --norm-ratio 9 --cohort-size 90", False),
+        ("account --sigma 1 --mechanism gaussian --delta 1e-8 --delta 0.5", True),
         (
             "calibrate --epsilon 5 --delta 1e-4 --gamma 0.1 --norm-ratio 9 --cohort-size 1000"
             " --population 10000 --training-rounds 10",
@@ -360,7 +364,9 @@ def test_warnings_go_to_stderr(csgm):
 @pytest.mark.parametrize("kind", ["text", "json", "csv", "markdown"])
 def test_max_epsilon(csgm, limit, status, kind):
     """The answer (4.898...) is printed either way; the exit code says whether the limit holds."""
-    outcome = csgm(f"{ACCOUNT} --accountant rdp --delta 1e-8 --max-epsilon {limit} --format {kind}")
+    outcome = csgm(
+        f"{ACCOUNT} --accountant rdp --rounds 1 --delta 1e-8 --max-epsilon {limit} --format {kind}"
+    )
     assert outcome.status == status
     assert "4.898" in outcome.stdout
     assert outcome.stderr.startswith("failed: epsilon 4.898") == (status == 1)
@@ -371,6 +377,106 @@ def test_max_epsilon_for_several_deltas(csgm):
     line = "account --sigma 4 --mechanism gaussian --delta 1e-6 --delta 1e-8 --max-epsilon"
     assert csgm(f"{line} 1.2").status == 1  # 1.06 and 1.29
     assert csgm(f"{line} 1.3").status == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "flag"),
+    [
+        ("", "--rounds"),
+        ("--rounds 1", None),
+        ("--rounds 20", None),
+        ("--population 100 --cohort-size 10 --training-rounds 20", None),
+        ("--factorization tree:4", "--epochs"),
+        ("--factorization tree:4 --epochs 1", None),
+    ],
+)
+def test_a_check_of_one_round_that_nobody_gave(csgm, monkeypatch, options, flag):
+    """A gate that passes because the rounds were forgotten says so; whoever gave them is left alone."""
+    line = "account --noise-multiplier 0.21 --gamma 0.05 --norm-ratio 305 --delta 1e-7 --accountant rdp"
+    line = f"{line} {options}"
+    assert "one-round" not in csgm(line).stderr
+    stderr = csgm(f"{line} --max-epsilon 40 --value").stderr
+    assert ("warning[one-round]: --max-epsilon is checked for one " in stderr) == (flag is not None)
+    assert (f"give {flag} (1 says" in stderr) == (flag is not None)
+    monkeypatch.setenv("CSGM_EPOCHS" if "factor" in options else "CSGM_ROUNDS", "1")
+    assert "one-round" not in csgm(f"{line} --max-epsilon 40 --value").stderr
+
+
+def test_a_limit_without_a_delta(csgm):
+    """--max-epsilon alone is told what it needs."""
+    outcome = csgm(f"{ACCOUNT} --max-epsilon 4")
+    assert outcome.status == 2
+    assert outcome.stderr.splitlines() == [
+        "error[missing-option]: --max-epsilon checks an epsilon, which needs a delta",
+        "  try: give --delta",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (
+            "--max-mse-overhead 10 --dim 1e6 --cohort-size 1000",
+            "--max-mse-overhead 10.0 allows 11 times the Gaussian mechanism's MSE; 10 % is 0.1",
+        ),
+        (
+            "--max-noise-overhead 2 --norm-ratio 100",
+            "--max-noise-overhead 2.0 allows 3 times the Gaussian mechanism's effective noise multiplier;"
+            " 2 % is 0.02",
+        ),
+        ("--max-noise-overhead 1 --norm-ratio 100", None),
+    ],
+)
+def test_an_overhead_in_percent(csgm, line, said):
+    """An overhead is a fraction: above 1 it was probably meant in percent. The text shows both."""
+    outcome = csgm(f"plan --epsilon 5 --delta 1e-8 --accountant rdp {line}")
+    assert outcome.status == 0
+    assert ("overhead-large" in outcome.stderr) == (said is not None)
+    assert said is None or f"warning[overhead-large]: {said}\n" in outcome.stderr
+    number = line.split()[1]
+    assert f" {number} ({number}00 %) " in outcome.stdout
+
+
+def test_the_linf_norm_to_clip_at(csgm):
+    """It stands in the text in full, so that it can be copied; the plain mechanism has none."""
+    rotated = "--gamma 0.1 --dim 1e6 --cohort-size 1000 --accountant rdp"
+    linf_norm = csgm(f"calibrate --epsilon 5 --delta 1e-8 {rotated} --format json").document["inputs"][
+        "linf_norm"
+    ]
+    for line in (
+        f"calibrate --epsilon 5 {rotated}",
+        f"account --sigma 1 {rotated}",
+        f"compare --epsilon 5 {rotated}",
+    ):
+        [shown] = re.findall(r", l2 norm 1, linf norm ([^ ,]+),", csgm(f"{line} --delta 1e-8").stdout)
+        assert float(shown) == linf_norm
+    assert "linf norm" not in csgm("calibrate --epsilon 5 --delta 1e-8 --mechanism gaussian").stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "lines"),
+    [
+        (
+            "--noise-multiplier 0.21 --gamma 0.05",
+            {"noise multiplier": "0.21", "effective": "4.2", "sigma": "0.21"},
+        ),
+        (
+            "--noise-multiplier 0.21 --l2-norm 3e-2 --gamma 0.03",  # 0.21 * 0.03, and 0.21 / 0.03
+            {"noise multiplier": "0.21", "effective": "7", "sigma": "0.0063"},
+        ),
+        (
+            "--sigma 0.7 --l2-norm 3 --gamma 0.03",  # 7 / 30 and 70 / 9, rounded up
+            {"noise multiplier": "0.233334", "effective": "7.77778", "sigma": "0.7"},
+        ),
+        ("--sigma 0.123456789 --gamma 0.5", {"sigma": "0.123456789", "noise multiplier": "0.123456789"}),
+    ],
+)
+def test_derived_noise_is_rounded_up(csgm, options, lines):
+    """account shows the noise that was given in full, and what follows from it in six digits."""
+    text = csgm(f"account {options} --norm-ratio 305 --delta 1e-7 --accountant rdp").stdout
+    for name, number in lines.items():
+        [found] = re.findall(rf"^{name}(?: noise multiplier)? +(\S+) ", text, re.MULTILINE)
+        assert found == number
 
 
 def test_limit_that_is_met_exactly(csgm):
@@ -392,8 +498,20 @@ def edit(path, value, name="saved.json"):
     holder = document
     for key in outer:
         holder = holder[int(key) if key.isdigit() else key]
-    holder[last] = value
+    if value is ...:
+        del holder[last]
+    else:
+        holder[last] = value
     Path(name).write_text(json.dumps(document), encoding="utf-8")
+
+
+def say_epsilon(row, factor):
+    """Change the epsilon of a saved row wherever it stands."""
+    was = f"({round_up(row['epsilon'])}, "
+    assert was in row["statement"]
+    row["epsilon"] *= factor
+    row["statement"] = row["statement"].replace(was, f"({round_up(row['epsilon'])}, ")
+    row["lower_bound"] = 0.0
 
 
 @pytest.mark.parametrize(
@@ -407,7 +525,7 @@ def edit(path, value, name="saved.json"):
         f"{CALIBRATE} --population 1000 --cohort-size 30 --training-rounds 101 --accountant paper",
         f"{ACCOUNT} --delta 1e-8",
         f"{ACCOUNT} --epsilon 3",
-        f"{ACCOUNT} --epsilon 0 --adjacency replace-one",
+        f"{ACCOUNT} --epsilon 9 --adjacency replace-one",
         "account --sigma 0.03 --l2-norm 3 --gamma 0.01 --linf-norm 0.003 --delta 1e-8",
         "plan --epsilon 5 --delta 1e-8 --dim 1e6 --cohort-size 1000 --max-mse-overhead 0.05",
         "plan --epsilon 5 --delta 1e-8 --norm-ratio 1000 --max-noise-overhead 0.02 --l2-norm 3",
@@ -437,8 +555,7 @@ def test_rerun_of_a_curve(csgm):
     assert again.document["inputs"]["delta"] == [1e-6, 1e-8]
     assert again.stderr.count("saved.json: epsilon was ") == 2
     saved = json.loads(Path("saved.json").read_text(encoding="utf-8"))
-    saved["result"]["rows"][1]["epsilon"] *= 0.9
-    del saved["result"]["rows"][1]["statement"]
+    say_epsilon(saved["result"]["rows"][1], 0.9)
     Path("saved.json").write_text(json.dumps(saved), encoding="utf-8")
     warnings = csgm("account --from saved.json --format json").document["warnings"]
     assert [warning["slug"] for warning in warnings] == ["drift-up"]
@@ -500,8 +617,8 @@ def test_drift(csgm, factor, slugs):
     """Both numbers are always shown; a difference of more than 1e-9 is a warning, and never a failure."""
     save(csgm, CALIBRATE)
     saved = json.loads(Path("saved.json").read_text(encoding="utf-8"))
-    saved["result"]["epsilon"] *= factor
-    del saved["result"]["statement"]  # it has the number, too
+    say_epsilon(saved["result"], factor)
+    saved["inputs"]["epsilon"] = max(5.0, saved["result"]["epsilon"])
     saved["csgm_version"] = "0.0.9"
     Path("saved.json").write_text(json.dumps(saved), encoding="utf-8")
     outcome = csgm("account --from saved.json --format json")
@@ -595,6 +712,14 @@ COHORT = "--population 1000 --cohort-size 30 --training-rounds 101 --dim 1e6 --a
             "result.statement disagrees with its numbers: 'Private.'",
         ),
         (CALIBRATE, "result.statement", 7, 'result.statement disagrees with its numbers: 7 instead of "The'),
+        (CALIBRATE, "result.statement", ..., "result.statement is missing"),
+        (CALIBRATE, "result.assumptions", ..., "result.assumptions is missing"),
+        (CALIBRATE, "result.bound", ..., "result.bound is missing"),
+        (CALIBRATE, "inputs.epsilon", 4.9, "is above the target 4.9"),
+        (CALIBRATE, "result.lower_bound", 0.9, "lower_bound 0.9 is no lower bound of noise_multiplier 0.0"),
+        (CALIBRATE, "result.lower_bound", -0.01, "lower_bound -0.01 is no lower bound"),
+        (CALIBRATE, "result.lower_bound", "0", "lower_bound '0' is no lower bound"),
+        (ACCOUNT, "result.rows.0.lower_bound", 99, "lower_bound 99 is no lower bound of epsilon "),
         (ACCOUNT, "inputs.rounds", 3, "rounds 3 disagrees"),
         (ACCOUNT, "result.rows.1.mse.total", 3, "mse.total 3 disagrees"),
         (ACCOUNT, "result.rows.1.mse.ratio", 3, "mse.ratio 3 disagrees"),
@@ -632,6 +757,9 @@ def test_files_that_are_no_saved_result(csgm):
     for line in ("version", "selftest"):
         save(csgm, line)
         assert csgm("account --from saved.json").status == 2
+    save(csgm, CALIBRATE)
+    csgm("account --from saved.json --output report.txt")
+    assert "try: write it with --format json: " in csgm("account --from report.txt").stderr
     for content in (b"", b"[]", b"{", b"\xff", b'{"schema": "csgm/calibrate/2"}', b"[" * 10**5):
         Path("saved.json").write_bytes(content)
         assert csgm("account --from saved.json").status == 2

@@ -158,7 +158,39 @@ def test_refused_line(csgm, line, slug):
         ("calibrate --epsilom 3", "did you mean --epsilon?"),
         ("calibrate --dim 4M", "write it as 4e6"),
         ("calibrate --rounds 1.5k", "write it as 1.5e3"),
-        ("calibrate --gamma 1%", "write it as 1e-2"),
+        ("calibrate --gamma 1%", "write it as 0.01"),
+        ("calibrate --gamma 10%", "write it as 0.1\n"),
+        ("calibrate --gamma 0,05", "write it as 0.05\n"),
+        ("calibrate --gamma 0,005", "write it as 0.005\n"),
+        ("calibrate --gamma 1/20", "write it as 0.05\n"),
+        ("calibrate --delta 10^-7", "write it as 1e-7\n"),
+        ("calibrate --delta 5*10**-7", "write it as 5e-7\n"),
+        ("calibrate --delta 1/0", "got '1/0'\n"),
+        (
+            "compare --gamma 0.05,0.04",
+            "--gamma takes one number each time, got '0.05,0.04'\n  try: repeat --gamma\n",
+        ),
+        ("compare --gamma 0,05", "write it as 0.05\n"),
+        ("calibrate --gamma 5", "--compression 5 (gamma 0.2); for 5 %: --gamma 0.05\n"),
+        (
+            "calibrate 4 1e-7",
+            "got an unexpected argument '4'\n  try: all values are options: csgm calibrate --",
+        ),
+        (
+            "calibrate --epsilon 1e-7 --delta 4",
+            "--epsilon must be a number in [1e-06, 10000], got '1e-7'\n"
+            "  try: epsilon and delta seem to be swapped: epsilon 4, delta 1e-07\n",
+        ),
+        (
+            "calibrate --delta 4 --epsilon 1e-5",
+            "epsilon and delta seem to be swapped: epsilon 4, delta 1e-05\n",
+        ),
+        ("account --sigma 1 --max-epsilon 1e-7 --delta 4", "seem to be swapped: epsilon 4, delta 1e-07\n"),
+        ("calibrate --epsilon 0.5 --delta 1", "--delta must be a number in [1e-300, 1), got '1'\n"),
+        (
+            "calibrate --epsilon 1e-7 --delta 1e-9",
+            "--epsilon must be a number in [1e-06, 10000], got '1e-7'\n",
+        ),
         ("calibrate --dim 4,000,000", "write it as 4000000"),
         ("calibrate --epsilon 3 --delta 1e-6 --gamma 0.1 --dim 4e6", "needs --cohort-size beside --dim"),
         (
@@ -173,6 +205,17 @@ def test_refused_line(csgm, line, slug):
 def test_helpful_message(csgm, line, said):
     """Where the mistake can be guessed, the message says what was probably meant."""
     assert said in csgm(line).stderr
+
+
+def test_a_comma_in_a_list_of_a_variable(csgm, monkeypatch):
+    """In a variable commas separate values, and a list of gammas is right there."""
+    monkeypatch.setenv("CSGM_GAMMA", "0.05,0.04")
+    assert csgm("compare --epsilon 3 --delta 1e-6 --norm-ratio 9 --accountant rdp").status == 0
+
+
+def test_help_beside_a_stray_word(csgm):
+    """Whoever asks for help gets it."""
+    assert csgm("calibrate 4 --help").status == 0
 
 
 def test_long_value_is_cut_in_the_message(csgm):

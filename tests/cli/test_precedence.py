@@ -231,7 +231,7 @@ def test_a_limit_set_aside_is_not_silent(csgm, place):
     [warning] = outcome.document["warnings"]
     assert warning["slug"] == "limit-set-aside"
     assert f"max-epsilon in {place / 'csgm.toml'} [tool.csgm] is not checked" in warning["message"]
-    checked = csgm("account --sigma 1 --mechanism gaussian --format json")
+    checked = csgm("account --sigma 1 --mechanism gaussian --rounds 1 --format json")
     assert (checked.status, checked.document["warnings"]) == (1, [])
 
 
@@ -365,6 +365,66 @@ def test_show_inputs(csgm, place, monkeypatch):
     )
     assert "rounds = 1  (default)" in shown
     assert "dim is not given" in shown
+
+
+def test_show_inputs_where_something_is_missing(csgm, place, monkeypatch):
+    """What is known is shown as it was written, and the error names the file that was read."""
+    configure("[tool.csgm]\ndelta = 1e-8\n")
+    monkeypatch.setenv("CSGM_ROUNDS", "1e2")
+    outcome = csgm("calibrate --gamma 0.01 --norm-ratio 3 --show-inputs")
+    assert (outcome.status, outcome.stdout) == (2, "")
+    lines = outcome.stderr.splitlines()
+    for line in (
+        "epsilon is not given",
+        f"delta = 1e-08  (config delta in {place / 'csgm.toml'} [tool.csgm])",
+        "gamma = 0.01  (flag --gamma)",
+        "norm_ratio = 3  (flag --norm-ratio)",
+        "compression is not given",
+        "rounds = 1e2  (env CSGM_ROUNDS)",
+        "l2_norm = 1.0  (default)",
+        "verify = False  (default)",
+    ):
+        assert line in lines
+    assert lines[-2:] == [
+        "error[missing-option]: --epsilon is required",
+        f"  try: csgm calibrate --help; the config file that was read is {place / 'csgm.toml'}",
+    ]
+    assert csgm("calibrate --gamma 0.01").stderr.splitlines() == lines[-2:]
+    monkeypatch.setenv("CSGM_SHOW_INPUTS", "1")
+    assert "gamma = 0.01  (flag --gamma)" in csgm("calibrate --gamma 0.01").stderr
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "calibrate --epsilon 5 --gamma 0.01",
+        "calibrate --epsilon 5 --norm-ratio 9",
+        "account --gamma 0.01 --norm-ratio 9",
+        "plan --epsilon 5 --norm-ratio 9",
+    ],
+)
+def test_a_missing_option_names_the_file_that_was_read(csgm, place, line):
+    """Whoever thought that the file has it sees which one was read; without a file nothing is said."""
+    assert "config file" not in csgm(f"{line} --delta 1e-8").stderr
+    configure("[tool.csgm]\ndelta = 1e-8\n")
+    outcome = csgm(line)
+    assert outcome.status == 2
+    assert outcome.stderr.splitlines()[-1].endswith(f"the config file that was read is {place / 'csgm.toml'}")
+
+
+def test_which_of_two_config_files_is_read(csgm, place, monkeypatch):
+    """csgm.toml wins over the pyproject.toml beside it, the nearer folder over that above; one is read."""
+    line = "calibrate --epsilon 5 --delta 1e-8 --mechanism gaussian --format json"
+    configure("[tool.csgm]\nrounds = 2\ncohort-size = 7\n", "pyproject.toml")
+    configure("[tool.csgm]\nrounds = 3\n")
+    (place / "sub").mkdir()
+    (place / "sub" / "pyproject.toml").write_text("[tool.csgm]\nrounds = 4\n")
+    inputs = csgm(line).document["inputs"]
+    assert (inputs["rounds"], inputs["cohort_size"]) == (3, None)
+    monkeypatch.chdir(place / "sub")
+    assert csgm(line).document["inputs"]["rounds"] == 4
+    (place / "sub" / "csgm.toml").write_text("[tool.csgm]\nrounds = 5\n")
+    assert csgm(line).document["inputs"]["rounds"] == 5
 
 
 def test_show_inputs_that_others_settle(csgm):

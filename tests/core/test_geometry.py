@@ -117,6 +117,12 @@ def test_more_coordinates_than_dimensions_are_capped():
         assert geometry.norm_ratio == 10.0
         assert geometry.k == 100.0
         assert slugs(notices) == ["ratio-capped"]
+        # 1/11 in each of 100 coordinates has an L2 norm of 10/11
+        assert (
+            "no vector clipped at linf_norm has an L2 norm above linf_norm sqrt(dim) = 0.909091,"
+            in notices[0].message
+        )
+        assert notices[0].message.endswith("so that l2_norm could be that small")
 
 
 @pytest.mark.parametrize("dim", [2, 3, 7, 10**6, 10**12, 999_999_999_989])

@@ -130,7 +130,14 @@ STREAM = {
 }
 
 SETTING = {"l2_norm": 1.0, "rounds": 1, "adjacency": "add-remove", "accountant": "auto"}
-SIZES = {"norm_ratio": 1000.0, "dim": 1_000_000, "cohort_size": 1000, **SETTING, "value_bits": 32}
+SIZES = {
+    "norm_ratio": 1000.0,
+    "linf_norm": 0.001,
+    "dim": 1_000_000,
+    "cohort_size": 1000,
+    **SETTING,
+    "value_bits": 32,
+}
 NOISE = {
     "mechanism": "l2-csgm",
     "noise_multiplier": 0.0122,
@@ -138,6 +145,7 @@ NOISE = {
     "sigma": 0.01220000001,
     "gamma": 1 / 3,
     "norm_ratio": 1000 / 7,
+    "linf_norm": 7 / 1000,
     **SETTING,
 }
 TARGET = {"epsilon": 5.0, "delta": 1e-8}
