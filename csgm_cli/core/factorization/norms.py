@@ -82,12 +82,11 @@ def _measured(
 def _each_c(workload: Workload, arrays: Arrays, c: Array) -> Iterator[Array]:
     """C as each of the arrays has it, where that can be told: not of the trees' B."""
     yield c
-    if "C" in arrays:
-        inverse, b = arrays.get("C_inv"), arrays.get("B")
-        if _is_triangular(inverse):
-            yield triangular_inverse(np.asarray(inverse, np.float64))
-        if _is_triangular(b):
-            yield triangular_inverse(np.asarray(b, np.float64)) @ dense(workload)
+    inverse, b = arrays.get("C_inv"), arrays.get("B")
+    if "C" in arrays and _is_triangular(inverse):
+        yield triangular_inverse(np.asarray(inverse, np.float64))
+    if ("C" in arrays or "C_inv" in arrays) and _is_triangular(b):
+        yield triangular_inverse(np.asarray(b, np.float64)) @ dense(workload)
 
 
 def _is_triangular(x: NDArray[np.floating] | None) -> bool:

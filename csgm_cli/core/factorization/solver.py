@@ -22,7 +22,7 @@ from csgm_cli.core.factorization.fixed_point import fixed_point, keeps_pace
 from csgm_cli.core.factorization.interior import interior
 from csgm_cli.core.factorization.oracle import oracle_for
 from csgm_cli.core.factorization.problem import Point, Problem
-from csgm_cli.errors import NoAnswerError
+from csgm_cli.errors import NoAnswerError, UsageError
 from csgm_cli.factorization_model import Dual, Objective, Workload
 from csgm_cli.model import check_range
 
@@ -106,10 +106,14 @@ def _points(problem: Problem, x: Array, tolerance: float) -> Iterator[Point]:
 def certificate(workload: Workload, objective: Objective, dual: Dual) -> Solution:
     """What given weights prove, and what belongs to them, without a step of the solver.
 
-    ``UsageError`` (slug ``bad-dual``) unless the weights are positive and as many as the workload has rows.
+    ``UsageError`` (slug ``bad-dual``) unless the weights are positive, of comparable size (at least 1e-50 of
+    the largest), and as many as the workload has rows.
     """
     problem = Problem(workload, objective, oracle_for(workload), 1e-14)
-    point = problem.at(problem.pack(dual))
+    with np.errstate(all="ignore"):  # what comes out is looked at
+        point = problem.at(problem.pack(dual))
+    if not (0.0 < point.lower <= point.upper < np.inf and np.isfinite(point.column_scale)):
+        raise UsageError("bad-dual", "the weights are too far apart to be computed with")
     return Solution(point.dual, point.lower, point.upper, point.column_scale, 0)
 
 

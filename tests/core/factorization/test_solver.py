@@ -155,7 +155,9 @@ def test_progress_and_resuming():
     assert math.isclose(half.upper, whole.upper, rel_tol=2e-9)
 
 
-@pytest.mark.parametrize("bad", [[1.0, 2.0], [1.0, 0.0, 1.0], [1.0, -1.0, 1.0], [1.0, np.nan, 1.0]])
+@pytest.mark.parametrize(
+    "bad", [[1.0, 2.0], [1.0, 0.0, 1.0], [1.0, -1.0, 1.0], [1.0, np.nan, 1.0], [1.0, 1e-60, 1.0]]
+)
 def test_bad_start_is_refused(bad):
     """Weights to resume from must be positive and as many as T."""
     with pytest.raises(UsageError, match="weights to start from"):
