@@ -12,6 +12,7 @@ from csgm_cli.cli.command import Command
 from csgm_cli.cli.exits import ExitCode
 from csgm_cli.cli.options import OUTPUT, option, options
 from csgm_cli.cli.params import Choice, File
+from csgm_cli.cli.places import check_places
 from csgm_cli.cli.report import report
 from csgm_cli.cli.request import Exclusive
 from csgm_cli.cli.working import working
@@ -33,7 +34,8 @@ def run(request: Request) -> ExitCode:
     from csgm_cli.render.check_document import check_document
 
     paths, accountant = request["files"], Accountant(request["accountant"])
-    populations, notices = load_budget(paths)
+    populations, notices, files = load_budget(paths)
+    check_places(request, files)
     with working():
         notices += _mistaken_for_effective(populations)
         standings = [_checked(population, accountant, verify=request["verify"]) for population in populations]
@@ -94,7 +96,8 @@ def _changes(request: Request, standings: Sequence[Standing], accountant: Accoun
         from csgm_cli.cli.budget import load_budget
         from csgm_cli.core.changes import population_changes
 
-        before, _ = load_budget([request["diff"]])
+        before, _, files = load_budget([request["diff"]])
+        check_places(request, files)
         return Changes(request["diff"], None, population_changes(before, standings, accountant))
     if request["against_lock"] is not None:
         from csgm_cli.core.changes import population_changes

@@ -58,8 +58,9 @@ class Declaration:
 
 @dataclass(frozen=True)
 class Declarations:
-    """All that a budget declares, in the order of its files; a population may stand in several."""
+    """All that a budget declares, in the order of its ``files``; a population may stand in several."""
 
+    files: tuple[str, ...]
     populations: tuple[Declaration, ...]
     releases: tuple[Declaration, ...]
 
@@ -71,12 +72,14 @@ def read_budget(paths: Sequence[str]) -> Declarations:
     """
     populations: list[Declaration] = []
     releases: list[Declaration] = []
+    files: list[str] = []
     for file in _files(paths):
+        files.append(file.path)
         for name, table in file.table(("population",)).items():
             _check_name(file, ("population", name))
             populations.append(_population(file, name, table))
             releases += _releases(file, name)
-    return Declarations(tuple(populations), tuple(releases))
+    return Declarations(tuple(files), tuple(populations), tuple(releases))
 
 
 @dataclass(frozen=True)
