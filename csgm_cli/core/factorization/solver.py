@@ -10,6 +10,7 @@ fixed at 1, and the sum of the squared row norms takes the place of their maximu
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -31,6 +32,8 @@ Progress = Callable[[int, float, Dual], None]
 
 #: Of the fixed point, and of Newton's method, which finds the last digits of the most stubborn in fifty.
 _MOST_STEPS, _MOST_NEWTON_STEPS = 1000, 120
+#: What is left of rounding's part of the gap may be so many times what it is at the first weights.
+_SPARE = 3.0
 #: Weights to go on from with one below this share of the largest were Newton's.
 _VANISHING = 1e-5
 
@@ -72,7 +75,7 @@ def solve(
     check_range("tolerance", tolerance)
     problem = Problem(workload, objective, oracle_for(workload), max(1e-15, 1e-5 * tolerance))
     x = problem.pack(start) if start is not None else problem.first()
-    least, why = float("inf"), ""
+    least, why, hint = float("inf"), "", "use a larger --tolerance"
     for iteration, point in enumerate(_points(problem, x, tolerance), 1):
         if progress is not None:
             progress(iteration, point.gap, point.dual)
@@ -81,11 +84,12 @@ def solve(
         least = min(least, point.gap)
         if point.gap_floor > tolerance:
             why = f"; rounding alone may be {point.gap_floor:.2g}"
+            hint = f"--tolerance {10.0 ** math.ceil(math.log10(_SPARE * point.gap_floor)):g} can be reached"
             break
     raise NoAnswerError(
         "not-certified",
         f"the gap could not be brought to {tolerance:g} at T = {workload.T}: {least:.2g} was certified{why}",
-        "use a larger --tolerance",
+        hint,
     )
 
 
