@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from csgm_cli.cli.params import Number
 from csgm_cli.cli.progress import Progress
+from csgm_cli.cli.working import working
 from csgm_cli.cli.workloads import check_memory
 from csgm_cli.errors import UsageError, shown
 from csgm_cli.factorization_model import (
@@ -51,7 +52,9 @@ def load_factorization(spec: str, label: str = "--factorization") -> Asked:
     word, colon, _ = spec.partition(":")
     names = [name.value for name in StrategyName]
     if word in names:
-        return _solved(*_strategy(spec, label))
+        strategy, rows = _strategy(spec, label)
+        with working():
+            return _solved(strategy, rows)
     if not spec or (colon and not os.path.lexists(spec)):
         raise UsageError(
             "unknown-choice",
@@ -59,7 +62,8 @@ def load_factorization(spec: str, label: str = "--factorization") -> Asked:
             + did_you_mean(word, names),
             "for example optimal:32",
         )
-    return _read(spec, _identity(spec))
+    with working():
+        return _read(spec, _identity(spec))
 
 
 def beside(spec: str, file: str) -> str:

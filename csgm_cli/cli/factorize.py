@@ -13,6 +13,7 @@ from csgm_cli.cli.options import OUTPUT, option, options
 from csgm_cli.cli.picture import check_plot, report_with_picture
 from csgm_cli.cli.progress import Progress
 from csgm_cli.cli.request import Exclusive, Request
+from csgm_cli.cli.working import working
 from csgm_cli.cli.workloads import build_workload, check_memory
 from csgm_cli.errors import UsageError
 from csgm_cli.factorization_model import Objective, Strategy, StrategyName, strategy_named
@@ -51,12 +52,13 @@ def _factorize(request: Request, workload: Workload) -> ExitCode:
     if request["plot"] is not None:
         _check_rows(workload, strategy)
     start, progress = _resumed(request, workload, strategy, objective)
-    found = factorize(workload, strategy, objective, request["tolerance"], start=start, progress=progress)
-    progress.finish()
-    steps = f", {found.iterations} steps" if found.iterations else ""
-    took = progress.seconds
-    if groups:
-        found = _write(request, found, groups)
+    with working():
+        found = factorize(workload, strategy, objective, request["tolerance"], start=start, progress=progress)
+        progress.finish()
+        steps = f", {found.iterations} steps" if found.iterations else ""
+        took = progress.seconds
+        if groups:
+            found = _write(request, found, groups)
     settled |= {"arrays": list(groups) or None, "dtype": request["dtype"] if groups else None}
     document = factorization_document(inputs(request, **settled), found)
     figure = _rows_of(found) if request["plot"] is not None else None
@@ -73,13 +75,14 @@ def _compare(request: Request, workload: Workload, settled: dict[str, object]) -
         solving_bytes(workload, Strategy(StrategyName.OPTIMAL)), f"the strategies at T = {workload.T} need"
     )
     progress = Progress(request["tolerance"])
-    rows, notices = compare_strategies(
-        workload, Objective(request["objective"]), request["tolerance"], progress=progress
-    )
-    progress.finish()
+    with working():
+        rows, notices = compare_strategies(
+            workload, Objective(request["objective"]), request["tolerance"], progress=progress
+        )
+        progress.finish()
+        figure = _by_size(request, workload) if request["plot"] is not None else None
     settled |= {"strategy": None, "arrays": None, "dtype": None}
     document = strategies_document(inputs(request, **settled), rows, notices)
-    figure = _by_size(request, workload) if request["plot"] is not None else None
     report_with_picture(request, document, figure)
     console.note(f"compared in {progress.seconds:.3g} s")
     return ExitCode.OK

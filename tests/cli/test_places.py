@@ -1,6 +1,7 @@
 """No command writes over what it reads, and none writes one file twice."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -98,3 +99,35 @@ def test_json(csgm, files):
     """Programs are told too."""
     outcome = csgm("inspect f.npz --output f.npz --format json")
     assert json.loads(outcome.stdout)["error"]["slug"] == "same-file"
+
+
+# ---------------------------------------------------------------- pipes and folders
+
+
+@pytest.mark.parametrize(
+    ("line", "slug"),
+    [
+        ("check pipe.toml", "cannot-read"),
+        ("check b.toml --against-lock pipe", "cannot-read"),
+        ("check b.toml --write-lock pipe", "cannot-write"),
+        ("check b.toml --output pipe", "cannot-write"),
+        (f"{SWEEP} --format csv --output pipe", "cannot-write"),
+        ("inspect f.npz --output pipe", "cannot-write"),
+    ],
+)
+def test_a_pipe_without_another_end(csgm, files, place, monkeypatch, line, slug):
+    """An include, a lock or an output that is one: exit code 4, after a moment at most."""
+    os.mkfifo("pipe")
+    (place / "pipe.toml").write_text(BUDGET.replace("inner.toml", "pipe"))
+    monkeypatch.setattr("csgm_cli.storage.files._PATIENCE", 0.05)
+    outcome = csgm(line)
+    assert (outcome.status, outcome.stdout) == (4, "")
+    assert f"error[{slug}]: " in outcome.stderr
+
+
+@pytest.mark.parametrize("name", ["dir.npz/", "dir.json/", "dir.npz/.", ""])
+def test_arrays_for_a_directory(csgm, place, name):
+    """A directory's name is no file's, nor are there files without a name."""
+    outcome = csgm("factorize", "--T", "4", "--output", name)
+    assert (outcome.status, outcome.stdout) == (4 if name else 2, "")
+    assert [path.name for path in place.iterdir()] == [".git"]
