@@ -37,6 +37,8 @@ def load_budget(paths: Sequence[str]) -> Budget:
     ``StorageError``: a file cannot be read. ``UsageError`` names file and line of anything wrong in it.
     """
     declared = read_budget(paths)
+    for key, entry in declared.defaults:
+        _check_value(key, entry)  # whether or not anything is left to it
     tables: dict[str, list[Declaration]] = {}
     for table in declared.populations:
         tables.setdefault(table.name, []).append(table)
@@ -151,6 +153,15 @@ def _read(key: str, entry: Entry) -> Any:  # noqa: ANN401 - a number or a word
         return beside(entry.value, entry.place.path)
     assert isinstance(kind, Choice)  # mechanism, adjacency
     return kind.read(entry.value, label)
+
+
+def _check_value(key: str, entry: Entry) -> None:
+    if key in _WORDS_FOR_PEOPLE:
+        _text(key, entry)
+    elif key == "enabled":
+        _enabled(entry)
+    else:
+        _read(key, entry)
 
 
 def _enabled(entry: Entry | None) -> bool:

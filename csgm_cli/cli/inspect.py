@@ -66,6 +66,8 @@ def _inspected(request: Request, saved: SavedArrays, progress: Progress) -> Insp
     for name in ("workload", "objective"):
         if request.rank([name]) is Rank.FLAG:
             raise UsageError("conflicting-options", f"it names its own {name}", f"leave out --{name}")
+    if request["workload"] and not request["workload"].lower().endswith(".npy"):
+        build_workload(request, rows_of(saved.arrays))  # from a weaker source: set aside, but no nonsense
     workload = workload_of(said.workload, saved.arrays)
     found = inspect_arrays(
         workload, saved.arrays, said.objective, said.strategy, said.numbers, progress=progress

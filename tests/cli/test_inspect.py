@@ -160,8 +160,11 @@ def test_a_file_that_names_its_workload(csgm, made):
     for words in ("--workload prefix-sum", "--objective max"):
         status, document = inspected(csgm, f"f.npz {words}")
         assert (status, document["error"]["slug"]) == (2, "conflicting-options")
-    Path("csgm.toml").write_text("[tool.csgm]\nobjective = 'max'\n")
+    Path("csgm.toml").write_text("[tool.csgm]\nobjective = 'max'\nworkload = 'momentum=0.5'\n")
     assert inspected(csgm, "f.npz")[0] == 0
+    Path("csgm.toml").write_text("[tool.csgm]\nworkload = 'garbage'\n")
+    status, document = inspected(csgm, "f.npz")
+    assert (status, document["error"]["slug"]) == (2, "unknown-workload")
 
 
 # ---------------------------------------------------------------- tampered files
