@@ -24,9 +24,18 @@ def entry_point() -> NoReturn:
         interrupts.leave_at_once()
     except KeyboardInterrupt:
         leave_interrupted()
+    _hush_arithmetic()
     status = main()
     interrupts.ignore()
     sys.exit(status)
+
+
+def _hush_arithmetic() -> None:
+    """Keep NumPy's remarks on overflow off stderr, as what comes out is looked at."""
+    if not sys.warnoptions:
+        from warnings import simplefilter
+
+        simplefilter("ignore", RuntimeWarning)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from csgm_cli.budget import Place, Population, Release
 from csgm_cli.cli.build import build_mechanism, build_noise, delta_notices
@@ -14,7 +14,7 @@ from csgm_cli.cli.request import EXCLUSIVES, Request, settled
 from csgm_cli.cli.sources import Rank, Source
 from csgm_cli.errors import StorageError, UsageError, shown
 from csgm_cli.model import Adjacency, MechanismName, Notice, Target
-from csgm_cli.storage.budget_file import LIMIT_KEYS, Declaration, Entry, read_budget
+from csgm_cli.storage.budget_file import LIMIT_KEYS, Declaration, Declarations, Entry, read_budget
 from csgm_cli.storage.config import TooSmall
 
 if TYPE_CHECKING:
@@ -23,12 +23,22 @@ if TYPE_CHECKING:
 _WORDS_FOR_PEOPLE = ("owner", "reason")
 
 
-def load_budget(paths: Sequence[str]) -> tuple[tuple[Population, ...], tuple[Notice, ...]]:
-    """Return the populations that the budget files declare, by name, and what there is to say.
+class Budget(NamedTuple):
+    """Populations by name, what there is to say of them, and the files that were read for all that."""
+
+    populations: tuple[Population, ...]
+    notices: tuple[Notice, ...]
+    files: tuple[str, ...]
+
+
+def load_budget(paths: Sequence[str]) -> Budget:
+    """Return what the budget files declare.
 
     ``StorageError``: a file cannot be read. ``UsageError`` names file and line of anything wrong in it.
     """
     declared = read_budget(paths)
+    for key, entry in declared.defaults:
+        _check_value(key, entry)  # whether or not anything is left to it
     tables: dict[str, list[Declaration]] = {}
     for table in declared.populations:
         tables.setdefault(table.name, []).append(table)
@@ -48,7 +58,14 @@ def load_budget(paths: Sequence[str]) -> tuple[tuple[Population, ...], tuple[Not
     populations = (
         Population(name, *limits[name][:2], tuple(releases[name]), limits[name][2]) for name in tables
     )
-    return tuple(populations), tuple(notices)
+    return Budget(tuple(populations), tuple(notices), (*declared.files, *_factors(declared)))
+
+
+def _factors(declared: Declarations) -> Iterator[str]:
+    """The files of factorizations."""
+    for entry in (release.entries.get("factorization") for release in declared.releases):
+        if entry is not None and isinstance(entry.value, str):
+            yield _read("factorization", entry)
 
 
 def _limit(tables: Sequence[Declaration]) -> tuple[Target, Adjacency, Place]:
@@ -140,6 +157,15 @@ def _read(key: str, entry: Entry) -> Any:  # noqa: ANN401 - a number or a word
         return beside(entry.value, entry.place.path)
     assert isinstance(kind, Choice)  # mechanism, adjacency
     return kind.read(entry.value, label)
+
+
+def _check_value(key: str, entry: Entry) -> None:
+    if key in _WORDS_FOR_PEOPLE:
+        _text(key, entry)
+    elif key == "enabled":
+        _enabled(entry)
+    else:
+        _read(key, entry)
 
 
 def _enabled(entry: Entry | None) -> bool:

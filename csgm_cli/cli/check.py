@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import click
@@ -12,6 +13,7 @@ from csgm_cli.cli.command import Command
 from csgm_cli.cli.exits import ExitCode
 from csgm_cli.cli.options import OUTPUT, option, options
 from csgm_cli.cli.params import Choice, File
+from csgm_cli.cli.places import check_places
 from csgm_cli.cli.report import report
 from csgm_cli.cli.request import Exclusive
 from csgm_cli.cli.working import working
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
     from csgm_cli.budget import Changes, Population, Standing
     from csgm_cli.cli.request import Request
-    from csgm_cli.model import Notice
+    from csgm_cli.model import Mechanism, Notice
 
 
 def run(request: Request) -> ExitCode:
@@ -33,7 +35,8 @@ def run(request: Request) -> ExitCode:
     from csgm_cli.render.check_document import check_document
 
     paths, accountant = request["files"], Accountant(request["accountant"])
-    populations, notices = load_budget(paths)
+    populations, notices, files = load_budget(paths)
+    check_places(request, files)
     with working():
         notices += _mistaken_for_effective(populations)
         standings = [_checked(population, accountant, verify=request["verify"]) for population in populations]
@@ -58,23 +61,28 @@ def run(request: Request) -> ExitCode:
 
 
 def _mistaken_for_effective(populations: Sequence[Population]) -> tuple[Notice, ...]:
-    """What account warns of, for each release by itself; by rdp, as it is but a hint."""
-    from csgm_cli.core.account import epsilon_guarantee, mistaken_for_effective
-
+    """What account warns of, for each release by itself."""
     notices: list[Notice] = []
     for population in populations:
         for release in population.counted:
-            if release.mechanism.is_gaussian:
-                continue
-            setting = (release.mechanism, release.sigma)
-            try:
-                found = epsilon_guarantee(*setting, population.limit.delta, Accountant.RDP)
-            except CsgmError:  # the check itself will say so
-                continue
             called = f"{release.place}: release {release.name}"
-            said = mistaken_for_effective(*setting, found, Accountant.RDP)
+            said = _mistaken(release.mechanism, release.sigma, population.limit.delta)
             notices += (replace(notice, message=f"{called}: {notice.message}") for notice in said)
     return tuple(notices)
+
+
+@lru_cache(maxsize=256)
+def _mistaken(mechanism: Mechanism, sigma: float, delta: float) -> tuple[Notice, ...]:
+    """By rdp, as it is but a hint; many releases may be equal."""
+    from csgm_cli.core.account import epsilon_guarantee, mistaken_for_effective
+
+    if mechanism.is_gaussian:
+        return ()
+    try:
+        found = epsilon_guarantee(mechanism, sigma, delta, Accountant.RDP)
+    except CsgmError:  # the check itself will say so
+        return ()
+    return tuple(mistaken_for_effective(mechanism, sigma, found, Accountant.RDP))
 
 
 def _checked(population: Population, accountant: Accountant, *, verify: bool) -> Standing:
@@ -94,7 +102,8 @@ def _changes(request: Request, standings: Sequence[Standing], accountant: Accoun
         from csgm_cli.cli.budget import load_budget
         from csgm_cli.core.changes import population_changes
 
-        before, _ = load_budget([request["diff"]])
+        before, _, files = load_budget([request["diff"]])
+        check_places(request, files)
         return Changes(request["diff"], None, population_changes(before, standings, accountant))
     if request["against_lock"] is not None:
         from csgm_cli.core.changes import population_changes

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 #: Seconds before progress is shown, and between two showings.
 _PROGRESS_AFTER, _PROGRESS_EVERY = 1.0, 0.1
+#: When `transient` was called last.
+_shown_at = 0.0
 _RED, _YELLOW, _RESET = "\x1b[31m", "\x1b[33m", "\x1b[0m"
 
 
@@ -74,9 +76,16 @@ def is_live() -> bool:
 
 def transient(text: str) -> None:
     """Put ``text`` in place of the current line of the terminal that stderr is; nowhere else."""
+    global _shown_at  # noqa: PLW0603 - there is one terminal
+    _shown_at = monotonic()
     if is_live():
         with suppress(OSError):
             _put(f"\r{text}\x1b[K\r" if text else "\x1b[K", sys.stderr)
+
+
+def since_shown() -> float:
+    """Seconds since anything was put in the current line of the terminal."""
+    return monotonic() - _shown_at
 
 
 def block(text: str) -> None:

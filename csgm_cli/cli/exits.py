@@ -36,6 +36,8 @@ def as_csgm_error(error: Exception) -> CsgmError:
             return _from_click(error)
         case OSError():
             return StorageError("io", str(error))
+        case MemoryError():
+            return UsageError("too-large", "this does not fit into memory")
         case _:
             what = f"csgm failed in a way it should not: {type(error).__name__}: {error}"
             hint = (

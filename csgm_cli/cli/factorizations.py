@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from csgm_cli.cli.params import Number
 from csgm_cli.cli.progress import Progress
+from csgm_cli.cli.working import working
+from csgm_cli.cli.workloads import check_memory
 from csgm_cli.errors import UsageError, shown
 from csgm_cli.factorization_model import (
     Claim,
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
     from csgm_cli.model import FactorNorms, Notice
     from csgm_cli.storage.arrays import SavedArrays
 
-_TOLERANCE = 1e-9
+#: To which gap the optimum is solved: rounding leaves no more from some T on, and the norms hold anyway.
+_TOLERANCE, _LOOSE, _MANY_ROWS = 1e-9, 1e-6, 100_000
 #: What a comparison puts beside the factorization that was asked about.
 _USUAL = (StrategyName.IDENTITY, StrategyName.TREE, StrategyName.HONAKER_ONLINE, StrategyName.HONAKER_FULL)
 
@@ -49,7 +52,9 @@ def load_factorization(spec: str, label: str = "--factorization") -> Asked:
     word, colon, _ = spec.partition(":")
     names = [name.value for name in StrategyName]
     if word in names:
-        return _solved(*_strategy(spec, label))
+        strategy, rows = _strategy(spec, label)
+        with working():
+            return _solved(strategy, rows)
     if not spec or (colon and not os.path.lexists(spec)):
         raise UsageError(
             "unknown-choice",
@@ -57,7 +62,8 @@ def load_factorization(spec: str, label: str = "--factorization") -> Asked:
             + did_you_mean(word, names),
             "for example optimal:32",
         )
-    return _read(spec, _identity(spec))
+    with working():
+        return _read(spec, _identity(spec))
 
 
 def beside(spec: str, file: str) -> str:
@@ -98,11 +104,13 @@ def _strategy(spec: str, label: str) -> tuple[Strategy, int]:
 @lru_cache(maxsize=8)
 def _solved(strategy: Strategy, rows: int) -> Asked:
     """Many points of a sweep, or releases of a budget, may ask for one."""
-    from csgm_cli.core.factorization import factor_norms, factorize, parse_workload
+    from csgm_cli.core.factorization import factor_norms, factorize, parse_workload, solving_bytes
 
-    workload, progress = parse_workload("prefix-sum", rows), Progress(_TOLERANCE)
+    tolerance = _TOLERANCE if rows <= _MANY_ROWS else _LOOSE
+    workload, progress = parse_workload("prefix-sum", rows), Progress(tolerance)
+    check_memory(solving_bytes(workload, strategy), f"{strategy} with {rows} rows needs")
     try:
-        found = factorize(workload, strategy, Objective.MEAN, _TOLERANCE, progress=progress)
+        found = factorize(workload, strategy, Objective.MEAN, tolerance, progress=progress)
         progress.finish()
         return Asked(factor_norms(found), workload, found.notices)
     except MemoryError:

@@ -13,17 +13,17 @@ from csgm_cli.cli.options import OUTPUT, option, options
 from csgm_cli.cli.picture import check_plot, report_with_picture
 from csgm_cli.cli.progress import Progress
 from csgm_cli.cli.request import Exclusive, Request
-from csgm_cli.cli.workloads import build_workload
+from csgm_cli.cli.working import working
+from csgm_cli.cli.workloads import build_workload, check_memory
 from csgm_cli.errors import UsageError
-from csgm_cli.factorization_model import Objective, StrategyName, strategy_named
+from csgm_cli.factorization_model import Objective, Strategy, StrategyName, strategy_named
 
 if TYPE_CHECKING:
-    from csgm_cli.factorization_model import Dual, Factorization, Strategy, Workload
+    from csgm_cli.factorization_model import Dual, Factorization, Workload
     from csgm_cli.render.plot import Figure
 
 _ARRAYS = ("arrays", "dtype", "force")
 _SOLVED = (StrategyName.OPTIMAL, StrategyName.STREAMING)
-_GIB = 2.0**30
 #: Rows of C in a picture, at equal distances.
 _ROWS = 4
 
@@ -32,23 +32,33 @@ def run(request: Request) -> ExitCode:
     """Solve, write the arrays, and report."""
     check_plot(request if request["compare"] else request.without(["output"]))
     workload = build_workload(request)
+    try:
+        return _factorize(request, workload)
+    except MemoryError:
+        what = "the strategies" if request["compare"] else request["strategy"]
+        raise UsageError("too-large", f"{what} at T = {workload.T} do not fit into memory") from None
+
+
+def _factorize(request: Request, workload: Workload) -> ExitCode:
     settled = {"T": workload.T, "workload": workload.name}
     if request["compare"]:
         return _compare(request, workload, settled)
-    from csgm_cli.core.factorization import factorize
+    from csgm_cli.core.factorization import factorize, solving_bytes
     from csgm_cli.render.document import factorization_document
 
     strategy, objective = strategy_named(request["strategy"]), Objective(request["objective"])
     groups = _groups(request, workload, strategy)
+    check_memory(solving_bytes(workload, strategy), f"{strategy} at T = {workload.T} needs")
     if request["plot"] is not None:
         _check_rows(workload, strategy)
     start, progress = _resumed(request, workload, strategy, objective)
-    found = factorize(workload, strategy, objective, request["tolerance"], start=start, progress=progress)
-    progress.finish()
-    steps = f", {found.iterations} steps" if found.iterations else ""
-    took = progress.seconds
-    if groups:
-        found = _write(request, found, groups)
+    with working():
+        found = factorize(workload, strategy, objective, request["tolerance"], start=start, progress=progress)
+        progress.finish()
+        steps = f", {found.iterations} steps" if found.iterations else ""
+        took = progress.seconds
+        if groups:
+            found = _write(request, found, groups)
     settled |= {"arrays": list(groups) or None, "dtype": request["dtype"] if groups else None}
     document = factorization_document(inputs(request, **settled), found)
     figure = _rows_of(found) if request["plot"] is not None else None
@@ -58,17 +68,21 @@ def run(request: Request) -> ExitCode:
 
 
 def _compare(request: Request, workload: Workload, settled: dict[str, object]) -> ExitCode:
-    from csgm_cli.core.factorization import compare_strategies
+    from csgm_cli.core.factorization import compare_strategies, solving_bytes
     from csgm_cli.render.document import strategies_document
 
-    progress = Progress(request["tolerance"])
-    rows, notices = compare_strategies(
-        workload, Objective(request["objective"]), request["tolerance"], progress=progress
+    check_memory(
+        solving_bytes(workload, Strategy(StrategyName.OPTIMAL)), f"the strategies at T = {workload.T} need"
     )
-    progress.finish()
+    progress = Progress(request["tolerance"])
+    with working():
+        rows, notices = compare_strategies(
+            workload, Objective(request["objective"]), request["tolerance"], progress=progress
+        )
+        progress.finish()
+        figure = _by_size(request, workload) if request["plot"] is not None else None
     settled |= {"strategy": None, "arrays": None, "dtype": None}
     document = strategies_document(inputs(request, **settled), rows, notices)
-    figure = _by_size(request, workload) if request["plot"] is not None else None
     report_with_picture(request, document, figure)
     console.note(f"compared in {progress.seconds:.3g} s")
     return ExitCode.OK
@@ -121,24 +135,14 @@ def _groups(request: Request, workload: Workload, strategy: Strategy) -> tuple[s
 
 def _check_memory(workload: Workload, strategy: Strategy, dtype: str) -> None:
     from csgm_cli.core.factorization import dense_bytes
-    from csgm_cli.storage.memory import available_bytes
 
-    needed = dense_bytes(workload, _precision(dtype))
-    available = available_bytes()
-    if available is None or needed <= available:
-        return
     streams = workload.matrix is None and not workload.momentum
     small = "--strategy streaming:8 writes its generators, of a size that grows like T"
     if not streams:
         small = "--arrays v writes the dual alone"
     elif strategy.name is StrategyName.STREAMING:
         small = "leave out B, C and C_inv: --arrays generators,v"
-    raise UsageError(
-        "too-large",
-        f"dense factors at T = {workload.T} need {needed / _GIB:.1f} GiB of memory,"
-        f" {available / _GIB:.1f} GiB are available",
-        small,
-    )
+    check_memory(dense_bytes(workload, _precision(dtype)), f"dense factors at T = {workload.T} need", small)
 
 
 def _precision(dtype: str) -> Literal["float32", "float64"]:

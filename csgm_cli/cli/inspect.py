@@ -15,6 +15,7 @@ from csgm_cli.cli.params import File
 from csgm_cli.cli.progress import Progress
 from csgm_cli.cli.report import report
 from csgm_cli.cli.sources import Rank
+from csgm_cli.cli.working import working
 from csgm_cli.cli.workloads import build_workload
 from csgm_cli.errors import UsageError, one_line
 from csgm_cli.factorization_model import Claim, Inspection, Objective
@@ -32,15 +33,16 @@ def run(request: Request) -> ExitCode:
     from csgm_cli.storage.arrays import read_arrays
 
     path = request["file"]
-    saved = read_arrays(path)
     progress = Progress(_TOLERANCE)
-    try:
-        found = _inspected(request, saved, progress)
-    except UsageError as error:
-        raise UsageError(error.slug, f"{path!r}: {error.message}", error.hint) from None
-    except MemoryError:
-        raise UsageError("too-large", f"{path!r} does not fit into memory") from None
-    progress.finish()
+    with working():
+        saved = read_arrays(path)
+        try:
+            found = _inspected(request, saved, progress)
+        except UsageError as error:
+            raise UsageError(error.slug, f"{path!r}: {error.message}", error.hint) from None
+        except MemoryError:
+            raise UsageError("too-large", f"{path!r} does not fit into memory") from None
+        progress.finish()
     settled = {"workload": found.workload.name, "objective": found.objective.value}
     report(request, inspection_document(inputs(request, **settled), found))
     for claim in found.claims:
@@ -64,6 +66,8 @@ def _inspected(request: Request, saved: SavedArrays, progress: Progress) -> Insp
     for name in ("workload", "objective"):
         if request.rank([name]) is Rank.FLAG:
             raise UsageError("conflicting-options", f"it names its own {name}", f"leave out --{name}")
+    if request["workload"] and not request["workload"].lower().endswith(".npy"):
+        build_workload(request, rows_of(saved.arrays))  # from a weaker source: set aside, but no nonsense
     workload = workload_of(said.workload, saved.arrays)
     found = inspect_arrays(
         workload, saved.arrays, said.objective, said.strategy, said.numbers, progress=progress

@@ -27,6 +27,7 @@ class Progress:
         self._started = self._kept = monotonic()
         self._first = self._least = math.inf
         self._best: Dual | None = None
+        self._is_shown = False
 
     @property
     def seconds(self) -> float:
@@ -42,12 +43,13 @@ class Progress:
         if self._keep is not None and monotonic() - self._kept >= _PAUSE:
             self._save()
         if self.seconds >= _PATIENCE:
+            self._is_shown = True
             said = f"step {iteration}: gap {self._least:.1e}, target {self._tolerance:.1e}"
             console.transient(f"{self._bar()} {said}")
 
     def finish(self) -> None:
         """Leave the terminal's line empty and the file with the best weights."""
-        if self.seconds >= _PATIENCE:
+        if self._is_shown:
             console.transient("")
         self._save()
 

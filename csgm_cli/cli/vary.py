@@ -24,7 +24,9 @@ VARIABLE = (
 )  # fmt: skip
 #: Most values of one range; a whole sweep has a limit of its own.
 _MOST_VALUES = 100_000
-_COUNT = re.compile(r"(\d{1,9})(log)?", re.ASCII)
+_COUNT = re.compile(
+    r"(\d{1,9}|\d{1,3}(?:_\d{3}){1,2}|\d{1,9}(?:\.\d+)?e\+?\d)(log)?", re.ASCII | re.IGNORECASE
+)
 _HINT = "for example --vary gamma=0.001:0.5:20log or --vary norm-ratio=10,30,100"
 
 
@@ -97,9 +99,10 @@ def _range(text: str, number: Number, label: str) -> tuple[float, ...]:
         raise UsageError(
             "bad-vary", f"{label} must be a list or LO:HI:N or LO:HI:Nlog, got {shown(text)}", _HINT
         )
-    count, log = int(matched[1]), bool(matched[2])
-    if not 2 <= count <= _MOST_VALUES:
-        raise UsageError("bad-vary", f"{label} must have 2 to {_MOST_VALUES} values, got {count}")
+    number_of_values, log = float(matched[1].replace("_", "")), bool(matched[2])
+    count = int(number_of_values)
+    if count != number_of_values or not 2 <= count <= _MOST_VALUES:
+        raise UsageError("bad-vary", f"{label} must have 2 to {_MOST_VALUES} values, got {matched[1]}")
     ends = (number.read(low, label), number.read(high, label))
     if log and min(ends) <= 0.0:
         raise UsageError("bad-vary", f"{label} needs ends above 0 for equal ratios, got {shown(text)}")

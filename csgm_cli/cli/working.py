@@ -24,12 +24,16 @@ def working() -> Iterator[None]:
     Only where stderr is a terminal. The system's alarm clock wakes it, which costs a quick answer
     nothing; where that is somebody else's, or there is none, nothing is shown.
     """
-    begun, shown = monotonic(), False
+    begun, shown, busy = monotonic(), False, False
 
     def show(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - what signal calls
-        nonlocal shown
-        shown = True
+        nonlocal shown, busy
+        # A terminal that was stopped keeps the last showing waiting; a solver may show how far it is.
+        if busy or console.since_shown() < _PAUSE / 2:
+            return
+        shown = busy = True
         console.transient(f"working for {monotonic() - begun:.0f} s")
+        busy = False
 
     if not console.is_live() or not _take_alarm(show):
         yield

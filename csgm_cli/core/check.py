@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, TypeAlias
 
 from csgm_cli.budget import Population, ReleaseStanding, Standing
 from csgm_cli.core.account import conversion_of, notices_of
@@ -10,7 +13,7 @@ from csgm_cli.core.compose import Noisy, composed_epsilon, looks_at_profile_of, 
 from csgm_cli.core.headroom import FEW_RELEASES, Headroom
 from csgm_cli.core.statement import assumptions_of
 from csgm_cli.core.verify import verify_composed_epsilon
-from csgm_cli.model import Accountant, Guarantee, Notice, accountant_named
+from csgm_cli.model import Accountant, Guarantee, Notice, Target, accountant_named
 
 if TYPE_CHECKING:
     from csgm_cli.core.bounds import Spent
@@ -45,21 +48,39 @@ def check_population(
     if not counted:
         idle = tuple(ReleaseStanding(release, None, None, None) for release in population.releases)
         return Standing(population, None, idle)
-    delta = population.limit.delta
-    spent = composed_epsilon(counted, accountant, delta)
-    verified = verify_composed_epsilon(counted, delta, spent) if verify else None
+    guarantee, parts = _answer(tuple(counted), population.limit, accountant, verify=verify)
+    guarantee = replace(guarantee, notices=guarantee.notices + _rough_room(population, counted, accountant))
+    left = iter(parts)
+    releases = (
+        ReleaseStanding(release, *(next(left) if release.enabled else (None, None, None)))
+        for release in population.releases
+    )
+    return Standing(population, guarantee, tuple(releases))
+
+
+#: The share of a release, how many more rounds of it fit, and the noise multiplier that it needs.
+_Part: TypeAlias = tuple[float, int, float | None]
+
+
+@lru_cache(maxsize=256)
+def _answer(
+    counted: tuple[Noisy, ...], limit: Target, accountant: Accountant, *, verify: bool
+) -> tuple[Guarantee, tuple[_Part, ...]]:
+    """What releases spend together, and the part of each; many populations may ask the same."""
+    spent = composed_epsilon(counted, accountant, limit.delta)
+    verified = verify_composed_epsilon(counted, limit.delta, spent) if verify else None
     guarantee = Guarantee(
         spent.value,
-        delta,
+        limit.delta,
         spent.order,
         spent.bound,
         conversion_of(spent),
         _assumptions(counted, spent),
         lower_bound=spent.lower,
         verified=verified,
-        notices=notices_of(spent) + _rough_room(population, counted, accountant),
+        notices=notices_of(spent),
     )
-    return Standing(population, guarantee, _releases(population, counted, accountant, spent))
+    return guarantee, _parts(counted, accountant, limit, spent)
 
 
 def _rough_room(population: Population, counted: list[Noisy], accountant: Accountant) -> tuple[Notice, ...]:
@@ -76,24 +97,20 @@ def _counted(population: Population) -> list[Noisy]:
     return [(release.mechanism, release.sigma) for release in population.counted]
 
 
-def _assumptions(counted: list[Noisy], spent: Spent) -> tuple[str, ...]:
+def _assumptions(counted: Sequence[Noisy], spent: Spent) -> tuple[str, ...]:
     slugs = [slug for mechanism, _ in counted for slug in assumptions_of(mechanism, spent.bound)]
     return tuple(dict.fromkeys(slugs))
 
 
-def _releases(
-    population: Population, counted: list[Noisy], accountant: Accountant, spent: Spent
-) -> tuple[ReleaseStanding, ...]:
-    headroom = Headroom(counted, accountant, population.limit)
-    holds = spent.value <= population.limit.epsilon
-    parts = iter(enumerate(shares(counted, spent, population.limit.delta)))
-    found = []
-    for release in population.releases:
-        if not release.enabled:
-            found.append(ReleaseStanding(release, None, None, None))
-            continue
-        index, share = next(parts)
-        more = headroom.more_rounds(index) if holds else 0
-        needed = None if holds else headroom.needed_noise_multiplier(index)
-        found.append(ReleaseStanding(release, share, more, needed))
-    return tuple(found)
+def _parts(
+    counted: Sequence[Noisy], accountant: Accountant, limit: Target, spent: Spent
+) -> tuple[_Part, ...]:
+    """Equal releases have the same room: it is looked for once."""
+    headroom, holds = Headroom(counted, accountant, limit), spent.value <= limit.epsilon
+    known: dict[Noisy, tuple[int, float | None]] = {}
+    for index, release in enumerate(counted):
+        if release not in known:
+            more = headroom.more_rounds(index) if holds else 0
+            known[release] = more, None if holds else headroom.needed_noise_multiplier(index)
+    found = zip(counted, shares(counted, spent, limit.delta), strict=True)
+    return tuple((share, *known[release]) for release, share in found)

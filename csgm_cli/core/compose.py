@@ -45,6 +45,7 @@ class MixedCurve:
     curves: tuple[Curve, ...]
     rounds: tuple[int, ...]
     _seen: dict[float, list[LogMoment]] = field(default_factory=dict, compare=False, repr=False)
+    _sums: dict[float, LogMoment] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @property
     def integer_orders(self) -> bool:
@@ -64,7 +65,10 @@ class MixedCurve:
     def moment(self, order: float, sigma: float = 1.0) -> LogMoment:
         """The moment of all rounds; ``sigma`` is 1."""
         assert sigma == 1.0  # the curves carry their own noise
-        return summed([(n, one) for n, one in zip(self.rounds, self.moments(order), strict=True) if n])
+        if order not in self._sums:
+            terms = [(n, one) for n, one in zip(self.rounds, self.moments(order), strict=True) if n]
+            self._sums[order] = summed(terms)
+        return self._sums[order]
 
     def without(self, unit: Curve, rounds: int) -> MixedCurve:
         """The same less that many rounds of one of its curves; both look moments up in one place."""

@@ -58,8 +58,13 @@ class Declaration:
 
 @dataclass(frozen=True)
 class Declarations:
-    """All that a budget declares, in the order of its files; a population may stand in several."""
+    """All that a budget declares, in the order of its ``files``; a population may stand in several.
 
+    ``defaults``: every default of every file by its key, used or not.
+    """
+
+    files: tuple[str, ...]
+    defaults: tuple[tuple[str, Entry], ...]
     populations: tuple[Declaration, ...]
     releases: tuple[Declaration, ...]
 
@@ -71,12 +76,16 @@ def read_budget(paths: Sequence[str]) -> Declarations:
     """
     populations: list[Declaration] = []
     releases: list[Declaration] = []
+    files: list[str] = []
+    defaults: list[tuple[str, Entry]] = []
     for file in _files(paths):
+        files.append(file.path)
+        defaults += file.own_defaults().items()
         for name, table in file.table(("population",)).items():
             _check_name(file, ("population", name))
             populations.append(_population(file, name, table))
             releases += _releases(file, name)
-    return Declarations(tuple(populations), tuple(releases))
+    return Declarations(tuple(files), tuple(defaults), tuple(populations), tuple(releases))
 
 
 @dataclass(frozen=True)
@@ -117,6 +126,10 @@ class _File:
                 raise UsageError("duplicate-key", f"{place}: {key} is also given at {found[name].place}")
             found[name] = Entry(value, place, is_default)
         return found
+
+    def own_defaults(self) -> dict[str, Entry]:
+        """What its own table of defaults holds."""
+        return self.entries(("defaults",), DEFAULT_KEYS, is_default=True)
 
 
 def _unknown_key(key: str, place: Place, path: Sequence[str], allowed: Sequence[str]) -> UsageError:
@@ -172,7 +185,7 @@ def _with_included(
     if len(trail) >= _DEEPEST:
         raise UsageError("include-depth", f"{path} is included more than {_DEEPEST} levels deep")
     seen[identity] = path
-    file = _parsed(path, inherited)
+    file = _parsed(path, inherited, included=bool(trail))
     yield file
     for name, place in _included(file):
         inner = os.path.normpath(Path(path).parent / name)
@@ -201,8 +214,8 @@ def _included(file: _File) -> Iterator[tuple[str, Place]]:
         yield name, place
 
 
-def _parsed(path: str, inherited: Mapping[str, Entry]) -> _File:
-    text = read_text(path)
+def _parsed(path: str, inherited: Mapping[str, Entry], *, included: bool) -> _File:
+    text = read_text(path, regular=included)
     document = parse_toml(path, text)
     file = _File(path, document, key_lines(text.replace("\r\n", "\n")), inherited)
     for key in document:
@@ -211,5 +224,4 @@ def _parsed(path: str, inherited: Mapping[str, Entry]) -> _File:
     if document.get("schema", SCHEMA) != SCHEMA:
         message = f"{file.place(('schema',))}: schema must be {SCHEMA!r}, got {shown(document['schema'])}"
         raise UsageError("wrong-schema", message)
-    own = file.entries(("defaults",), DEFAULT_KEYS, is_default=True)
-    return _File(path, document, file.lines, {**inherited, **own})
+    return _File(path, document, file.lines, {**inherited, **file.own_defaults()})

@@ -147,7 +147,7 @@ def _read(path: Path) -> bytes:
 def _parse(path: Path) -> dict[str, Any]:
     data = _read(path)
     try:
-        text = data.decode()
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise UsageError("invalid-toml", f"{path} is not valid TOML: not UTF-8 (at line {line})") from None

@@ -6,7 +6,9 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from errno import ENXIO
 from pathlib import Path
+from time import monotonic, sleep
 
 from csgm_cli.errors import StorageError, UsageError
 
@@ -14,6 +16,8 @@ from csgm_cli.errors import StorageError, UsageError
 _MOST_BYTES = 1 << 24
 #: Less the umask, what any newly created file gets.
 _NEW_MODE = 0o666
+#: Seconds in which a pipe has to find a reader.
+_PATIENCE = 3.0
 _PROTECTED = "the file is write-protected"
 
 
@@ -26,13 +30,16 @@ def read_bytes(path: str | Path) -> bytes:
     return content
 
 
-def read_text(path: str | Path) -> str:
+def read_text(path: str | Path, *, regular: bool = False) -> str:
     """Return the content of a UTF-8 text file; a byte order mark is dropped.
 
+    ``regular``: a pipe with a name, which may never have a writer, is refused; what is open already is not.
     ``StorageError`` (slug ``cannot-read``) when it cannot be opened or read; ``UsageError`` (slug
     ``not-utf-8`` or ``too-large``) when it is not text of a sane size.
     """
     try:
+        if regular and not _is_open_elsewhere(Path(path)):
+            check_regular(Path(path))
         return read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         message = f"{str(path)!r} is not UTF-8 text: {error.reason} at byte {error.start}"
@@ -123,8 +130,26 @@ def open_new(path: Path) -> int:
 
 
 def open_to_append(path: Path, *, create: bool = False) -> int:
-    """Return a descriptor of a file, a device or a pipe that is there, or with ``create`` of a new file."""
-    return os.open(path, os.O_WRONLY | os.O_APPEND | (os.O_CREAT if create else 0), _NEW_MODE)
+    """Return a descriptor of a file, a device or a pipe that is there, or with ``create`` of a new file.
+
+    OSError for a pipe that nobody has begun to read within a few seconds: there may never be a reader.
+    """
+    flags = os.O_WRONLY | os.O_APPEND | (os.O_CREAT if create else 0)
+    if not path.is_fifo():
+        return os.open(path, flags, _NEW_MODE)
+    given_up = monotonic() + _PATIENCE
+    while True:
+        try:
+            descriptor = os.open(path, flags | os.O_NONBLOCK)
+        except OSError as error:
+            if error.errno != ENXIO:
+                raise
+            if monotonic() >= given_up:
+                raise OSError(None, "it is a pipe that nobody reads") from None
+            sleep(_PATIENCE / 100)
+        else:
+            os.set_blocking(descriptor, True)
+            return descriptor
 
 
 def check_regular(path: Path) -> None:
@@ -148,11 +173,16 @@ def is_plain(path: str | Path) -> bool:
     ``IsADirectoryError`` for a directory's name: ``Path`` drops what says so, and "new/" must not
     become a file "new". Another OSError as it comes.
     """
+    check_file_name(path)
+    mode = existing_mode(Path(path))
+    return (mode is None or stat.S_ISREG(mode)) and not _is_open_elsewhere(Path(path))
+
+
+def check_file_name(path: str | Path) -> None:
+    """Raise ``IsADirectoryError`` for no name, or a directory's."""
     name = os.fspath(path)
     if os.path.basename(name) in ("", os.curdir, os.pardir):  # noqa: PTH119 - Path().name is another thing
         raise IsADirectoryError(None, "Is a directory's name, not a file's" if name else "no file is named")
-    mode = existing_mode(Path(path))
-    return (mode is None or stat.S_ISREG(mode)) and not _is_open_elsewhere(Path(path))
 
 
 def _move(temporary: Path, target: Path) -> None:

@@ -9,8 +9,8 @@ _CGROUP = Path("/sys/fs/cgroup")
 
 
 def available_bytes() -> int | None:
-    """Memory that can be had without swapping, within a container's limit; None where nobody says."""
-    found = [free for free in (_of_machine(), _of_container()) if free is not None]
+    """Memory that can be had without swapping, within all limits; None where nobody says."""
+    found = [free for free in (_of_machine(), _of_container(), _of_process()) if free is not None]
     return min(found, default=None)
 
 
@@ -35,3 +35,15 @@ def _of_container() -> int | None:
     except (OSError, ValueError):  # no limit reads "max"
         return None
     return max(0, limit - used)
+
+
+def _of_process() -> int | None:
+    """What ``ulimit -v`` leaves."""
+    try:
+        import resource
+
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    except (ImportError, OSError, ValueError, IndexError):
+        return None
+    return None if limit == resource.RLIM_INFINITY else max(0, limit - pages * resource.getpagesize())

@@ -154,7 +154,7 @@ def _product(left: object, right: object) -> float | None:
 
 def _parsed(text: str) -> object:
     try:
-        parsed: object = json.loads(text, parse_constant=_refuse_constant, parse_float=_float)
+        parsed: object = json.loads(text, parse_constant=_refuse_constant, parse_float=_float, parse_int=_int)
     except RecursionError:
         raise bad_result("it is nested too deeply") from None
     except ValueError as error:  # also a whole number of absurd length
@@ -171,7 +171,22 @@ def _float(literal: str) -> float:
     number = float(literal)
     if underflows(literal, number):
         raise bad_result(f"it holds {shown(literal)}, which float64 cannot tell from 0")
+    if math.isinf(number):
+        raise _beyond(literal)
     return number
+
+
+def _int(literal: str) -> int:
+    number = int(literal)
+    try:
+        float(number)
+    except OverflowError:
+        raise _beyond(literal) from None
+    return number
+
+
+def _beyond(literal: str) -> UsageError:
+    return bad_result(f"it holds {shown(literal)}, which is beyond float64")
 
 
 def _object(value: object, name: str) -> dict[str, Any]:

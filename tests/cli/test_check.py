@@ -735,3 +735,26 @@ def test_no_file(csgm, place, name):
     outcome = csgm("check", name)
     assert (outcome.status, outcome.stdout) == (4, "")
     assert outcome.stderr.count("error[") == 1
+
+
+@pytest.mark.parametrize(
+    ("default", "slug"),
+    [
+        ('epsilon = "x"', "wrong-type"),
+        ("delta = 2", "out-of-range"),
+        ("gamma = -1", "out-of-range"),
+        ("enabled = 1", "wrong-type"),
+        ("owner = 3", "wrong-type"),
+        ('mechanism = "laplace"', "unknown-choice"),
+    ],
+)
+def test_a_default_that_nothing_is_left_to(csgm, place, default, slug):
+    """It is refused where it stands, like one that is used."""
+    own = 'mechanism = "gaussian"\nnoise-multiplier = 3\nenabled = true\nowner = "me"\n'
+    limit = "epsilon = 5\ndelta = 1e-6\n"
+    text = f"[defaults]\n{default}\n[population.p]\n{limit}[population.p.release.a]\n{own}"
+    (place / "b.toml").write_text(text)
+    outcome = csgm("check b.toml")
+    assert (outcome.status, outcome.stdout) == (2, "")
+    assert outcome.stderr.startswith(f"error[{slug}]: ")
+    assert "b.toml:2" in outcome.stderr

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -483,3 +484,40 @@ def test_picture_refused_before_work(csgm, place, monkeypatch, words, slug):
     assert outcome.status == 2
     assert slug in outcome.stderr
     assert not list(place.glob("[!.]*"))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "factorize --T 1e6 --strategy toeplitz-sqrt",
+        "factorize --T 1e6 --strategy streaming:8",
+        "factorize --T 1e6 --strategy identity",
+        "factorize --T 1e6 --compare",
+        "factorize --workload A.npy",
+        "account --noise-multiplier 1 --mechanism gaussian --delta 1e-6 --factorization tree:1e6",
+    ],
+)
+def test_more_than_there_is_memory_for(csgm, place, monkeypatch, line):
+    """It is refused before anything is solved, with both sizes."""
+    np.save("A.npy", np.tri(300))
+    monkeypatch.setattr(memory, "available_bytes", lambda: 1 << 20)
+    outcome = csgm(line)
+    assert (outcome.status, outcome.stdout) == (2, "")
+    assert re.match(
+        r"error\[too-large\]: .* needs? [\d.]+ GiB of memory, 0.0 GiB are available", outcome.stderr
+    )
+
+
+@pytest.mark.parametrize("line", ["factorize --T 8", "factorize --T 8 --compare"])
+def test_memory_that_gives_out(csgm, monkeypatch, line):
+    """Where nobody could tell before, running out of memory is no bug either."""
+
+    def fail(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr("csgm_cli.core.factorization.factorize", fail)
+    monkeypatch.setattr("csgm_cli.core.factorization.compare_strategies", fail)
+    outcome = csgm(line)
+    assert (outcome.status, outcome.stdout) == (2, "")
+    assert outcome.stderr.startswith("error[too-large]: ")
+    assert "T = 8" in outcome.stderr

@@ -92,7 +92,7 @@ def test_text(csgm, made):
     outcome = csgm("inspect f.npz")
     assert outcome.status == 0
     assert outcome.stdout.startswith("claim ")
-    assert outcome.stdout.endswith("all 12 claims hold\n")
+    assert outcome.stdout.endswith("all 13 claims hold\n")
     assert outcome.stderr.startswith("inspected in ")
 
 
@@ -160,8 +160,11 @@ def test_a_file_that_names_its_workload(csgm, made):
     for words in ("--workload prefix-sum", "--objective max"):
         status, document = inspected(csgm, f"f.npz {words}")
         assert (status, document["error"]["slug"]) == (2, "conflicting-options")
-    Path("csgm.toml").write_text("[tool.csgm]\nobjective = 'max'\n")
+    Path("csgm.toml").write_text("[tool.csgm]\nobjective = 'max'\nworkload = 'momentum=0.5'\n")
     assert inspected(csgm, "f.npz")[0] == 0
+    Path("csgm.toml").write_text("[tool.csgm]\nworkload = 'garbage'\n")
+    status, document = inspected(csgm, "f.npz")
+    assert (status, document["error"]["slug"]) == (2, "unknown-workload")
 
 
 # ---------------------------------------------------------------- tampered files
@@ -353,6 +356,53 @@ def test_streaming_tampered(csgm, place):
     del arrays["inputs"]
     sealed(arrays, saved.metadata)
     assert inspected(csgm, "f.npz")[1]["error"]["slug"] == "incomplete-arrays"
+
+
+@pytest.mark.parametrize("forms", ["B", "C", "C_inv", "B,C_inv", "B,C", "B,C,C_inv"])
+def test_forms_that_contradict_each_other(csgm, place, forms):
+    """Every form beside a streaming form, which alone is another factorization of the same workload."""
+    both = f"--strategy streaming:2 --arrays {forms},generators"
+    assert csgm(f"factorize --T {T} {both} --output f.npz").status == 0
+    assert inspected(csgm, "f.npz")[0] == 0
+    saved = read_arrays("f.npz")
+    csgm(f"factorize --T {T} --strategy streaming:3 --arrays generators --output other.npz")
+    sealed(saved.arrays | read_arrays("other.npz").arrays, saved.metadata)
+    status, document = inspected(csgm, "f.npz")
+    assert (status, failed(document)) == (1, {"generators"})
+    outcome = csgm("account --noise-multiplier 3 --mechanism gaussian --delta 1e-8 --factorization f.npz")
+    assert (outcome.status, outcome.stdout) == (2, "")
+    assert "its generators" in outcome.stderr
+
+
+def test_arrays_that_are_not_those_of_their_dual(csgm, made):
+    """B = A and C = 1 are no optimum, whatever weights and honest numbers stand beside them."""
+    numbers = {"mean_squared_error": (T + 1) / 2, "rmse": ((T + 1) / 2) ** 0.5, "max_squared_error": T}
+    arrays = {"B": PREFIX, "C": np.eye(T), "v": made.arrays["v"]}
+    sealed(arrays, made.metadata | numbers | {"sensitivity": 1.0, "sensitivity_squared": 1.0, "gap": 9.0})
+    status, document = inspected(csgm, "f.npz")
+    assert (status, failed(document)) == (1, {"dual"})
+
+
+@pytest.mark.parametrize(
+    ("first", "rest"), [(5e-324, 1.0), (1e308, 1.0), (1e-300, 1.0), (1e-300, 1e300), (1e300, 1e-300)]
+)
+@pytest.mark.parametrize("objective", ["mean", "max"])
+def test_weights_too_far_apart(csgm, place, first, rest, objective):
+    """Weights that float64 cannot compute with are refused wherever they come from, without a warning."""
+    csgm(f"factorize --T {T} --objective {objective} --arrays v --output f.npz")
+    csgm(f"factorize --T {T} --objective {objective} --checkpoint ck.npz")
+    v = np.array([first, *[rest] * (T - 1)])
+    for name in ("f.npz", "ck.npz"):
+        saved = read_arrays(name)
+        write_arrays(name, ArrayFile(saved.arrays | {"v": v}, saved.metadata), force=True)
+    account = "account --noise-multiplier 3 --mechanism gaussian --delta 1e-8 --factorization f.npz"
+    solve = f"factorize --T {T} --objective {objective} --checkpoint ck.npz"
+    for line in ("inspect f.npz", account, solve):
+        outcome = csgm(line)
+        assert (outcome.status, outcome.stdout) == (2, "")
+        assert [x for x in outcome.stderr.splitlines() if not x.startswith(("going on", "  try"))] == [
+            x for x in outcome.stderr.splitlines() if x.startswith("error[bad-dual]")
+        ]
 
 
 def test_nothing_to_measure(csgm, made):

@@ -115,6 +115,19 @@ def test_option_of_another_command(csgm):
     assert "unknown key max-epsilon" in csgm(f"{LINE} --gamma 0.1 --norm-ratio 9").stderr
 
 
+def test_byte_order_mark(csgm, place):
+    """What some editors put before UTF-8 is not a part of it."""
+    (place / "csgm.toml").write_bytes("\ufeff[tool.csgm]\nrounds = 2\n".encode())
+    assert csgm(f"{LINE} --gamma 0.1 --norm-ratio 9").document["inputs"]["rounds"] == 2
+
+
+def test_config_without_a_name(csgm):
+    """The name that was given is the one that is told."""
+    outcome = csgm("calibrate", "--config", "")
+    assert (outcome.status, outcome.stdout) == (4, "")
+    assert outcome.stderr == "error[cannot-read]: cannot read '': no file is named\n"
+
+
 def test_named_config_file(csgm, place, monkeypatch):
     """--config and CSGM_CONFIG name the file to read instead of the one that would be found."""
     configure("[tool.csgm]\nrounds = 2\n")

@@ -131,3 +131,13 @@ def test_any_text(text, name):
     assert varied.values
     low = 0.0 if varied.name == "epsilon" else RANGES[varied.name].low  # account also takes epsilon 0
     assert all(low <= value <= RANGES[varied.name].high for value in varied.values)
+
+
+@pytest.mark.parametrize("count", ["1e1", "1E+1", "1.0e1", "10"])
+@pytest.mark.parametrize("log", ["", "log"])
+def test_counts_are_written_as_elsewhere(count, log):
+    """As other counts: 1e1 and 1_000 are whole numbers."""
+    assert read(f"gamma=0.1:0.2:{count}{log}") == read(f"gamma=0.1:0.2:10{log}")
+    assert len(read("gamma=0.1:0.2:1_000").values) == 1000
+    with pytest.raises(UsageError, match=r"must have 2 to 100000 values, got 1\.25e1"):
+        read(f"gamma=0.1:0.2:1.25e1{log}")

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from csgm_cli import cli
+from csgm_cli.cli import console
 from csgm_cli.cli.working import working
 
 #: Runs csgm with less patience than it has: so many seconds until there is something to see.
@@ -78,6 +79,7 @@ def at_a_terminal(place, patience, line, *, until=None, **variables):
         "account --sigma 0.5 --gamma 0.1 --delta 1e-8 --norm-ratio 100",
         f"compare {RATIO} --gamma 0.1",
         f"plan {RATIO} --max-noise-overhead 0.1 --accountant rdp",
+        "account --sigma 1 --mechanism gaussian --delta 1e-8 --factorization tree:20000",
         "selftest",
     ],
 )
@@ -160,3 +162,40 @@ def test_alarms_of_others_are_left_alone(monkeypatch):
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
     assert found == [signal.SIG_DFL, own]
     assert sys.stderr.getvalue() == ""
+
+
+class Stopped(Terminal):
+    """A terminal that another alarm finds still busy with the line of the first."""
+
+    def __init__(self):
+        super().__init__()
+        self.depth = self.deepest = 0
+
+    def write(self, text):
+        self.depth += 1
+        self.deepest = max(self.deepest, self.depth)
+        if self.depth < 3 and signal.getsignal(signal.SIGALRM) is not signal.SIG_DFL:
+            signal.raise_signal(signal.SIGALRM)
+        self.depth -= 1
+        return super().write(text)
+
+
+def test_alarms_do_not_pile_up(monkeypatch):
+    """While the terminal is stopped nothing more is shown."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", Stopped())
+    monkeypatch.setattr("csgm_cli.cli.console.since_shown", lambda: 9.0)
+    with working():
+        signal.raise_signal(signal.SIGALRM)
+    assert sys.stderr.deepest == 1
+    assert sys.stderr.getvalue().count("working for") == 1
+
+
+def test_a_solver_that_shows_how_far_it_is_keeps_the_line(monkeypatch):
+    """Two who write over one line would only flicker."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    with working():
+        console.transient("step 1")
+        signal.raise_signal(signal.SIGALRM)
+    assert sys.stderr.getvalue() == "\rstep 1\x1b[K\r"

@@ -1,5 +1,6 @@
 """A population against its limit, and what an earlier budget spent."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -8,6 +9,7 @@ from csgm_cli.budget import Population, Release, Standing
 from csgm_cli.core import check
 from csgm_cli.core.changes import population_changes
 from csgm_cli.core.check import check_population, spent_by
+from csgm_cli.core.headroom import Headroom
 from csgm_cli.errors import NoAnswerError, UsageError
 from csgm_cli.model import Accountant, Adjacency, Bound, Geometry, Guarantee, Mechanism, Target
 
@@ -197,3 +199,32 @@ def test_room_of_many_releases_is_rough():
     by_renyi = check_population(population(MODEL, *many), Accountant.RDP)
     assert rough.releases[0].more_rounds == by_renyi.releases[0].more_rounds
     assert by_renyi.guarantee.notices == ()
+
+
+def test_equal_questions_are_answered_once(monkeypatch):
+    """Equal releases have the same room, equal populations the same answer, each found once."""
+    asked = []
+    more = Headroom.more_rounds
+    monkeypatch.setattr(Headroom, "more_rounds", lambda self, index: asked.append(index) or more(self, index))
+    mechanism = Mechanism("l2-csgm", 0.125, Geometry(7.0))
+    equal = [Release(f"r{i}", mechanism, 50.0) for i in range(30)]
+    other = Release("other", mechanism, 60.0, enabled=False)
+    odd = Release("odd", mechanism, 70.0)
+    releases = (*equal[:10], other, odd, *equal[10:])
+    found = [
+        check_population(Population(name, Target(5.0, 1e-6), releases=releases), Accountant.RDP)
+        for name in ("a", "b")
+    ]
+    assert len(asked) == 2
+    assert [standing.population.name for standing in found] == ["a", "b"]
+    assert found[0].guarantee == found[1].guarantee
+    alone = Population(
+        "c", Target(5.0, 1e-6), releases=(Release("r", mechanism.with_releases(30), 50.0), odd)
+    )
+    together = check_population(alone, Accountant.RDP)
+    assert found[0].spent == together.spent
+    rooms = [(part.release.name, part.more_rounds) for part in found[0].releases]
+    assert rooms[10:12] == [("other", None), ("odd", together.releases[1].more_rounds)]
+    assert {more for name, more in rooms if name.startswith("r")} == {together.releases[0].more_rounds}
+    shares = [part.share for part in found[0].releases if part.share is not None]
+    assert math.isclose(math.fsum(shares), 1.0, rel_tol=1e-12)

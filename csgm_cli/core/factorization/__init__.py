@@ -9,7 +9,7 @@ or writes files.
 from csgm_cli.core.factorization.baselines import compare_strategies, strategies_by_size
 from csgm_cli.core.factorization.dense import dense_bytes, dense_factors, factor_rows, rows_take_all
 from csgm_cli.core.factorization.export import rounded
-from csgm_cli.core.factorization.factorize import factorize
+from csgm_cli.core.factorization.factorize import factorize, solving_bytes
 from csgm_cli.core.factorization.inspection import inspect_arrays, rows_of, workload_of
 from csgm_cli.core.factorization.norms import factor_norms, norms_of_arrays
 from csgm_cli.core.factorization.workload import matrix_workload, parse_workload, schedule_workload
@@ -29,6 +29,7 @@ __all__ = [
     "rows_of",
     "rows_take_all",
     "schedule_workload",
+    "solving_bytes",
     "strategies_by_size",
     "workload_of",
 ]

@@ -13,6 +13,7 @@ from csgm_cli.core.factorization.semiseparable import row_errors
 from csgm_cli.core.factorization.solver import Progress, Solution, certificate, lower_bound, solve
 from csgm_cli.core.factorization.streaming import check_streams, streaming_generators
 from csgm_cli.core.factorization.workload import column_norms_squared, row_norms_squared
+from csgm_cli.errors import UsageError
 from csgm_cli.factorization_model import (
     Dual,
     Factorization,
@@ -30,6 +31,33 @@ Array = NDArray[np.float64]
 
 _TREES = (StrategyName.TREE, StrategyName.HONAKER_ONLINE, StrategyName.HONAKER_FULL)
 _TOEPLITZ = (StrategyName.TOEPLITZ_SQRT, StrategyName.TOEPLITZ_SQRT_NORMALIZED, StrategyName.TOEPLITZ_OPTIMAL)
+
+#: T from which a strategy would take hours.
+_MOST_ROWS = {
+    StrategyName.OPTIMAL: 10_000_000,
+    StrategyName.STREAMING: 1_000_000,
+    StrategyName.TOEPLITZ_OPTIMAL: 1_000_000,
+    StrategyName.TOEPLITZ_SQRT_NORMALIZED: 10_000_000,
+}
+#: Bytes at the peak: for each row, with momentum, for each number of a buffer; arrays of T x T for a matrix.
+_PER_ROW, _PER_ROW_WITH_MOMENTUM, _PER_BUFFER, _SQUARES = 350, 750, 48, 7
+
+
+def solving_bytes(workload: Workload, strategy: Strategy) -> int:
+    """About the peak memory of `factorize`; nothing is allocated."""
+    if workload.matrix is not None:
+        return 8 * _SQUARES * workload.T**2
+    row = _PER_ROW_WITH_MOMENTUM if workload.momentum else _PER_ROW
+    return workload.T * (row + _PER_BUFFER * (strategy.buffers or 0))
+
+
+def _check_rows(workload: Workload, name: StrategyName) -> None:
+    if (most := _MOST_ROWS.get(name, workload.T)) < workload.T:
+        raise UsageError(
+            "too-large",
+            f"{name} takes T up to {most}, got {workload.T}",
+            "toeplitz-sqrt takes any T" if workload.is_toeplitz else "",
+        )
 
 
 def factorize(
@@ -49,7 +77,8 @@ def factorize(
     factorization for the same workload and objective, if it is known: its bound is used and nothing solved.
     The bound of other strategies is otherwise that of equal weights, a few per cent lower.
 
-    Raises ``UsageError`` where the strategy does not apply to the workload or the objective is unknown, and
+    Raises ``UsageError`` where the strategy does not apply to the workload or would take hours for its T
+    (slug ``too-large``), or the objective is unknown, and
     ``NoAnswerError`` (slug ``not-certified``) where the tolerance is out of reach.
     """
     check_type("workload", workload, Workload)
@@ -57,6 +86,7 @@ def factorize(
     objective = objective_named(objective)
     check_range("tolerance", tolerance)
     name = strategy.name
+    _check_rows(workload, name)
     if name is StrategyName.OPTIMAL:
         return _optimal(
             workload, objective, solve(workload, objective, tolerance, start=start, progress=progress)

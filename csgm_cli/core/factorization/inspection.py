@@ -102,24 +102,39 @@ def inspect_arrays(
     check_type("workload", workload, Workload)
     objective = objective_named(objective)
     _check_arrays(workload, arrays)
+    with np.errstate(all="ignore"):  # what comes out is looked at
+        return _inspected(workload, arrays, objective, strategy, claimed or {}, progress)
+
+
+def _inspected(
+    workload: Workload,
+    arrays: Arrays,
+    objective: Objective,
+    strategy: Strategy | None,
+    claimed: Mapping[str, float],
+    progress: Progress | None,
+) -> Inspection:
     dual = dual_of(workload, arrays, objective)
     bound = _bound(workload, objective, dual, progress)
     generators = generators_of(workload, arrays)
-    with np.errstate(all="ignore"):  # what comes out is looked at
-        pair = pair_of(workload, arrays)
-        found = _measured(workload, pair, generators)
+    pair = pair_of(workload, arrays)
+    found = _measured(workload, pair, generators)
+    is_optimal = strategy is not None and strategy.name is StrategyName.OPTIMAL
     if found is None:
-        if dual is None or (strategy is not None and strategy.name is not StrategyName.OPTIMAL):
+        if dual is None or not (strategy is None or is_optimal):
             raise _incomplete("it holds neither B nor C, nor a streaming form: nothing to measure")
         found = (1.0, bound.mean_squared_error, bound.max_squared_error)
     if not np.isfinite(found).all():
         raise UsageError("out-of-range", "its numbers are too large, or too small, to be squared and added")
     inspection = Inspection(workload, strategy, objective, *found, bound.lower_bound, bound.iterations)
     agree = max(_AGREE[arrays[name].dtype.name] for name in _SIDES.keys() & arrays.keys())
-    with np.errstate(all="ignore"):
-        among_arrays = _array_claims(workload, arrays, pair, generators, agree)
-    claims = (*_number_claims(inspection, claimed or {}, agree), *among_arrays)
-    return Inspection(workload, strategy, objective, *found, bound.lower_bound, bound.iterations, claims)
+    claims = [*_number_claims(inspection, claimed, agree)]
+    claims += _array_claims(workload, arrays, pair, generators, agree)
+    if dual is not None and pair is not None and is_optimal:
+        claims.append(_dual_claim(inspection, bound, agree))
+    return Inspection(
+        workload, strategy, objective, *found, bound.lower_bound, bound.iterations, tuple(claims)
+    )
 
 
 def _check_arrays(workload: Workload, arrays: Arrays) -> None:
@@ -276,17 +291,35 @@ def _array_claims(
     if pair is not None and "C" in arrays and "C_inv" in arrays:
         inverse = Pair(arrays["C_inv"].astype(np.float64), pair.C)
         differences["inverse"] = inverse.residual(np.eye(workload.T))
-    if generators is not None and "C" in arrays:
-        assert pair is not None  # there is a C
-        C = dense_from(generators)
-        same = C.shape == pair.C.shape
-        differences["generators"] = float(np.abs(C - pair.C).max() / np.abs(C).max()) if same else 1.0
+    if generators is not None and pair is not None:
+        differences["generators"] = _from_streaming(workload, arrays, dense_from(generators))
     claims = [
         Claim(name, 0.0, found if np.isfinite(found) else None, found <= agree)
         for name, found in differences.items()
     ]
     causal = pair is None or pair.is_causal  # other forms cannot be anything else
     return [*claims, Claim("causal", claimed=True, computed=causal, holds=causal)]
+
+
+def _from_streaming(workload: Workload, arrays: Arrays, C: Array) -> float:
+    """How far B, C and C_inv are from belonging to the ``C`` of a streaming form; NaN beyond float64."""
+    found = []
+    if "C" in arrays:
+        held = arrays["C"].astype(np.float64)
+        same = held.shape == C.shape
+        found.append(float(np.abs(C - held).max() / np.abs(C).max()) if same else 1.0)
+    for name, product in (("B", dense(workload)), ("C_inv", np.eye(workload.T))):
+        if name in arrays:
+            held = arrays[name].astype(np.float64)
+            same = held.shape == C.shape
+            found.append(Pair(held, C).residual(product) if same else 1.0)
+    return float(np.max(found))
+
+
+def _dual_claim(found: Inspection, bound: Factorization, agree: float) -> Claim:
+    """That arrays are optimal: they have no more error than the dual beside them attains."""
+    claimed, computed = bound.squared_error, found.squared_error
+    return Claim("dual", claimed, computed, computed <= claimed * (1.0 + agree))
 
 
 def rows_of(arrays: Arrays) -> int:

@@ -20,6 +20,8 @@ Array = NDArray[np.float64]
 
 #: The optimal weights of prefix sums at T = 2 are this golden ratio squared to 1 (mean), and 2 to 1 (max).
 _GOLDEN_SQUARED = (3.0 + 5.0**0.5) / 2.0
+#: The least weight to the largest: no solver gets near it, and what is computed from less may overflow.
+_LEAST_SHARE = 1e-50
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +73,12 @@ class Problem:
                 )
             if not (np.isfinite(weights).all() and (weights > 0).all()):
                 raise UsageError("bad-dual", "the weights to start from must be positive and finite")
+            if weights.min() < _LEAST_SHARE * weights.max():
+                raise UsageError(
+                    "bad-dual",
+                    f"of the weights to start from the least must be {_LEAST_SHARE:g} of the largest or more,"
+                    f" got {weights.min():g} and {weights.max():g}",
+                )
         return self.normalized(np.log(np.concatenate([v, u]) if self._rows_apart else v))
 
     def first(self) -> Array:

@@ -87,7 +87,8 @@ def _sc(u: Array, quarter: float, across: float, modulus: float) -> tuple[Array,
     n = np.arange(1, 2 + math.ceil(_TAIL / period))
     sign = np.where(n % 2 == 0, 1.0, -1.0)
     x = (unit * u)[:, None]
-    below, above = 1.0 / np.cosh(n * period - x), 1.0 / np.cosh(n * period + x)
+    with np.errstate(over="ignore"):  # sech is 0 there
+        below, above = 1.0 / np.cosh(n * period - x), 1.0 / np.cosh(n * period + x)
     nearest = 1.0 / np.cosh(x[:, 0])
     # tanh(x - nX) + tanh(x + nX) = sinh(2 x) sech(nX - x) sech(nX + x).
     sn = np.tanh(x[:, 0]) + np.sinh(2.0 * x[:, 0]) * ((below * above) @ sign)

@@ -10,6 +10,7 @@ fixed at 1, and the sum of the squared row norms takes the place of their maximu
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -22,7 +23,7 @@ from csgm_cli.core.factorization.fixed_point import fixed_point, keeps_pace
 from csgm_cli.core.factorization.interior import interior
 from csgm_cli.core.factorization.oracle import oracle_for
 from csgm_cli.core.factorization.problem import Point, Problem
-from csgm_cli.errors import NoAnswerError
+from csgm_cli.errors import NoAnswerError, UsageError
 from csgm_cli.factorization_model import Dual, Objective, Workload
 from csgm_cli.ranges import check_range
 
@@ -31,6 +32,8 @@ Progress = Callable[[int, float, Dual], None]
 
 #: Of the fixed point, and of Newton's method, which finds the last digits of the most stubborn in fifty.
 _MOST_STEPS, _MOST_NEWTON_STEPS = 1000, 120
+#: What is left of rounding's part of the gap may be so many times what it is at the first weights.
+_SPARE = 3.0
 #: Weights to go on from with one below this share of the largest were Newton's.
 _VANISHING = 1e-5
 
@@ -72,7 +75,7 @@ def solve(
     check_range("tolerance", tolerance)
     problem = Problem(workload, objective, oracle_for(workload), max(1e-15, 1e-5 * tolerance))
     x = problem.pack(start) if start is not None else problem.first()
-    least, why = float("inf"), ""
+    least, why, hint = float("inf"), "", "use a larger --tolerance"
     for iteration, point in enumerate(_points(problem, x, tolerance), 1):
         if progress is not None:
             progress(iteration, point.gap, point.dual)
@@ -81,11 +84,12 @@ def solve(
         least = min(least, point.gap)
         if point.gap_floor > tolerance:
             why = f"; rounding alone may be {point.gap_floor:.2g}"
+            hint = f"--tolerance {10.0 ** math.ceil(math.log10(_SPARE * point.gap_floor)):g} can be reached"
             break
     raise NoAnswerError(
         "not-certified",
         f"the gap could not be brought to {tolerance:g} at T = {workload.T}: {least:.2g} was certified{why}",
-        "use a larger --tolerance",
+        hint,
     )
 
 
@@ -106,10 +110,14 @@ def _points(problem: Problem, x: Array, tolerance: float) -> Iterator[Point]:
 def certificate(workload: Workload, objective: Objective, dual: Dual) -> Solution:
     """What given weights prove, and what belongs to them, without a step of the solver.
 
-    ``UsageError`` (slug ``bad-dual``) unless the weights are positive and as many as the workload has rows.
+    ``UsageError`` (slug ``bad-dual``) unless the weights are positive, of comparable size (at least 1e-50 of
+    the largest), and as many as the workload has rows.
     """
     problem = Problem(workload, objective, oracle_for(workload), 1e-14)
-    point = problem.at(problem.pack(dual))
+    with np.errstate(all="ignore"):  # what comes out is looked at
+        point = problem.at(problem.pack(dual))
+    if not (0.0 < point.lower <= point.upper < np.inf and np.isfinite(point.column_scale)):
+        raise UsageError("bad-dual", "the weights are too far apart to be computed with")
     return Solution(point.dual, point.lower, point.upper, point.column_scale, 0)
 
 

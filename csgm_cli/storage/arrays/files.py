@@ -23,7 +23,15 @@ from csgm_cli.storage.arrays.content import (
     digest,
 )
 from csgm_cli.storage.arrays.metadata import JSON
-from csgm_cli.storage.files import blaming, check_folder, check_regular, existing_mode, reason_of, replacing
+from csgm_cli.storage.files import (
+    blaming,
+    check_file_name,
+    check_folder,
+    check_regular,
+    existing_mode,
+    reason_of,
+    replacing,
+)
 
 Shapes = Mapping[str, tuple[int, ...]]
 Content = tuple[dict[str, Array], dict[str, JSON] | None]
@@ -163,6 +171,8 @@ def _check_place(path: str | Path, shapes: Shapes, *, force: bool) -> None:
     form.check(shapes)
     target = Path(path)
     with blaming(path):
+        if form.write is not text.write_folder:
+            check_file_name(path)
         if (mode := existing_mode(target)) is not None:
             _check_existing(target, mode, folder=form.write is text.write_folder, force=force)
         check_folder(target)

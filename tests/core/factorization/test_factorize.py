@@ -277,3 +277,11 @@ def test_strategies_refused(spec):
 def test_momentum_of_zero_is_prefix_sum():
     """The same workload by another name has the same strategies."""
     assert factorize(parse_workload("momentum=0", 8), strategy_named("tree")).mean_squared_error == 6.5
+
+
+@pytest.mark.parametrize("spec", ["optimal", "streaming:4", "toeplitz-optimal", "toeplitz-sqrt-normalized"])
+def test_sizes_that_would_take_hours(spec):
+    """They are refused before anything is solved, and say what the most is."""
+    with pytest.raises(UsageError, match="takes T up to 10") as refused:
+        factorize(Workload(10**8), strategy_named(spec))
+    assert refused.value.slug == "too-large"

@@ -155,7 +155,9 @@ def test_progress_and_resuming():
     assert math.isclose(half.upper, whole.upper, rel_tol=2e-9)
 
 
-@pytest.mark.parametrize("bad", [[1.0, 2.0], [1.0, 0.0, 1.0], [1.0, -1.0, 1.0], [1.0, np.nan, 1.0]])
+@pytest.mark.parametrize(
+    "bad", [[1.0, 2.0], [1.0, 0.0, 1.0], [1.0, -1.0, 1.0], [1.0, np.nan, 1.0], [1.0, 1e-60, 1.0]]
+)
 def test_bad_start_is_refused(bad):
     """Weights to resume from must be positive and as many as T."""
     with pytest.raises(UsageError, match="weights to start from"):
@@ -167,6 +169,9 @@ def test_unreachable_tolerance():
     with pytest.raises(NoAnswerError, match="was certified; rounding alone may be") as refused:
         solve(Workload(4096), MEAN, 1e-13)
     assert refused.value.slug == "not-certified"
+    reachable = float(refused.value.hint.split()[1])
+    assert refused.value.hint == f"--tolerance {reachable:g} can be reached"
+    assert solve(Workload(4096), MEAN, reachable).gap <= reachable < 1e-9
     with pytest.raises(UsageError, match="tolerance"):
         solve(Workload(3), MEAN, 0.0)
 
