@@ -29,7 +29,7 @@ DELTA_FLOOR = 1e-300
 OF_THE_PROFILE = (Bound.TIGHT_ADD, Bound.TIGHT_REMOVE, Bound.PROFILE)
 #: Why an accountant that was to take those bounds took wider ones.
 OUT_OF_REACH = "the privacy profile is out of reach of the tight accountant here; the bound is a wider one"
-_REPLACED = "the tight accountant is proven for add-remove only; under replace-one the bound is a wider one"
+REPLACED = "the tight accountant is proven for add-remove only; under replace-one the bound is a wider one"
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def looks_at_profile(mechanism: Mechanism, accountant: Accountant) -> bool:
 def missed(mechanism: Mechanism, accountant: Accountant) -> str:
     """Why ``tight``, asked for by name, cannot look at the profile; auto promises no bound in particular."""
     by_name = accountant is Accountant.TIGHT and not mechanism.is_gaussian
-    return _REPLACED if by_name and mechanism.adjacency is Adjacency.REPLACE_ONE else ""
+    return REPLACED if by_name and mechanism.adjacency is Adjacency.REPLACE_ONE else ""
 
 
 def total_mu(mechanism: Mechanism, sigma: float) -> float:

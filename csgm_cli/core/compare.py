@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from csgm_cli.comparison_model import Comparison, ComparisonRow
 from csgm_cli.core.account import epsilon_guarantee
+from csgm_cli.core.bounds import REPLACED
 from csgm_cli.core.calibrate import calibrate, described, with_errors
 from csgm_cli.core.utility import sigma_at_equal_error
 from csgm_cli.errors import NoAnswerError, UsageError, VerificationError
@@ -56,6 +57,7 @@ def compare(
     like = _like(geometry, rounds, adjacency, factorization, epochs)
     mechanisms, notices = _mechanisms(like, gammas, other_strategies)
     used = common_accountant(mechanisms, accountant)
+    notices += fallen_back(accountant, used)
     rows = []
     for mechanism in mechanisms:
         try:
@@ -103,6 +105,7 @@ def compare_at_equal_mse(
     like = _like(geometry, rounds, adjacency, factorization, epochs)
     mechanisms, notices = _mechanisms(like, gammas, other_strategies)
     used = common_accountant(mechanisms, accountant)
+    notices += fallen_back(accountant, used)
     baseline = calibrate(mechanisms[0], target, used, verify=verify, value_bits=value_bits)
     rows = [ComparisonRow(mechanisms[0], baseline)]
     for mechanism in mechanisms[1:]:
@@ -127,15 +130,22 @@ def common_accountant(mechanisms: Sequence[Mechanism], accountant: Accountant) -
     """The one accountant for all rows: auto is exact where every row is Gaussian, else the tightest.
 
     Under add-remove that is tight, which is exact for the Gaussian rows; under replace-one, where
-    the other rows can only have rdp, so does the Gaussian one.
+    the other rows can only have rdp, so does the Gaussian one, also where tight was asked for.
     """
     accountant = accountant_named(accountant)
-    if accountant is not Accountant.AUTO:
+    if accountant not in (Accountant.AUTO, Accountant.TIGHT):
         return accountant
     if all(m.is_gaussian for m in mechanisms):
         return Accountant.EXACT
     replaced = any(m.adjacency is Adjacency.REPLACE_ONE for m in mechanisms)
     return Accountant.RDP if replaced else Accountant.TIGHT
+
+
+def fallen_back(asked: Accountant, used: Accountant) -> tuple[Notice, ...]:
+    """What there is to say where tight was asked for, and rdp serves all rows."""
+    if accountant_named(asked) is Accountant.TIGHT and used is Accountant.RDP:
+        return (Notice("tight-fell-back", REPLACED),)
+    return ()
 
 
 def _check_types(geometry: Geometry, target: Target, *, value_bits: int, verify: bool) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from csgm_cli.comparison_model import Plan
 from csgm_cli.core.calibrate import calibrate, shortfall, sufficient_sigma
-from csgm_cli.core.compare import common_accountant
+from csgm_cli.core.compare import common_accountant, fallen_back
 from csgm_cli.core.search import narrowed
 from csgm_cli.core.utility import gaussian_like, sigma_at_equal_error
 from csgm_cli.errors import NoAnswerError, UsageError
@@ -81,7 +81,7 @@ def plan(
 
     gamma, notices = _smallest_gamma(shortage, lowest, geometry.dim)
     answer = calibrate(at(gamma), target, used, verify=verify, value_bits=value_bits)
-    return Plan(gamma, 1 / gamma, answer, notices)
+    return Plan(gamma, 1 / gamma, answer, (*notices, *fallen_back(accountant, used)))
 
 
 def _checked_overhead(geometry: Geometry, mse: float | None, noise: float | None) -> float:

@@ -180,3 +180,19 @@ def test_a_baseline_without_an_answer_ends_the_comparison(monkeypatch):
     monkeypatch.setattr(module, "calibrate", fails)
     with pytest.raises(NoAnswerError):
         compare_at_equal_mse(FULL, TARGET, gammas=[0.1])
+
+
+@pytest.mark.parametrize("at_equal_mse", [False, True])
+def test_one_accountant_under_replace_one(at_equal_mse):
+    """Tight cannot serve the sparsified rows there: rdp serves all, and ratios are to the row beside them."""
+    geometry = Geometry(20.0, dim=1000, cohort_size=100)
+    options = {"gammas": [0.5], "adjacency": "replace-one", "accountant": Accountant.TIGHT}
+    made = compare_at_equal_mse if at_equal_mse else compare
+    found = made(geometry, Target(1.0, 1e-6), **options)
+    assert found.accountant is Accountant.RDP
+    assert [notice.slug for notice in found.notices] == ["tight-fell-back"]
+    gaussian, *others = [row.calibration.mse for row in found.rows]
+    for mse in others:
+        assert mse.ratio == pytest.approx(mse.total / gaussian.total, rel=1e-12)
+        if at_equal_mse:
+            assert mse.ratio == pytest.approx(1.0, rel=1e-12)
