@@ -51,7 +51,7 @@ def raising(error):
         (FileNotFoundError(errno.ENOENT, "missing", "f"), 4),
         (ZeroDivisionError("division by zero"), 70),
         (RecursionError(), 70),
-        (MemoryError(), 70),
+        (MemoryError(), 2),
         (CsgmError("x", "m"), 70),
         (AssertionError(), 70),
         (KeyboardInterrupt(), 130),

@@ -130,7 +130,7 @@ def _inspected(
     agree = max(_AGREE[arrays[name].dtype.name] for name in _SIDES.keys() & arrays.keys())
     claims = [*_number_claims(inspection, claimed, agree)]
     claims += _array_claims(workload, arrays, pair, generators, agree)
-    if dual is not None and pair is not None and is_optimal:
+    if is_optimal and dual is not None and (pair is not None or generators is not None):
         claims.append(_dual_claim(inspection, bound, agree))
     return Inspection(
         workload, strategy, objective, *found, bound.lower_bound, bound.iterations, tuple(claims)
