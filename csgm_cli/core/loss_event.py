@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 _GOAL, _FIRST_BLUR, _WIDEST_BLUR, _MIXTURE_BLUR = 1e-5, 0.03, 0.5, 0.007
 #: How much a blur of all losses may add to the mean of a test function, relative, at most this often
 #: as wide as the one that was used; and how much bounds are raised for that.
-_BLUR_COST, _WIDER, RAISED = 5e-5, 10.0, 6e-5
+_BLUR_COST, _WIDER, RAISED = 5e-5, 10.0, 9e-5
 #: A strike is near another where the integrand differs by less than exp of this.
 _NEAR = 1.0
 #: A first guess looks at one test function in so many, and not at losses below this.
@@ -90,9 +90,25 @@ class Event:
             return 0.0, 0.0
         return self.sums.integral(self.variance, strike - self.sums.cuts.strike, mixture=True)
 
+    def mixture_raised(self, strike: float) -> float:
+        """``mixture`` without what its blur adds, but for the square of that, and `RAISED` above it.
+
+        That is more: the blur depends on the cuts, and bounds that jumped with it would not be monotone.
+        """
+        bound = self.mixture(strike)
+        return max(bound, (bound - self._mixture_excess(strike)) * (1 + RAISED))
+
+    def _mixture_excess(self, strike: float) -> float:
+        """About how much the blur adds to ``mixture``: as much as a second one."""
+        if self.sums is None:
+            return 0.0
+        away = strike - self.sums.cuts.strike
+        narrow, wide = (self.sums.integral(c * self.variance, away, mixture=True)[0] for c in (1.0, 2.0))
+        return max(wide - narrow, 0.0)
+
     def mixture_wobble(self, strike: float) -> float:
-        """How much ``mixture`` may jump around there, relative."""
-        return ROUNDING * self._mixture_sums(strike)[1] / max(self.mixture(strike), SMALLEST)
+        """How much ``mixture_raised`` may jump around there, relative."""
+        return 3 * ROUNDING * self._mixture_sums(strike)[1] / max(self.mixture(strike), SMALLEST)
 
     def mixture_settled(self, strike: float) -> float:
         """What far losses add to that.
@@ -120,9 +136,7 @@ class Event:
         allowed, far = _BLUR_COST * self.mixture(strike), self.far.p / 2
         if self.sums is None:
             return allowed / max(far, SMALLEST)
-        away = strike - self.sums.cuts.strike
-        narrow, wide = (self.sums.integral(c * self.variance, away, mixture=True)[0] for c in (1.0, 2.0))
-        slope = far + max(wide - narrow, 0.0) / self.variance
+        slope = far + self._mixture_excess(strike) / self.variance
         return min(allowed / max(slope, SMALLEST), _WIDER**2 * self.variance)
 
 
@@ -183,7 +197,7 @@ def bounds_of_family(event: Event, weights: Array, log_strikes: Array) -> Callab
 
     @cache
     def bound(i: int) -> float:
-        return float(weights[i]) * event.mixture(float(log_strikes[i])) * (1 + RAISED)
+        return float(weights[i]) * event.mixture_raised(float(log_strikes[i]))
 
     return bound
 
