@@ -31,7 +31,13 @@ _HANGS = 120.0
 #: The status of one that was stopped.
 HUNG = -1
 #: Reasons for which a well-formed question may end without an answer.
-NO_ANSWER = {"delta-covers-target", "no-noise-in-range", "no-gamma-fits", "out-of-reach"}
+NO_ANSWER = {
+    "delta-covers-target",
+    "no-noise-in-range",
+    "no-gamma-fits",
+    "out-of-reach",
+    "oracle-not-converged",
+}
 #: What no answer shows as a number.
 _UNREAL = re.compile(r"(?<![\w-])(nan|inf|infinity)\b", re.IGNORECASE)
 #: By how much answers to almost equal questions may be out of order: the width of their brackets.
