@@ -142,6 +142,8 @@ def _quadrature(a: float, coordinates: Sequence[tuple[float, float]]) -> list[Lo
 def _moment(a: float, s: float, step: float, shift: float, sums: Sequence[float], uneven: float) -> LogMoment:
     """K and its derivatives from the sums over one grid."""
     sum_h, sum_order, sum_order2, sum_sent2, sum_exponents = sums
+    if sum_h == 0.0:  # the order is 0 or 1 but for rounding
+        return OUT_OF_REACH
     excess = step / math.sqrt(2 * math.pi) * sum_h
     total = excess + math.exp(-shift)  # E[Y^a] exp(-shift)
     value = math.log1p(excess) if shift == 0.0 else shift + math.log(total)

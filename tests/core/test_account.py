@@ -248,3 +248,10 @@ def test_tight_by_name_under_replace_one_says_that_it_is_another_bound():
             assert all("replace-one" in notice.message for notice in found.notices)
     gaussian = Mechanism("gaussian", adjacency=Adjacency.REPLACE_ONE)  # there it is exact
     assert account_delta(gaussian, 2.0, 1.0, Accountant.TIGHT).guarantees[0].notices == ()
+
+
+def test_more_coordinates_than_float64_can_tell_orders_apart():
+    """1e21 coordinate-rounds, whose best order is 1 but for rounding: nothing is proven, and that is said."""
+    mechanism = Mechanism("linf-csgm", 0.1, Geometry(5.0, 1.0, 10**12), 10**9)
+    (guarantee,) = account_delta(mechanism, 4.0, 0.2).guarantees
+    assert guarantee.delta == 1.0

@@ -308,6 +308,12 @@ def test_out_of_reach_is_infinite_in_every_field():
     assert all(math.isinf(value) for value in vars(module.OUT_OF_REACH).values())
 
 
+@pytest.mark.parametrize("order", [0.0, 1.0])
+def test_the_ends_of_the_orders_are_out_of_reach(order):
+    """Where a search walks up to order 1 (or 0) until rounding makes it that, there are no digits left."""
+    assert log_moment(order, 0.1, 0.0025) == module.OUT_OF_REACH
+
+
 @pytest.mark.parametrize("gammas", [[0.03], [0.03, 1.0, 1e-6, 0.9]])
 @pytest.mark.parametrize("most", [30_000, 400])
 @pytest.mark.parametrize("order", [1.0003, 2.5, 40.0, 1e4, 1e200, -1.7])
