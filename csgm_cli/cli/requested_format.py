@@ -16,7 +16,15 @@ if TYPE_CHECKING:
 
 
 def requested_format(arguments: Sequence[str]) -> str:
-    """Return the format by flag, variable or config file; ``text`` where none or nothing readable says."""
+    """Return the format by flag, variable or config file; ``text`` where none or nothing readable says.
+
+    Or where it is one that only another command has.
+    """
+    form = _asked_for(arguments)
+    return "text" if form == "github" and _command(arguments) != "check" else form
+
+
+def _asked_for(arguments: Sequence[str]) -> str:
     if (flag := _value_of("--format", arguments)) is not None:
         return flag
     if "--value" in arguments:
@@ -36,10 +44,13 @@ def _value_of(flag: str, arguments: Sequence[str]) -> str | None:
 
 def _configured(arguments: Sequence[str]) -> str | None:
     named = _value_of("--config", arguments) or os.environ.get(variable_of("config"))
-    command = next((argument for argument in arguments if argument in REGISTRY), "")
     try:
         path = Path(named) if named else find_config()
-        setting = read_settings(path, command, REGISTRY).get("format") if path else None
+        setting = read_settings(path, _command(arguments), REGISTRY).get("format") if path else None
     except (CsgmError, OSError):
         return None
     return str(setting.value) if setting else None
+
+
+def _command(arguments: Sequence[str]) -> str:
+    return next((argument for argument in arguments if argument in REGISTRY), "")

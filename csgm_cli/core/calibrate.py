@@ -147,9 +147,13 @@ def _sufficient(mechanism: Mechanism, accountant: Accountant, target: Target) ->
     sigma = min(least_sigma(mechanism, bound, target) for bound in bounds)
     if not looks_at_profile(mechanism, accountant):
         return [sigma]
-    from csgm_cli.core.tight import tight_sigma
+    from csgm_cli.core.tight import LARGEST_DELTA, tight_sigma
 
-    tight = tight_sigma(mechanism, target.epsilon, target.delta, sigma) * (1 + _MARGIN)
+    ceiling = sigma
+    if target.delta > LARGEST_DELTA:  # the same search for all of them, which ends at the same noise
+        target = Target(target.epsilon, LARGEST_DELTA)
+        ceiling = min(least_sigma(mechanism, bound, target) for bound in bounds)
+    tight = tight_sigma(mechanism, target.epsilon, target.delta, ceiling) * (1 + _MARGIN)
     return [sigma, tight] if tight < sigma else [sigma]
 
 

@@ -415,3 +415,11 @@ def test_an_accountant_may_be_named_in_plain_text():
     with pytest.raises(UsageError) as caught:
         calibrate(mechanism, target, "rpd")
     assert caught.value.slug == "unknown-choice"
+
+
+@pytest.mark.parametrize("delta", [1 - 1e-5, 1 - 1e-9, 1 - 2.0**-53])
+def test_targets_next_to_delta_one_need_the_same_noise(delta):
+    """Bounds of the profile are asked at 1 - 1e-4 for them all, and so never rise with delta."""
+    mechanism = Mechanism("linf-csgm", 0.2, Geometry(1.0, 1.0, 100_000))
+    at_most = calibrate(mechanism, Target(1e4, 1 - 1e-4))
+    assert calibrate(mechanism, Target(1e4, delta)).sigma == at_most.sigma
