@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from csgm_cli.cli import main
+from tests.cli.budgets import NEW, OLD
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,14 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / ".git").mkdir()
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def budgets(place: Path) -> Path:
+    """The folder of two budgets, old.toml and new.toml."""
+    (place / "old.toml").write_text(OLD)
+    (place / "new.toml").write_text(NEW)
+    return place
 
 
 @pytest.fixture

@@ -1,14 +1,12 @@
-"""``csgm factorize``: reference values, exports, refusals before any work, checkpoints and interrupts."""
+"""``csgm factorize``: reference values, workloads, exports, and refusals before any work."""
 
 import json
 import math
 import os
-import re
 import resource
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import jsonschema
@@ -16,14 +14,10 @@ import numpy as np
 import pytest
 
 import csgm_cli
-from csgm_cli.cli import factorize as command_module
-from csgm_cli.core import factorization  # noqa: F401 - what the command imports when it runs
-from csgm_cli.storage import memory
 from csgm_cli.storage.arrays import check_hash, read_arrays
 from csgm_cli.storage.schema import load_schema
 
 ROOT = Path(csgm_cli.__file__).parents[1]
-
 #: docs/theory.md: how far each streaming form is above the dense optimum.
 STREAMING = [(32, 2, 1.1e-2), (32, 3, 3.0e-4), (32, 4, 9.6e-6), (256, 4, 4.7e-4), (256, 6, 4.5e-6)]
 
@@ -39,9 +33,6 @@ def result(csgm, line):
     assert outcome.status == 0, outcome.stderr
     jsonschema.Draft202012Validator(load_schema(line.split()[0])).validate(outcome.document)
     return outcome.document["result"]
-
-
-# ---------------------------------------------------------------- numbers
 
 
 @pytest.mark.parametrize("T", [1, 2, 8, 32])
@@ -116,9 +107,6 @@ def test_compare_at_any_size(csgm):
     assert not {"tree", "streaming:2"} & set(strategies)
     slugs = [warning["slug"] for warning in outcome.document["warnings"]]
     assert set(slugs) == {"strategy-left-out"}
-
-
-# ---------------------------------------------------------------- workloads
 
 
 def test_workload_files(csgm, place):
@@ -232,9 +220,6 @@ def test_rows_of_a_file_and_a_flag_that_disagree(csgm, place):
     assert result(csgm, "factorize")["T"] == 4
 
 
-# ---------------------------------------------------------------- files
-
-
 @pytest.mark.parametrize("suffix", ["npz", "safetensors", "json", "csv"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_export(csgm, place, suffix, dtype):
@@ -322,202 +307,7 @@ def test_full_disk(csgm, place):
     assert done.stderr.startswith("error[cannot-write]")
 
 
-def test_dense_beyond_memory(csgm, place, monkeypatch):
-    """Refused before solving, with the size it would need, and the form that is small named as the way."""
-    monkeypatch.setattr(command_module, "Progress", None)  # nothing may get as far as solving
-    outcome = csgm("factorize --T 1e7 --output f.npz")
-    assert (outcome.status, outcome.stdout) == (2, "")
-    first, second = outcome.stderr.splitlines()
-    assert first.startswith("error[too-large]: dense factors at T = 10000000 need 37")
-    assert " GiB of memory" in first
-    assert "streaming:8" in second
-    monkeypatch.setattr(memory, "available_bytes", lambda: 1 << 20)
-    for words, way in (
-        ("--strategy streaming:2 --arrays B,C", "--arrays generators,v"),
-        ("--workload momentum=0.9", "--arrays v"),
-    ):
-        outcome = csgm(f"factorize --T 1000 --output f.npz {words}")
-        assert outcome.status == 2
-        assert way in outcome.stderr
-
-
-def test_available_memory():
-    """What the system says is free: more than a process needs, and no more than there is."""
-    free = memory.available_bytes()
-    assert free is not None
-    assert 1 << 24 < free <= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
-# ---------------------------------------------------------------- checkpoints and interrupts
-
-
-def test_checkpoint(csgm, place):
-    """A finished state is gone on from; a tighter tolerance takes fewer steps than from nothing."""
-    assert csgm("factorize --T 64 --tolerance 1e-6 --checkpoint c.npz").status == 0
-    outcome = csgm("factorize --T 64 --checkpoint c.npz --format json")
-    assert outcome.stderr.startswith("going on from c.npz\n")
-    resumed, fresh = outcome.document["result"], result(csgm, "factorize --T 64")
-    assert resumed["iterations"] < fresh["iterations"]
-    assert resumed["gap"] <= 1e-9
-    assert resumed["mean_squared_error"] == pytest.approx(fresh["mean_squared_error"], rel=1e-9)
-
-
-@pytest.mark.parametrize(
-    "words",
-    ["--T 65", "--T 64 --objective max", "--T 64 --workload momentum=0.5", "--workload A.npy", "--T 64 -o"],
-)
-def test_checkpoint_of_another_problem(csgm, place, words):
-    """Exit code 2, and the file stays what it was."""
-    if words.endswith("-o"):  # a factorization is no checkpoint
-        csgm("factorize --T 64 --output c.npz")
-        words = "--T 64"
-    else:
-        csgm("factorize --T 64 --checkpoint c.npz")
-    np.save("A.npy", np.eye(64))
-    before = Path("c.npz").read_bytes()
-    outcome = csgm(f"factorize {words} --checkpoint c.npz")
-    assert (outcome.status, outcome.stdout) == (2, "")
-    assert outcome.stderr.startswith("error[other-problem]: 'c.npz' is no checkpoint of this problem")
-    assert Path("c.npz").read_bytes() == before
-
-
-def test_broken_checkpoint(csgm, place):
-    """Not a checkpoint at all, or one that was changed: exit code 2, the file intact."""
-    Path("c.npz").write_text("no")
-    outcome = csgm("factorize --T 64 --checkpoint c.npz")
-    assert (outcome.status, Path("c.npz").read_text()) == (2, "no")
-    assert outcome.stderr.startswith("error[broken-file]")
-
-
-def test_interrupted_and_resumed(place):
-    """Ctrl-C ends with 130, without the output or half a file, and the checkpoint is good to go on from."""
-    source = (
-        "from csgm_cli import cli; from csgm_cli.cli import progress; progress._PAUSE = 0; cli.entry_point()"
-    )
-    line = [sys.executable, "-c", source, "factorize", "--T", "100000", "--tolerance", "1e-8"]
-    line += ["--checkpoint", "c.npz", "--output", "f.npz", "--arrays", "v"]
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"}
-    with subprocess.Popen(line, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        for _ in range(600):
-            if Path("c.npz").exists():
-                break
-            time.sleep(0.02)
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
-    assert (process.returncode, out) == (130, b"")
-    assert err.endswith(b"interrupted\n")
-    assert {path.name for path in place.iterdir()} == {".git", "c.npz"}
-    saved = read_arrays("c.npz")
-    check_hash(saved)
-    assert saved.metadata["T"] == 100000
-    assert (saved.arrays["v"] > 0).all()
-
-
-def test_no_progress_in_a_pipe(csgm, monkeypatch):
-    """However long it takes, what is no terminal gets the timing alone."""
-    monkeypatch.setattr("csgm_cli.cli.progress._PATIENCE", 0.0)
-    outcome = csgm("factorize --T 32")
-    assert len(outcome.stderr.splitlines()) == 1
-    assert "\r" not in outcome.stderr
-
-
-def test_progress_on_a_terminal(csgm, monkeypatch, capsys):
-    """Gap against target, on one line that is gone at the end."""
-    monkeypatch.setattr("csgm_cli.cli.progress._PATIENCE", 0.0)
-    monkeypatch.setattr(sys.stderr.__class__, "isatty", lambda self: self is sys.stderr, raising=False)
-    outcome = csgm("factorize --T 32 --value")
-    shown = outcome.stderr.split("\r")
-    assert any("gap " in part and "target 1.0e-09" in part for part in shown)
-    assert any("#" in part and "." in part for part in shown)
-    assert outcome.stderr.rpartition("\x1b[K")[2].startswith("solved in ")
-
-
 def test_json_error(csgm):
     """In json mode a refusal is an object too."""
     outcome = csgm("factorize --T 0 --format json")
     assert json.loads(outcome.stdout)["error"]["slug"] == "out-of-range"
-
-
-# ---------------------------------------------------------------- pictures
-
-
-@pytest.mark.parametrize("words", ["--compare", "", "--workload momentum=0.9 --objective max"])
-@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
-def test_picture(csgm, place, words, suffix):
-    """A file of that kind, the same bytes each time, beside the usual report."""
-    start = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[suffix]
-    report = csgm(f"factorize --T 12 {words}").stdout
-    seen = set()
-    for _ in range(2):
-        outcome = csgm(f"factorize --T 12 {words} --plot picture.{suffix}")
-        assert outcome.status == 0, outcome.stderr
-        assert outcome.stdout == report
-        seen.add((place / f"picture.{suffix}").read_bytes())
-    (content,) = seen
-    assert content.startswith(start)
-
-
-def test_picture_in_the_terminal(csgm, place):
-    """Below the report, and beside the arrays."""
-    report = csgm("factorize --T 12").stdout
-    outcome = csgm("factorize --T 12 --plot - --output f.npz")
-    assert outcome.status == 0
-    assert "row 12 of C" in outcome.stdout
-    assert outcome.stdout.startswith(report.splitlines()[0])
-    assert "honaker-full" in csgm("factorize --T 12 --compare --plot -").stdout
-
-
-@pytest.mark.parametrize(
-    ("words", "slug"),
-    [
-        ("--plot p.gif", "unknown-choice"),
-        ("--plot - --format json", "conflicting-options"),
-        ("--plot - --format json --output f.npz", "conflicting-options"),
-        ("--plot - --value", "conflicting-options"),
-        ("--plot p.png --strategy tree", "no-rows"),
-    ],
-)
-def test_picture_refused_before_work(csgm, place, monkeypatch, words, slug):
-    """Nothing is solved or written first."""
-    monkeypatch.setattr(sys.modules["csgm_cli.core.factorization.factorize"], "solve", None)
-    outcome = csgm(f"factorize --T 12 {words}")
-    assert outcome.status == 2
-    assert slug in outcome.stderr
-    assert not list(place.glob("[!.]*"))
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "factorize --T 1e6 --strategy toeplitz-sqrt",
-        "factorize --T 1e6 --strategy streaming:8",
-        "factorize --T 1e6 --strategy identity",
-        "factorize --T 1e6 --compare",
-        "factorize --workload A.npy",
-        "account --noise-multiplier 1 --mechanism gaussian --delta 1e-6 --factorization tree:1e6",
-    ],
-)
-def test_more_than_there_is_memory_for(csgm, place, monkeypatch, line):
-    """It is refused before anything is solved, with both sizes."""
-    np.save("A.npy", np.tri(300))
-    monkeypatch.setattr(memory, "available_bytes", lambda: 1 << 20)
-    outcome = csgm(line)
-    assert (outcome.status, outcome.stdout) == (2, "")
-    assert re.match(
-        r"error\[too-large\]: .* needs? [\d.]+ GiB of memory, 0.0 GiB are available", outcome.stderr
-    )
-
-
-@pytest.mark.parametrize("line", ["factorize --T 8", "factorize --T 8 --compare"])
-def test_memory_that_gives_out(csgm, monkeypatch, line):
-    """Where nobody could tell before, running out of memory is no bug either."""
-
-    def fail(*_, **__):
-        raise MemoryError
-
-    monkeypatch.setattr("csgm_cli.core.factorization.factorize", fail)
-    monkeypatch.setattr("csgm_cli.core.factorization.compare_strategies", fail)
-    outcome = csgm(line)
-    assert (outcome.status, outcome.stdout) == (2, "")
-    assert outcome.stderr.startswith("error[too-large]: ")
-    assert "T = 8" in outcome.stderr

@@ -1,0 +1,8 @@
+"""Command lines that several test modules ask."""
+
+CALIBRATE = "calibrate --epsilon 5 --delta 1e-8 --gamma 0.01 --norm-ratio 1000"
+ACCOUNT = "account --noise-multiplier 0.0122 --gamma 0.01 --norm-ratio 1000"
+GRID = "sweep --epsilon 5 --delta 1e-8 --vary gamma=0.01:0.5:3log --vary norm-ratio=10,1000 --accountant rdp"
+SOME_FAIL = (
+    "sweep --epsilon 5 --vary delta=1e-8,0.9,0.1 --gamma 1e-9 --dim 100 --norm-ratio 2 --accountant rdp"
+)

@@ -1,0 +1,95 @@
+"""``csgm compare`` and ``csgm plan`` end to end, and what they hold the mechanisms against."""
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("options", "said", "accountant"),
+    [
+        ("--gamma 0.01 --norm-ratio 100", "by exact", "exact"),
+        ("--gamma 0.01 --norm-ratio 100 --accountant rdp", "by rdp as well; by exact it is less", "rdp"),
+        (
+            "--gamma 0.01 --norm-ratio 100 --accountant paper",
+            "by paper as well; by exact it is less",
+            "paper",
+        ),
+        ("--gamma 0.01 --norm-ratio 100 --accountant tight", "by exact", "exact"),
+        (
+            "--gamma 0.01 --norm-ratio 100 --accountant tight --adjacency replace-one",
+            "by rdp as well; by exact it is less",
+            "rdp",
+        ),
+        ("--gamma 0.9999 --norm-ratio 100", "by exact", "exact"),
+        ("--mechanism gaussian", "by exact", "exact"),
+        ("--mechanism gaussian --accountant rdp", "by rdp as well; by exact it is less", "rdp"),
+    ],
+)
+def test_the_ratio_names_its_baseline(csgm, options, said, accountant):
+    """The MSE ratio is to the Gaussian mechanism by the accountant that the text names."""
+    common = "calibrate --epsilon 5 --delta 1e-8 --dim 1e6 --cohort-size 1000"
+    assert f"the Gaussian mechanism's {said}\n" in csgm(f"{common} {options}").stdout
+    document = csgm(f"{common} {options} --format json").document
+    adjacency = document["inputs"]["adjacency"]
+    plain = f"{common} --mechanism gaussian --accountant {accountant} --adjacency {adjacency} --value"
+    total = 1e6 * (float(csgm(plain).stdout) / 1000) ** 2
+    assert document["result"]["mse"]["gaussian_total"] == pytest.approx(total, rel=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (
+            "--max-mse-overhead 10 --dim 1e6 --cohort-size 1000",
+            "--max-mse-overhead 10.0 allows 11 times the Gaussian mechanism's MSE; 10 % is 0.1",
+        ),
+        (
+            "--max-noise-overhead 2 --norm-ratio 100",
+            "--max-noise-overhead 2.0 allows 3 times the Gaussian mechanism's effective noise multiplier;"
+            " 2 % is 0.02",
+        ),
+        ("--max-noise-overhead 1 --norm-ratio 100", None),
+    ],
+)
+def test_an_overhead_in_percent(csgm, line, said):
+    """An overhead is a fraction: above 1 it was probably meant in percent. The text shows both."""
+    outcome = csgm(f"plan --epsilon 5 --delta 1e-8 --accountant rdp {line}")
+    assert outcome.status == 0
+    assert ("overhead-large" in outcome.stderr) == (said is not None)
+    assert said is None or f"warning[overhead-large]: {said}\n" in outcome.stderr
+    number = line.split()[1]
+    assert f" {number} ({number}00 %) " in outcome.stdout
+
+
+def test_compare_rows(csgm):
+    """The Gaussian mechanism stands first, then each mechanism at each gamma, in the order given."""
+    line = "compare --epsilon 5 --delta 1e-8 --norm-ratio 100 --dim 1e6 --format json"
+    document = csgm(f"{line} --gamma 0.1 --gamma 0.01").document
+    rows = [(row["mechanism"], row["gamma"]) for row in document["result"]["rows"]]
+    assert rows == [
+        ("gaussian", 1.0),
+        ("l2-csgm", 0.1),
+        ("linf-csgm", 0.1),
+        ("l2-csgm", 0.01),
+        ("linf-csgm", 0.01),
+    ]
+    assert document["inputs"]["gamma"] == [0.1, 0.01]
+    by_factor = csgm(f"{line} --compression 10 --compression 100").document
+    assert by_factor["result"] == document["result"]
+    assert by_factor["inputs"]["compression"] == [10.0, 100.0]
+
+
+def test_plan_holds_what_it_promises(csgm):
+    """At the planned gamma the MSE is within the overhead, and 1 % below it is not."""
+    common = "--epsilon 5 --delta 1e-8 --dim 1e6 --cohort-size 1000"
+    gamma = float(csgm(f"plan {common} --max-mse-overhead 0.05 --value").stdout)
+    ratio = lambda rate: csgm(f"calibrate {common} --accountant tight --gamma {rate!r} --format json")
+    assert ratio(gamma).document["result"]["mse"]["ratio"] <= 1.05
+    assert ratio(gamma * 0.99).document["result"]["mse"]["ratio"] > 1.05
+
+
+def test_plan_without_an_answer(csgm):
+    """linf-csgm charges every coordinate, so that the rotation rule's norms cost too much at any gamma."""
+    line = "plan --epsilon 5 --delta 1e-8 --dim 1e6 --cohort-size 1000 --max-mse-overhead 0.05"
+    outcome = csgm(f"{line} --mechanism linf-csgm")
+    assert (outcome.status, outcome.stdout) == (3, "")
+    assert "error[no-gamma-fits]: " in outcome.stderr

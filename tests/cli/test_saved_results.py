@@ -1,0 +1,288 @@
+"""``csgm account --from``: saved results asked again, their drift, and files that contradict themselves."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from csgm_cli.core.rounding import round_up
+from tests.cli.questions import ACCOUNT, CALIBRATE
+
+
+def save(csgm, line, name="saved.json"):
+    """Save the JSON result of a line."""
+    assert csgm(f"{line} --format json --output {name}").status == 0
+
+
+def edit(path, value, name="saved.json"):
+    """Replace one value of a saved result; a number in ``path`` is an index."""
+    document = json.loads(Path(name).read_text(encoding="utf-8"))
+    *outer, last = path.split(".")
+    holder = document
+    for key in outer:
+        holder = holder[int(key) if key.isdigit() else key]
+    if value is ...:
+        del holder[last]
+    else:
+        holder[last] = value
+    Path(name).write_text(json.dumps(document), encoding="utf-8")
+
+
+def say_epsilon(row, factor):
+    """Change the epsilon of a saved row wherever it stands."""
+    was = f"({round_up(row['epsilon'])}, "
+    assert was in row["statement"]
+    row["epsilon"] *= factor
+    row["statement"] = row["statement"].replace(was, f"({round_up(row['epsilon'])}, ")
+    row["lower_bound"] = 0.0
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        CALIBRATE,
+        "calibrate --epsilon 5 --delta 1e-8 --compression 100 --dim 1e6 --cohort-size 1000 --l2-norm 3",
+        "calibrate --epsilon 5 --delta 1e-8 --gamma 0.1 --norm-ratio 100 --dim 50",
+        "calibrate --epsilon 5 --delta 1e-8 --gamma 0.01 --linf-norm 0.002 --mechanism linf-csgm --dim 1e6",
+        "calibrate --epsilon 5 --delta 1e-8 --mechanism gaussian --rounds 7 --adjacency replace-one",
+        f"{CALIBRATE} --population 1000 --cohort-size 30 --training-rounds 101 --accountant paper",
+        f"{ACCOUNT} --delta 1e-8",
+        f"{ACCOUNT} --epsilon 3",
+        f"{ACCOUNT} --epsilon 9 --adjacency replace-one",
+        "account --sigma 0.03 --l2-norm 3 --gamma 0.01 --linf-norm 0.003 --delta 1e-8",
+        "plan --epsilon 5 --delta 1e-8 --dim 1e6 --cohort-size 1000 --max-mse-overhead 0.05",
+        "plan --epsilon 5 --delta 1e-8 --norm-ratio 1000 --max-noise-overhead 0.02 --l2-norm 3",
+    ],
+)
+def test_rerun_of_a_saved_result(csgm, line):
+    """A saved result asked again gives the same number: no drift, exit code 0, whatever led to its inputs."""
+    save(csgm, line)
+    saved = json.loads(Path("saved.json").read_text(encoding="utf-8"))
+    outcome = csgm("account --from saved.json --format json")
+    assert outcome.status == 0
+    assert [warning["slug"] for warning in outcome.document["warnings"]] == []
+    [row] = saved["result"].get("rows", [saved["result"]])
+    for key in ("epsilon", "delta"):
+        assert outcome.document["result"][key] == pytest.approx(row[key], rel=1e-11)
+    assert outcome.stderr.startswith("saved.json: ")
+    saved["inputs"].setdefault("gamma", row.get("gamma"))  # a plan's answer
+    for key in ("mechanism", "gamma", "norm_ratio", "l2_norm", "dim", "rounds", "adjacency"):
+        assert outcome.document["inputs"][key] == saved["inputs"][key]
+
+
+def test_rerun_of_a_curve(csgm):
+    """Every delta of a saved curve is asked again, and each epsilon is compared."""
+    save(csgm, f"{ACCOUNT} --delta 1e-6 --delta 1e-8")
+    again = csgm("account --from saved.json --format json")
+    assert (again.status, again.document["warnings"]) == (0, [])
+    assert again.document["inputs"]["delta"] == [1e-6, 1e-8]
+    assert again.stderr.count("saved.json: epsilon was ") == 2
+    saved = json.loads(Path("saved.json").read_text(encoding="utf-8"))
+    say_epsilon(saved["result"]["rows"][1], 0.9)
+    Path("saved.json").write_text(json.dumps(saved), encoding="utf-8")
+    warnings = csgm("account --from saved.json --format json").document["warnings"]
+    assert [warning["slug"] for warning in warnings] == ["drift-up"]
+
+
+def test_rerun_with_another_question(csgm, reference):
+    """Accountant, delta and epsilon can be asked anew of a saved mechanism; then there is no drift."""
+    gaussian = "calibrate --mechanism gaussian --epsilon 1 --delta 1e-5"
+    save(csgm, gaussian)
+    by_delta = csgm("account --from saved.json --delta 1e-6 --delta 1e-5 --format json").document
+    assert [row["delta"] for row in by_delta["result"]["rows"]] == [1e-6, 1e-5]
+    assert by_delta["result"]["rows"][1]["epsilon"] == pytest.approx(1.0, rel=1e-9)
+    by_epsilon = csgm("account --from saved.json --epsilon 1 --format json")
+    assert by_epsilon.document["result"]["delta"] == pytest.approx(1e-5, rel=1e-9)
+    assert "nothing to compare" in by_epsilon.stderr
+    by_rdp = csgm("account --from saved.json --accountant rdp --format json").document
+    assert by_rdp["inputs"]["accountant"] == by_rdp["result"]["bound"] == "rdp"
+    assert by_rdp["result"]["epsilon"] > 1.0
+    assert by_rdp["warnings"] == []
+    same = csgm("account --from saved.json --delta 1e-5 --accountant exact")
+    assert "relative difference" in same.stderr
+    both = csgm("account --from saved.json --delta 1e-5 --epsilon 1")
+    assert (both.status, both.stdout) == (2, "")
+
+
+@pytest.mark.parametrize("flag", ["--gamma 0.1", "--norm-ratio 9", "--sigma 1", "--rounds 2", "--dim 5"])
+def test_rerun_of_another_mechanism(csgm, flag):
+    """What the saved result says of the mechanism and its noise cannot be changed by a flag."""
+    save(csgm, CALIBRATE)
+    outcome = csgm(f"account --from saved.json {flag}")
+    assert (outcome.status, outcome.stdout) == (2, "")
+    assert f"--from and {flag.split()[0]} exclude each other" in outcome.stderr
+
+
+def test_rerun_of_a_comparison_is_refused_with_a_hint(csgm):
+    """Which of its mechanisms is meant nobody knows."""
+    save(csgm, "compare --epsilon 5 --delta 1e-8 --gamma 0.1 --norm-ratio 1000")
+    outcome = csgm("account --from saved.json")
+    assert (outcome.status, outcome.stdout) == (2, "")
+    assert "several mechanisms" in outcome.stderr
+    assert "try: calibrate the one you use" in outcome.stderr
+
+
+def test_limit_on_a_saved_question_about_delta(csgm):
+    """A limit on epsilon cannot be held against a delta; with a delta it can."""
+    save(csgm, f"{ACCOUNT} --epsilon 3")
+    outcome = csgm("account --from saved.json --max-epsilon 5")
+    assert (outcome.status, outcome.stdout) == (2, "")
+    assert "try: give --delta too" in outcome.stderr
+    assert csgm("account --from saved.json --max-epsilon 5 --delta 1e-8").status == 0  # 4.652...
+    assert csgm("account --from saved.json --max-epsilon 4.6 --delta 1e-8").status == 1
+
+
+@pytest.mark.parametrize(
+    ("factor", "slugs"),
+    [(1.0, []), (1 + 1e-10, []), (1 - 1e-10, []), (1 + 1e-8, ["drift"]), (0.9, ["drift-up"])],
+)
+def test_drift(csgm, factor, slugs):
+    """Both numbers are always shown; a difference of more than 1e-9 is a warning, and never a failure."""
+    save(csgm, CALIBRATE)
+    saved = json.loads(Path("saved.json").read_text(encoding="utf-8"))
+    say_epsilon(saved["result"], factor)
+    saved["inputs"]["epsilon"] = max(5.0, saved["result"]["epsilon"])
+    saved["csgm_version"] = "0.0.9"
+    Path("saved.json").write_text(json.dumps(saved), encoding="utf-8")
+    outcome = csgm("account --from saved.json --format json")
+    assert outcome.status == 0
+    assert [warning["slug"] for warning in outcome.document["warnings"]] == slugs
+    assert outcome.stderr.count("warning[") == len(slugs)
+    assert ("warning[drift-up]: THE SAVED GUARANTEE IS NOT PROVEN" in outcome.stderr) == (factor == 0.9)
+    first = outcome.stderr.splitlines()[0]
+    assert repr(saved["result"]["epsilon"]) in first
+    assert repr(outcome.document["result"]["epsilon"]) in first
+    assert "csgm 0.0.9" in first
+
+
+def test_rerun_as_a_check(csgm):
+    """A saved result can be held against a limit and verified."""
+    save(csgm, CALIBRATE)
+    assert csgm("account --from saved.json --max-epsilon 4").status == 1
+    outcome = csgm("account --from saved.json --max-epsilon 5 --verify --format json")
+    assert outcome.status == 0
+    assert outcome.document["result"]["verified"]["digits"] == 30
+
+
+def test_rerun_is_stronger_than_a_weaker_source(csgm, monkeypatch):
+    """What the environment says of the mechanism does not change a saved question."""
+    save(csgm, CALIBRATE)
+    monkeypatch.setenv("CSGM_GAMMA", "0.5")
+    monkeypatch.setenv("CSGM_DELTA", "1e-3")
+    document = csgm("account --from saved.json --format json").document
+    assert (document["inputs"]["gamma"], document["result"]["delta"]) == (0.01, 1e-8)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"gamma": 7}, "gamma 7 disagrees with 1 / compression"),
+        ({"dim": 0}, "dim in the saved inputs must be"),
+        ({"gamma": "0.01"}, "gamma in the saved inputs must be"),
+        ({"gamma": None}, "gamma in the saved inputs must be"),
+        ({"rounds": 1.5}, "rounds in the saved inputs must be"),
+        ({"rounds": True}, "rounds in the saved inputs must be"),
+        ({"mechanism": "l2"}, "mechanism in the saved inputs must be"),
+        ({"adjacency": 3}, "adjacency in the saved inputs must be"),
+        ({"norm_ratio": None}, "ratio"),
+    ],
+)
+def test_wrong_input_in_a_saved_result(csgm, change, said):
+    """A file whose inputs are no question is a content error, not a bug."""
+    save(csgm, CALIBRATE)
+    saved = json.loads(Path("saved.json").read_text(encoding="utf-8"))
+    saved["inputs"] |= change
+    Path("saved.json").write_text(json.dumps(saved), encoding="utf-8")
+    outcome = csgm("account --from saved.json")
+    assert (outcome.status, outcome.stdout) == (2, "")
+    assert said in outcome.stderr
+
+
+COHORT = "--population 1000 --cohort-size 30 --training-rounds 101 --dim 1e6 --accountant rdp"
+
+
+@pytest.mark.parametrize(
+    ("line", "path", "value", "said"),
+    [
+        (CALIBRATE, "inputs.rounds", 3, "rounds 3 disagrees with population 1000, cohort_size 30, training_"),
+        (CALIBRATE, "inputs.population", 700, "rounds 4 disagrees with population 700, cohort_size 30"),
+        (CALIBRATE, "inputs.cohort_size", 29, "rounds 4 disagrees with population 1000, cohort_size 29"),
+        (CALIBRATE, "inputs.training_rounds", "9", "training_rounds must be a number, got '9'"),
+        (CALIBRATE, "result.mse.total", 9.0, "mse.total 9.0 disagrees with the mechanism and its noise"),
+        (CALIBRATE, "result.mse.privacy", 9.0, "mse.privacy 9.0 disagrees"),
+        (CALIBRATE, "result.mse.sparsification", 0.0, "mse.sparsification 0.0 disagrees"),
+        (CALIBRATE, "result.mse.gaussian_total", 10**400, "beyond float64"),
+        (CALIBRATE, "result.mse.ratio", 10**400, "beyond float64"),
+        (CALIBRATE, "result.mse.ratio", True, "mse.ratio True disagrees"),
+        (CALIBRATE, "result.mse", None, "mse None disagrees"),
+        (CALIBRATE, "inputs.dim", None, "bits_per_client 320000.0 disagrees"),
+        (CALIBRATE, "inputs.value_bits", 16, "bits_per_client 320000.0 disagrees"),
+        (CALIBRATE, "result.mean_noise_std", 0.5, "mean_noise_std 0.5 disagrees"),
+        (CALIBRATE, "result.assumptions", [], "result.assumptions disagrees with its numbers: [] instead"),
+        (CALIBRATE, "result.bound", "exact", "result.statement disagrees with its numbers"),
+        (
+            CALIBRATE,
+            "result.bound",
+            "best",
+            "result.bound disagrees with its numbers: 'best' instead of 'exact",
+        ),
+        (CALIBRATE, "result.bound", ["rdp"], "result.bound disagrees with its numbers: ['rdp'] instead"),
+        (CALIBRATE, "result.epsilon", 4.0, "result.statement disagrees with its numbers: '(5, 1e-8)-"),
+        (
+            CALIBRATE,
+            "result.statement",
+            "Private.",
+            "result.statement disagrees with its numbers: 'Private.'",
+        ),
+        (CALIBRATE, "result.statement", 7, 'result.statement disagrees with its numbers: 7 instead of "The'),
+        (CALIBRATE, "result.statement", ..., "result.statement is missing"),
+        (CALIBRATE, "result.assumptions", ..., "result.assumptions is missing"),
+        (CALIBRATE, "result.bound", ..., "result.bound is missing"),
+        (CALIBRATE, "inputs.epsilon", 4.9, "is above the target 4.9"),
+        (CALIBRATE, "result.lower_bound", 0.9, "lower_bound 0.9 is no lower bound of noise_multiplier 0.0"),
+        (CALIBRATE, "result.lower_bound", -0.01, "lower_bound -0.01 is no lower bound"),
+        (CALIBRATE, "result.lower_bound", "0", "lower_bound '0' is no lower bound"),
+        (ACCOUNT, "result.rows.0.lower_bound", 99, "lower_bound 99 is no lower bound of epsilon "),
+        (ACCOUNT, "inputs.rounds", 3, "rounds 3 disagrees"),
+        (ACCOUNT, "result.rows.1.mse.total", 3, "mse.total 3 disagrees"),
+        (ACCOUNT, "result.rows.1.mse.ratio", 3, "mse.ratio 3 disagrees"),
+        (ACCOUNT, "result.rows.1.statement", "Private.", "result.statement disagrees"),
+        (ACCOUNT, "result.rows.0.epsilon", 0.1, "result.statement disagrees"),
+    ],
+)
+def test_a_saved_result_that_contradicts_itself(csgm, line, path, value, said):
+    """Whatever a file says twice it must say alike, or one of the two was edited."""
+    save(csgm, f"{line} {COHORT} {'--delta 1e-6 --delta 1e-8' if line == ACCOUNT else ''}")
+    assert csgm("account --from saved.json").status == 0
+    edit(path, value)
+    outcome = csgm("account --from saved.json")
+    assert (outcome.status, outcome.stdout) == (2, "")
+    assert said in outcome.stderr.splitlines()[0]
+
+
+def test_words_of_another_version(csgm):
+    """Another version may have said the same in other words; its numbers must agree all the same."""
+    save(csgm, f"{CALIBRATE} {COHORT}")
+    edit("csgm_version", "0.0.9")
+    assert "other-words" not in csgm("account --from saved.json").stderr
+    edit("result.statement", "Private.")
+    outcome = csgm("account --from saved.json --format json")
+    assert outcome.status == 0
+    assert [warning["slug"] for warning in outcome.document["warnings"]] == ["other-words"]
+    edit("inputs.rounds", 3)
+    assert csgm("account --from saved.json").status == 2
+
+
+def test_files_that_are_no_saved_result(csgm):
+    """Content is exit code 2, reading is exit code 4."""
+    assert csgm("account --from missing.json").status == 4
+    assert csgm("account --from .").status == 4
+    for line in ("version", "selftest"):
+        save(csgm, line)
+        assert csgm("account --from saved.json").status == 2
+    save(csgm, CALIBRATE)
+    csgm("account --from saved.json --output report.txt")
+    assert "try: write it with --format json: " in csgm("account --from report.txt").stderr
+    for content in (b"", b"[]", b"{", b"\xff", b'{"schema": "csgm/calibrate/2"}', b"[" * 10**5):
+        Path("saved.json").write_bytes(content)
+        assert csgm("account --from saved.json").status == 2
