@@ -62,7 +62,7 @@ def test_two_examples_each():
         "plan --epsilon 5 --delta 1e-8 --dim 1e6 --cohort-size 1000 --max-mse-overhead 0.05",
         "plan --epsilon 5 --delta 1e-8 --norm-ratio 1000 --max-noise-overhead 0.02",
         "sweep --epsilon 5 --delta 1e-8 --vary gamma=0.01,0.1 --norm-ratio 10 --dim 1e6 --cohort-size 9",
-        "sweep --vary epsilon=1,2 --delta 1e-5 --compression 10 --vary linf-norm=0.1,0.2 --verify",
+        "sweep --vary epsilon=1,2 --delta 1e-5 --gamma 0.1 --vary linf-norm=0.1,1 --accountant rdp --verify",
         "sweep --vary epsilon=0,1 --delta 1e-5 --mechanism gaussian",
         "sweep --vary sigma=1,2 --vary epsilon=0,1 --mechanism gaussian",
         "sweep --vary noise-multiplier=1e-3,1 --delta 1e-5 --vary compression=1,10 --norm-ratio 10",
@@ -241,7 +241,7 @@ def test_same_inputs_same_bytes(csgm):
 
 def test_warnings_go_to_stderr(csgm):
     """A warning is on stderr in every format, and in the JSON as well."""
-    line = "calibrate --epsilon 5 --delta 1e-8 --gamma 0.1 --norm-ratio 100 --dim 50"
+    line = "calibrate --epsilon 5 --delta 1e-8 --gamma 0.1 --norm-ratio 100 --dim 50 --accountant rdp"
     for kind in ("--format text", "--format csv", "--format markdown", "--value"):
         outcome = csgm(f"{line} {kind}")
         assert outcome.stderr.startswith("warning[ratio-capped]: ")

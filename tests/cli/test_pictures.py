@@ -11,13 +11,17 @@ from csgm_cli.storage.schema import load_schema
 from tests.cli.questions import GRID
 
 
-@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
 @pytest.mark.parametrize(
-    "line",
+    ("line", "suffix"),
     [
-        GRID,
-        "sweep --preset figure1",
-        "compare --epsilon 5 --delta 1e-8 --gamma 0.1 --gamma 0.01 --norm-ratio 100 --dim 1e6",
+        (GRID, "png"),
+        (GRID, "svg"),
+        (GRID, "pdf"),
+        ("sweep --preset figure1", "svg"),
+        ("compare --epsilon 5 --delta 1e-8 --gamma 0.1 --gamma 0.01 --norm-ratio 100 --dim 1e6", "svg"),
+        ("factorize --T 12", "png"),
+        ("factorize --T 12 --compare", "svg"),
+        ("factorize --T 12 --workload momentum=0.9 --objective max", "pdf"),
     ],
 )
 def test_pictures(csgm, line, suffix):
@@ -78,22 +82,6 @@ def test_nothing_to_draw(csgm):
     assert (outcome.status, outcome.stdout.count("delta-covers-target")) == (3, 2)
     assert outcome.stderr.startswith("warning[nothing-to-draw]: ")
     assert Path("x.svg").read_text() == "old"
-
-
-@pytest.mark.parametrize("words", ["--compare", "", "--workload momentum=0.9 --objective max"])
-@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
-def test_pictures_of_a_factorization(csgm, place, words, suffix):
-    """A file of that kind, the same bytes each time, beside the usual report."""
-    start = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[suffix]
-    report = csgm(f"factorize --T 12 {words}").stdout
-    seen = set()
-    for _ in range(2):
-        outcome = csgm(f"factorize --T 12 {words} --plot picture.{suffix}")
-        assert outcome.status == 0, outcome.stderr
-        assert outcome.stdout == report
-        seen.add((place / f"picture.{suffix}").read_bytes())
-    (content,) = seen
-    assert content.startswith(start)
 
 
 def test_chart_of_a_factorization(csgm, place):
