@@ -58,6 +58,8 @@ RANGES: dict[str, Range] = {
     "max_noise_overhead": Range(0.0, 1e6),
     "jobs": Range(1, 256, integer=True),
 }
+#: An epsilon at which delta is asked for; as a target it must be above 0.
+EPSILON_OR_ZERO = Range(0.0, RANGES["epsilon"].high)
 
 
 def check_range(name: str, value: object, allowed: Range | None = None) -> float:

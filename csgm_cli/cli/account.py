@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from csgm_cli.cli import console
-from csgm_cli.cli.build import build_mechanism, delta_notices, inputs, resolved
+from csgm_cli.cli.build import NOISE, build_mechanism, build_noise, delta_notices, inputs, resolved
 from csgm_cli.cli.command import Command
 from csgm_cli.cli.exits import ExitCode
 from csgm_cli.cli.options import COHORT, MECHANISM, OUTPUT, option, options
@@ -16,12 +16,11 @@ from csgm_cli.cli.sources import Rank
 from csgm_cli.cli.working import working
 from csgm_cli.errors import UsageError
 from csgm_cli.model import Account, Accountant, Mechanism, Notice
-from csgm_cli.ranges import Range
+from csgm_cli.ranges import EPSILON_OR_ZERO
 
-_NOISE = ("noise_multiplier", "sigma")
 _PARTICIPATION = ("rounds", "population", "training_rounds", "epochs")
 #: What a saved result settles, so that it must not be given beside one.
-_SAVED = (*_NOISE, "mechanism", *MECHANISM, *COHORT)
+_SAVED = (*NOISE, "mechanism", *MECHANISM, *COHORT)
 
 
 def run(request: Request) -> ExitCode:
@@ -84,12 +83,12 @@ def _one_round(request: Request) -> tuple[Notice, ...]:
 
 
 def _noise(request: Request, l2_norm: float) -> tuple[float, float]:
-    """Return the noise multiplier and sigma; one of them was given."""
-    if request["sigma"] is not None:
-        return request["sigma"] / l2_norm, request["sigma"]
-    if request["noise_multiplier"] is not None:
-        return request["noise_multiplier"], request["noise_multiplier"] * l2_norm
-    raise UsageError("missing-option", "account needs --noise-multiplier or --sigma", "or --from RESULT.json")
+    noise = build_noise(request, l2_norm)
+    if noise is None:
+        raise UsageError(
+            "missing-option", "account needs --noise-multiplier or --sigma", "or --from RESULT.json"
+        )
+    return noise
 
 
 def _account(request: Request, mechanism: Mechanism, sigma: float) -> Account:
@@ -132,10 +131,10 @@ command = Command(
 
     --max-epsilon makes it a check: exit code 1 where an epsilon is above it.""",
     options=[
-        *options(*_NOISE, "from"),
+        *options(*NOISE, "from"),
         option(
             "epsilon",
-            Number("epsilon", Range(0.0, 1e4)),
+            Number("epsilon", EPSILON_OR_ZERO),
             text="Ask for the delta at this epsilon; 0 is allowed.",
         ),
         option("delta", multiple=True, text="Ask for the epsilon at this delta."),

@@ -28,6 +28,8 @@ _INPUTS = (
     "sensitivity", "factorization_sha256",
 )  # fmt: skip
 _RATE, _RATIO = ("gamma", "compression"), ("norm_ratio", "linf_norm")
+#: The two ways to say the noise.
+NOISE = ("noise_multiplier", "sigma")
 #: From here on a delta is large however few the clients are.
 _LARGE_DELTA = 0.01
 #: What rounds are computed from, in place of being given.

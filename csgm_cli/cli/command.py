@@ -15,8 +15,16 @@ from csgm_cli.cli.params import Number, Switch
 from csgm_cli.cli.places import check_places
 from csgm_cli.cli.request import EXCLUSIVES, Exclusive, Request, request_of
 from csgm_cli.cli.root import REGISTRY, Helped
-from csgm_cli.cli.sources import DEBUG_VARIABLE, Rank, flag_of, keep_settings, variable_of
-from csgm_cli.cli.unfinished import as_written, asks_to_show, hinting_at_swap, keep_config, naming_config
+from csgm_cli.cli.sources import (
+    DEBUG_VARIABLE,
+    Rank,
+    config_of,
+    flag_of,
+    keep_config,
+    keep_settings,
+    variable_of,
+)
+from csgm_cli.cli.unfinished import as_written, asks_to_show, hinting_at_swap, naming_config
 from csgm_cli.errors import StorageError, UsageError, shown
 from csgm_cli.storage.config import TooSmall, check_keys, close_words, find_config, meant, read_settings
 
@@ -26,10 +34,6 @@ if TYPE_CHECKING:
     from csgm_cli.cli.exits import ExitCode
     from csgm_cli.cli.sources import Source
     from csgm_cli.storage.config import Setting
-
-
-#: Where a context keeps the name of the config file that was read.
-_CONFIG = "csgm.config"
 
 
 class Command(Helped):
@@ -85,7 +89,8 @@ class Command(Helped):
         """Run the command."""
         asked = request_of(ctx, self.exclusives)
         request = asked if self.complete is None else self.complete(asked)
-        check_places(request, ctx.meta.get(_CONFIG, ()))
+        config = config_of(ctx)
+        check_places(request, [] if config is None else [config])
         if request["show_inputs"]:
             from csgm_cli.cli.build import with_derived
 
@@ -126,12 +131,11 @@ def _warn_of_strange_variables() -> None:
 def _load_config(ctx: click.Context, param: click.Parameter, value: str | None) -> None:  # noqa: ARG001 - click's signature
     if ctx.resilient_parsing:  # completion: a broken config file must not stop it
         return
-    path = Path(value) if value is not None else find_config()
     if value == "":
         raise StorageError("cannot-read", "cannot read '': no file is named")
+    path = Path(value) if value is not None else find_config()
     if path is None:
         return
-    ctx.meta[_CONFIG] = (str(path),)
     command = ctx.command
     settings = read_settings(path, command.name or "", REGISTRY)
     keep_config(ctx, path)

@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from csgm_cli.cli.build import build_gamma, build_mechanism, build_noise, delta_notices, inputs, resolved
+from csgm_cli.cli.build import (
+    NOISE,
+    build_gamma,
+    build_mechanism,
+    build_noise,
+    delta_notices,
+    inputs,
+    resolved,
+)
 from csgm_cli.cli.request import EXCLUSIVES, Exclusive, Request, settled
 from csgm_cli.cli.sources import Rank, Source, flag_of
 from csgm_cli.cli.vary import Varied, varied_label
@@ -19,7 +27,6 @@ if TYPE_CHECKING:
     from csgm_cli.core.sweep import Point, Values
     from csgm_cli.render.document import Document
 
-NOISE = ("noise_multiplier", "sigma")
 _TARGET = ("epsilon", "delta")
 #: Options that settle an input which a result shows as resolved.
 _SETTLED_BY = {

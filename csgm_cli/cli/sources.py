@@ -11,6 +11,7 @@ from click.core import ParameterSource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from csgm_cli.storage.config import Setting
 
@@ -49,6 +50,17 @@ def variable_of(name: str) -> str:
 def flag_of(name: str) -> str:
     """Return the flag of the option ``name``."""
     return f"--{name.replace('_', '-')}"
+
+
+def keep_config(ctx: click.Context, path: Path) -> None:
+    """Remember which config file was read."""
+    ctx.meta[f"{__name__}.config"] = str(path)
+
+
+def config_of(ctx: click.Context) -> str | None:
+    """Return the name of the config file that was read; None where none was."""
+    found: str | None = ctx.meta.get(f"{__name__}.config")
+    return found
 
 
 def keep_settings(ctx: click.Context, settings: Mapping[str, Setting]) -> None:

@@ -7,13 +7,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from csgm_cli.cli import console, interrupts
+from csgm_cli.cli.build import NOISE
 from csgm_cli.cli.command import Command
 from csgm_cli.cli.exits import ExitCode
 from csgm_cli.cli.jobs import in_order
 from csgm_cli.cli.options import COHORT, MECHANISM, OUTPUT, option, options
 from csgm_cli.cli.params import Choice
 from csgm_cli.cli.picture import check_plot, draw, report_with_picture
-from csgm_cli.cli.points import NOISE, Sweep, build_sweep
+from csgm_cli.cli.points import Sweep, build_sweep
 from csgm_cli.cli.request import Exclusive
 from csgm_cli.cli.resume import Kept, kept_rows
 from csgm_cli.cli.vary import number_of
@@ -165,7 +166,7 @@ command = Command(
     options=[
         option("vary", multiple=True),
         option("preset"),
-        *options("noise_multiplier", "sigma"),
+        *options(*NOISE),
         option("epsilon", number_of("epsilon")),
         *options("delta", "mechanism", *MECHANISM, *COHORT),
         *options("accountant", "value_bits", "verify", "jobs", "resume", "plot"),

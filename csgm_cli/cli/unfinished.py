@@ -9,7 +9,7 @@ from click.core import ParameterSource
 
 from csgm_cli.cli.params import Switch, swapped
 from csgm_cli.cli.request import Request
-from csgm_cli.cli.sources import source_of
+from csgm_cli.cli.sources import config_of, source_of
 from csgm_cli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -46,16 +46,11 @@ def asks_to_show(request: Request) -> bool:
 
 def naming_config(error: UsageError, ctx: click.Context) -> UsageError:
     """Return the error of a missing option with the config file that was read, if one was."""
-    path = ctx.meta.get(f"{__name__}.config")
+    path = config_of(ctx)
     if path is None or error.slug not in _MISSING:
         return error
     read = f"the config file that was read is {path}"
     return UsageError(error.slug, error.message, f"{error.hint}; {read}" if error.hint else read)
-
-
-def keep_config(ctx: click.Context, path: object) -> None:
-    """Remember which config file was read."""
-    ctx.meta[f"{__name__}.config"] = path
 
 
 def hinting_at_swap(error: UsageError, request: Request) -> UsageError:

@@ -11,7 +11,7 @@ import click
 from csgm_cli.cli.params import Number
 from csgm_cli.cli.sources import flag_of, source_of
 from csgm_cli.errors import UsageError, shown
-from csgm_cli.ranges import RANGES, Range
+from csgm_cli.ranges import EPSILON_OR_ZERO
 from csgm_cli.storage.config import did_you_mean
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Vary(click.ParamType[Varied]):
 
 def number_of(name: str) -> Number:
     """Return the type of a varied option; account takes an epsilon of 0, too."""
-    return Number(name, Range(0.0, RANGES[name].high) if name == "epsilon" else None)
+    return Number(name, EPSILON_OR_ZERO if name == "epsilon" else None)
 
 
 def varied_label(name: str) -> str:

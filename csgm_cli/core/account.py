@@ -22,9 +22,8 @@ from csgm_cli.model import (
     Verification,
     accountant_named,
 )
-from csgm_cli.ranges import Range, check_range, check_ranges, check_type
+from csgm_cli.ranges import EPSILON_OR_ZERO, check_range, check_ranges, check_type
 
-EPSILON_IN_ACCOUNT = Range(0.0, 1e4)
 #: An epsilon below the first is rare, one between the others usual.
 _SMALL, _USUAL = 0.5, (2.0, 20.0)
 
@@ -75,7 +74,7 @@ def account_delta(
     accountant = accountant_named(accountant)
     sigma, noise_multiplier = _checked_noise(mechanism, sigma)
     check_type("verify", verify, bool)
-    epsilon = check_range("epsilon", epsilon, EPSILON_IN_ACCOUNT)
+    epsilon = check_range("epsilon", epsilon, EPSILON_OR_ZERO)
     spent = least_delta(mechanism, accountant, sigma, epsilon)
     notices = notices_of(spent)
     if spent.value == DELTA_FLOOR:
