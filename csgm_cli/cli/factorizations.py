@@ -22,6 +22,7 @@ from csgm_cli.factorization_model import (
     strategy_named,
 )
 from csgm_cli.storage.config import did_you_mean
+from csgm_cli.storage.files import naming
 
 if TYPE_CHECKING:
     from csgm_cli.core.factorization.inspection import Arrays
@@ -132,16 +133,12 @@ def _read(path: str, identity: tuple[object, ...]) -> Asked:  # noqa: ARG001 - t
     from csgm_cli.storage.arrays import read_arrays
 
     saved = read_arrays(path)
-    try:
+    with naming(path):
         workload, objective, strategy, claims = _checked(saved)
         for claim in claims:
             if not claim.holds:
                 raise _broken(claim)
         norms = norms_of_arrays(workload, saved.arrays, objective, strategy)
-    except UsageError as error:
-        raise UsageError(error.slug, f"{path!r}: {error.message}", error.hint) from None
-    except MemoryError:
-        raise UsageError("too-large", f"{path!r} does not fit into memory") from None
     return Asked(replace(norms, sha256=saved.actual_hash), workload)
 
 

@@ -19,6 +19,7 @@ from csgm_cli.cli.working import working
 from csgm_cli.cli.workloads import build_workload
 from csgm_cli.errors import UsageError, one_line
 from csgm_cli.factorization_model import Claim, Inspection, Objective
+from csgm_cli.storage.files import naming
 
 if TYPE_CHECKING:
     from csgm_cli.cli.request import Request
@@ -36,12 +37,8 @@ def run(request: Request) -> ExitCode:
     progress = Progress(_TOLERANCE)
     with working():
         saved = read_arrays(path)
-        try:
+        with naming(path):
             found = _inspected(request, saved, progress)
-        except UsageError as error:
-            raise UsageError(error.slug, f"{path!r}: {error.message}", error.hint) from None
-        except MemoryError:
-            raise UsageError("too-large", f"{path!r} does not fit into memory") from None
         progress.finish()
     settled = {"workload": found.workload.name, "objective": found.objective.value}
     report(request, inspection_document(inputs(request, **settled), found))

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from csgm_cli.cli.params import Number
 from csgm_cli.cli.sources import Rank
 from csgm_cli.errors import UsageError
+from csgm_cli.storage.files import naming
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from csgm_cli.cli.request import Request
     from csgm_cli.factorization_model import Workload
-
 
 _GIB = 2.0**30
 
@@ -64,7 +61,7 @@ def _from_file(request: Request, spec: str) -> Workload:
     if comma and first.startswith("momentum="):
         momentum = _momentum(request, first.removeprefix("momentum="))
         rates = read_vector(path)
-        with _naming(path):
+        with naming(path):
             return schedule_workload(rates, momentum)
     try:
         matrix = read_matrix(spec)
@@ -75,19 +72,11 @@ def _from_file(request: Request, spec: str) -> Workload:
             rates = read_vector(spec)
         except UsageError as error:
             raise (not_square if error.slug == "shape-mismatch" else error) from None
-        with _naming(spec):
+        with naming(spec):
             return schedule_workload(rates)
-    with _naming(spec):
+    with naming(spec):
         return matrix_workload(matrix)
 
 
 def _momentum(request: Request, number: str) -> float:
     return Number("momentum").read(number, f"the momentum of {request.label(['workload'])}")
-
-
-@contextmanager
-def _naming(path: str) -> Iterator[None]:
-    try:
-        yield
-    except UsageError as error:
-        raise UsageError(error.slug, f"{path!r}: {error.message}", error.hint) from None

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from csgm_cli.errors import StorageError, UsageError, shown
+from csgm_cli.errors import UsageError, shown
 from csgm_cli.ranges import underflows
-from csgm_cli.storage.files import read_bytes
+from csgm_cli.storage.files import cannot_read, read_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -140,8 +140,7 @@ def _read(path: Path) -> bytes:
     try:
         return read_bytes(path)
     except (OSError, ValueError) as error:  # ValueError: a path with a null character
-        reason = getattr(error, "strerror", None) or error
-        raise StorageError("cannot-read", f"cannot read {str(path)!r}: {reason}") from None
+        raise cannot_read(path, error) from None
 
 
 def _parse(path: Path) -> dict[str, Any]:

@@ -45,7 +45,7 @@ def read_text(path: str | Path, *, regular: bool = False) -> str:
         message = f"{str(path)!r} is not UTF-8 text: {error.reason} at byte {error.start}"
         raise UsageError("not-utf-8", message) from error
     except (OSError, ValueError) as error:  # ValueError: a path with a null character
-        raise StorageError("cannot-read", f"cannot read {str(path)!r}: {reason_of(error)}") from error
+        raise cannot_read(path, error) from error
 
 
 def write_atomically(path: str | Path, data: str | bytes) -> None:
@@ -88,7 +88,18 @@ def blaming(path: str | Path) -> Iterator[None]:
     except BrokenPipeError:
         raise  # the reader of a pipe went away: that has an exit status of its own
     except OSError as error:
-        raise StorageError("cannot-write", f"cannot write {str(path)!r}: {reason_of(error)}") from error
+        raise StorageError("cannot-write", f"cannot write {str(path)!r}: {_reason_of(error)}") from error
+
+
+@contextmanager
+def naming(path: str | Path) -> Iterator[None]:
+    """Put ``path`` in front of what a ``UsageError`` inside says; running out of memory becomes one, too."""
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(error.slug, f"{str(path)!r}: {error.message}", error.hint) from None
+    except MemoryError:
+        raise UsageError("too-large", f"{str(path)!r} does not fit into memory") from None
 
 
 @contextmanager
@@ -236,6 +247,11 @@ def _is_open_elsewhere(target: Path) -> bool:
     return target.parent in (Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd"))
 
 
-def reason_of(error: OSError | ValueError) -> str:
+def cannot_read(path: str | Path, error: OSError | ValueError) -> StorageError:
+    """Return the error (slug ``cannot-read``) that names ``path`` and the reason."""
+    return StorageError("cannot-read", f"cannot read {str(path)!r}: {_reason_of(error)}")
+
+
+def _reason_of(error: OSError | ValueError) -> str:
     """Return what went wrong, without the path."""
     return getattr(error, "strerror", None) or str(error)

@@ -7,8 +7,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from csgm_cli.errors import StorageError, UsageError
-from csgm_cli.storage.files import blaming, is_plain, open_new, open_to_append, reason_of, staged
+from csgm_cli.errors import UsageError
+from csgm_cli.storage.files import blaming, cannot_read, is_plain, open_new, open_to_append, staged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,7 +30,7 @@ def lines_of(path: str | Path) -> Iterator[str]:
     except FileNotFoundError:
         return
     except (OSError, ValueError) as error:
-        raise StorageError("cannot-read", f"cannot read {str(path)!r}: {reason_of(error)}") from error
+        raise cannot_read(path, error) from error
 
 
 @contextmanager

@@ -25,11 +25,12 @@ from csgm_cli.storage.arrays.content import (
 from csgm_cli.storage.arrays.metadata import JSON
 from csgm_cli.storage.files import (
     blaming,
+    cannot_read,
     check_file_name,
     check_folder,
     check_regular,
     existing_mode,
-    reason_of,
+    naming,
     replacing,
 )
 
@@ -192,11 +193,8 @@ def _check_existing(target: Path, mode: int, *, folder: bool, force: bool) -> No
 @contextmanager
 def _reading(path: str | Path) -> Iterator[None]:
     """Name the file in every error."""
-    try:
-        yield
-    except UsageError as error:
-        raise UsageError(error.slug, f"{str(path)!r}: {error.message}", error.hint) from None
-    except MemoryError:
-        raise UsageError("too-large", f"{str(path)!r} does not fit into memory") from None
-    except OSError as error:
-        raise StorageError("cannot-read", f"cannot read {str(path)!r}: {reason_of(error)}") from error
+    with naming(path):
+        try:
+            yield
+        except OSError as error:
+            raise cannot_read(path, error) from error
