@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from csgm_cli.cli.request import Request
 from csgm_cli.cli.sources import Rank, Source, flag_of
 from csgm_cli.errors import UsageError
-from csgm_cli.model import Adjacency, Geometry, Mechanism, MechanismName, Notice
+from csgm_cli.model import Accountant, Adjacency, Geometry, Mechanism, MechanismName, Notice
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -161,6 +161,19 @@ def delta_notices(request: Request, deltas: Iterable[float]) -> Notices:
         return ()
     said = f"delta {worst:g} is at least 1 / {name} = {1 / clients:g}: choose it well below, a mechanism that"
     return (Notice("delta-large", f"{said} publishes a random client's vector has delta 1 / {name}"),)
+
+
+def common_arguments(request: Request, took_part: Participation) -> dict[str, Any]:
+    """Return the arguments that compare and plan of the core have in common, by keyword."""
+    return {
+        "rounds": took_part.rounds,
+        "adjacency": Adjacency(request["adjacency"]),
+        "accountant": Accountant(request["accountant"]),
+        "verify": request["verify"],
+        "value_bits": request["value_bits"],
+        "factorization": took_part.factorization,
+        "epochs": took_part.epochs,
+    }
 
 
 def resolved(request: Request, mechanism: Mechanism) -> dict[str, Any]:

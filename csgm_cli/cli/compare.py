@@ -5,14 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from csgm_cli.cli.build import build_geometry, build_participation, delta_notices, inputs, resolved_sizes
+from csgm_cli.cli.build import (
+    build_geometry,
+    build_participation,
+    common_arguments,
+    delta_notices,
+    inputs,
+    resolved_sizes,
+)
 from csgm_cli.cli.command import Command
 from csgm_cli.cli.exits import ExitCode
 from csgm_cli.cli.options import COHORT, MECHANISM, OUTPUT, options
 from csgm_cli.cli.picture import check_plot, report_with_picture
 from csgm_cli.cli.working import working
 from csgm_cli.errors import UsageError
-from csgm_cli.model import Accountant, Adjacency, Target
+from csgm_cli.model import Target
 
 if TYPE_CHECKING:
     from csgm_cli.cli.request import Request
@@ -34,14 +41,8 @@ def run(request: Request) -> ExitCode:
             geometry,
             Target(request["epsilon"], request["delta"]),
             gammas=gammas,
-            rounds=took_part.rounds,
-            adjacency=Adjacency(request["adjacency"]),
-            accountant=Accountant(request["accountant"]),
-            verify=request["verify"],
-            value_bits=request["value_bits"],
-            factorization=took_part.factorization,
-            epochs=took_part.epochs,
             other_strategies=others,
+            **common_arguments(request, took_part),
         )
     notices = (*geometry_notices, *participation_notices, *delta_notices(request, [request["delta"]]))
     comparison = replace(comparison, notices=(*notices, *comparison.notices))

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
     from csgm_cli.render import Terminal
 
-#: Seconds before progress is shown, and between two showings.
-_PROGRESS_AFTER, _PROGRESS_EVERY = 1.0, 0.1
+#: Seconds of work before anything is shown of it, whoever does the work.
+PATIENCE = 1.0
+#: Seconds between two showings of how many are done.
+_PROGRESS_EVERY = 0.1
 #: When `transient` was called last.
 _shown_at = 0.0
 _RED, _YELLOW, _RESET = "\x1b[31m", "\x1b[33m", "\x1b[0m"
@@ -119,7 +121,7 @@ def progress(total: int, unit: str, *, quiet: bool = False) -> Iterator[Callable
     def advance(done: int) -> None:
         nonlocal shown
         now = monotonic()
-        if now - begun >= _PROGRESS_AFTER and now - shown >= _PROGRESS_EVERY:
+        if now - begun >= PATIENCE and now - shown >= _PROGRESS_EVERY:
             shown = now
             transient(f"{done} of {total} {unit}, {100 * done // total} %")
 

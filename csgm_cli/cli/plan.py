@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from csgm_cli.cli.build import build_geometry, build_participation, delta_notices, inputs, resolved_sizes
+from csgm_cli.cli.build import (
+    build_geometry,
+    build_participation,
+    common_arguments,
+    delta_notices,
+    inputs,
+    resolved_sizes,
+)
 from csgm_cli.cli.command import Command
 from csgm_cli.cli.exits import ExitCode
 from csgm_cli.cli.options import COHORT, MECHANISM, OUTPUT, option, options
@@ -13,7 +20,7 @@ from csgm_cli.cli.params import Choice
 from csgm_cli.cli.report import report
 from csgm_cli.cli.working import working
 from csgm_cli.errors import UsageError
-from csgm_cli.model import Accountant, Adjacency, MechanismName, Notice, Target
+from csgm_cli.model import MechanismName, Notice, Target
 
 if TYPE_CHECKING:
     from csgm_cli.cli.request import Request
@@ -38,13 +45,7 @@ def run(request: Request) -> ExitCode:
             Target(request["epsilon"], request["delta"]),
             max_mse_overhead=request["max_mse_overhead"],
             max_noise_overhead=request["max_noise_overhead"],
-            rounds=took_part.rounds,
-            adjacency=Adjacency(request["adjacency"]),
-            accountant=Accountant(request["accountant"]),
-            verify=request["verify"],
-            value_bits=request["value_bits"],
-            factorization=took_part.factorization,
-            epochs=took_part.epochs,
+            **common_arguments(request, took_part),
         )
     notices = _large_overhead(request)
     notices += (*geometry_notices, *participation_notices, *delta_notices(request, [request["delta"]]))

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from csgm_cli.factorization_model import Dual
 
-#: Seconds before there is anything to see, and between two states that are kept.
-_PATIENCE, _PAUSE = 1.0, 2.0
+#: Seconds between two states that are kept.
+_PAUSE = 2.0
 _WIDTH = 24
 
 
@@ -42,7 +42,7 @@ class Progress:
             self._least, self._best = gap, dual
         if self._keep is not None and monotonic() - self._kept >= _PAUSE:
             self._save()
-        if self.seconds >= _PATIENCE:
+        if self.seconds >= console.PATIENCE:
             self._is_shown = True
             said = f"step {iteration}: gap {self._least:.1e}, target {self._tolerance:.1e}"
             console.transient(f"{self._bar()} {said}")

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FrameType
 
-#: Seconds before there is anything to see, and between two showings.
-_PATIENCE, _PAUSE = 1.0, 1.0
+#: Seconds between two showings.
+_PAUSE = 1.0
 
 
 @contextmanager
@@ -38,7 +38,7 @@ def working() -> Iterator[None]:
     if not console.is_live() or not _take_alarm(show):
         yield
         return
-    signal.setitimer(signal.ITIMER_REAL, _PATIENCE, _PAUSE)
+    signal.setitimer(signal.ITIMER_REAL, console.PATIENCE, _PAUSE)
     try:
         yield
     finally:

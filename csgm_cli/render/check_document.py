@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from csgm_cli import __version__
 from csgm_cli.model import Notice
-from csgm_cli.render.document import Document, document_of
+from csgm_cli.render.document import Document, document_of, guarantee_values
 
 if TYPE_CHECKING:
     from csgm_cli.budget import (
@@ -82,14 +81,8 @@ def _standing(standing: Standing) -> Document:
 def _guarantee(guarantee: Guarantee | None) -> Document:
     if guarantee is None:
         return dict.fromkeys(_GUARANTEE_KEYS)
-    return {
-        "order": guarantee.order,
-        "bound": str(guarantee.bound),
-        "conversion": guarantee.conversion and str(guarantee.conversion),
-        "assumptions": list(guarantee.assumptions),
-        "lower_bound": guarantee.lower_bound,
-        "verified": guarantee.verified and asdict(guarantee.verified),
-    }
+    values = guarantee_values(guarantee)
+    return {key: values[key] for key in _GUARANTEE_KEYS}
 
 
 def _release(standing: ReleaseStanding) -> Document:

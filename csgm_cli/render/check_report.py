@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from csgm_cli.core.rounding import exact, round_down, round_up
 from csgm_cli.errors import printable
-from csgm_cli.render.parts import Column, Fact, Report, Table, order_text, table, up
+from csgm_cli.render.parts import Column, Fact, Report, Table, order_text, table, up, verified_text
 from csgm_cli.render.report import setting_word
 
 if TYPE_CHECKING:
@@ -134,10 +134,8 @@ def _facts(inputs: Document, populations: list[Document]) -> tuple[Fact, ...]:
     ]
     for row in populations:
         if (verified := row["verified"]) is not None:
-            difference = f"relative difference {round_up(verified['relative_difference'], 2)}"
-            facts.append(
-                Fact("verified", f"{verified['digits']} digits", f"{row['population']}, {difference}")
-            )
+            digits, difference = verified_text(verified)
+            facts.append(Fact("verified", digits, f"{row['population']}, {difference}"))
     return tuple(facts)
 
 

@@ -98,7 +98,7 @@ def account_document(inputs: Mapping[str, Any], account: Account) -> Document:
         "noise_std_per_row": account.noise_std_per_row and asdict(account.noise_std_per_row),
         "mse_last_row": _error(account.error_parts_last_row),
     }
-    rows = [_guarantee(g, s) | utility for g, s in zip(account.guarantees, account.statements, strict=True)]
+    rows = [_stated(g, s) | utility for g, s in zip(account.guarantees, account.statements, strict=True)]
     notices = chain(account.notices, *(guarantee.notices for guarantee in account.guarantees))
     result = rows[0] if len(rows) == 1 else {"rows": rows}
     return document_of("account", inputs, account.accountant, result, notices)
@@ -222,7 +222,7 @@ def _calibration(calibration: Calibration) -> Document:
         "noise_multiplier": calibration.noise_multiplier,
         "effective_noise_multiplier": calibration.effective_noise_multiplier,
         "sigma": calibration.sigma,
-        **_guarantee(calibration.guarantee, calibration.statement),
+        **_stated(calibration.guarantee, calibration.statement),
         "mean_noise_std": calibration.mean_noise_std,
         "mse": calibration.mse and asdict(calibration.mse),
         "bits_per_client": calibration.bits_per_client,
@@ -241,7 +241,8 @@ def _factorization(found: Factorization | Inspection) -> Document:
     return {key: words[key] if key in words else getattr(found, key) for key in FACTORIZATION_KEYS}
 
 
-def _guarantee(guarantee: Guarantee, statement: str) -> Document:
+def guarantee_values(guarantee: Guarantee) -> Document:
+    """Return what a guarantee says, by key."""
     return {
         "epsilon": guarantee.epsilon,
         "delta": guarantee.delta,
@@ -249,10 +250,14 @@ def _guarantee(guarantee: Guarantee, statement: str) -> Document:
         "bound": str(guarantee.bound),
         "conversion": None if guarantee.conversion is None else str(guarantee.conversion),
         "assumptions": list(guarantee.assumptions),
-        "statement": statement,
         "lower_bound": guarantee.lower_bound,
         "verified": guarantee.verified and asdict(guarantee.verified),
     }
+
+
+def _stated(guarantee: Guarantee, statement: str) -> Document:
+    values = {**guarantee_values(guarantee), "statement": statement}
+    return {key: values[key] for key in CALIBRATION_KEYS if key in values}
 
 
 def _error(parts: tuple[float, float] | None) -> Document | None:

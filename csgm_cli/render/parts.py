@@ -68,6 +68,22 @@ def is_factorized(inputs: Document) -> bool:
     return inputs.get("factorization") is not None
 
 
+def plain_mechanism(inputs: Document) -> str:
+    """Return the name of the mechanism without compression that all are held against."""
+    return "matrix" if is_factorized(inputs) else "Gaussian"
+
+
+def error_parts_text(mse: Document) -> str:
+    """Return what an MSE is made of."""
+    return f"privacy {round_up(mse['privacy'])} + sparsification {round_up(mse['sparsification'])}"
+
+
+def verified_text(verified: Document) -> tuple[str, str]:
+    """Return in how many digits an answer was recomputed, and how far off that was."""
+    difference = f"relative difference {round_up(verified['relative_difference'], 2)}"
+    return f"{verified['digits']} digits", difference
+
+
 def up(x: float | None, digits: int = DISPLAY_DIGITS) -> str | None:
     """Return a cell with a number rounded up; None where there is none."""
     return None if x is None else round_up(x, digits)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from csgm_cli.core.rounding import exact, round_down
 from csgm_cli.errors import UsageError
-from csgm_cli.render.parts import is_factorized
+from csgm_cli.render.parts import is_factorized, plain_mechanism
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -179,8 +179,9 @@ def _comparison(inputs: Document, rows: Sequence[Document]) -> Figure:
             label = ", ".join(filter(None, (row["mechanism"], row["strategy"])))
             lines.setdefault(label, []).append((row["gamma"], row[y]))
     level = () if rows[0][y] is None else (Line("gaussian", ((1.0, rows[0][y]),), level=True),)
-    plain = "matrix" if is_factorized(inputs) else "Gaussian"
-    caption = _caption(inputs) + (f", all at the {plain} mechanism's MSE" if inputs["at_equal_mse"] else "")
+    caption = _caption(inputs)
+    if inputs["at_equal_mse"]:
+        caption += f", all at the {plain_mechanism(inputs)} mechanism's MSE"
     return Figure((_panel("", "gamma", y, (*_lines(lines), *level)),), caption)
 
 

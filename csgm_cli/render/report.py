@@ -11,7 +11,19 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from csgm_cli.core.rounding import exact, round_down, round_up
-from csgm_cli.render.parts import Column, Fact, Report, down, is_factorized, order_text, table, up
+from csgm_cli.render.parts import (
+    Column,
+    Fact,
+    Report,
+    down,
+    error_parts_text,
+    is_factorized,
+    order_text,
+    plain_mechanism,
+    table,
+    up,
+    verified_text,
+)
 
 if TYPE_CHECKING:
     from csgm_cli.render.document import Document
@@ -120,7 +132,9 @@ def _compare(inputs: Document, result: Document) -> Report:
         columns.insert(6, ("MSE", lambda row: up((row["mse"] or {}).get("total"))))
     target = f"epsilon {exact(inputs['epsilon'])}, delta {exact(inputs['delta'])}"
     equal_mse = (
-        f"of the {_plain(inputs)} mechanism, whose MSE all rows have" if inputs["at_equal_mse"] else ""
+        f"of the {plain_mechanism(inputs)} mechanism, whose MSE all rows have"
+        if inputs["at_equal_mse"]
+        else ""
     )
     facts = (
         Fact("target", target, equal_mse),
@@ -193,7 +207,7 @@ def _plan(inputs: Document, result: Document) -> Report:
         Fact(
             "allowed overhead",
             f"{exact(inputs[name])} ({100 * inputs[name]:.6g} %)",
-            f"of the {_plain(inputs)} {words}",
+            f"of the {plain_mechanism(inputs)} {words}",
         )
         for name, words in _OVERHEAD.items()
         if inputs.get(name) is not None
@@ -346,12 +360,11 @@ def _utility(inputs: Document, result: Document) -> tuple[Fact, ...]:
     row_noise, last_row = _rows(result)
     facts += row_noise
     if (mse := result["mse"]) is not None:
-        parts = f"privacy {round_up(mse['privacy'])} + sparsification {round_up(mse['sparsification'])}"
         average = "mean over the rows, " if is_factorized(inputs) else ""
-        facts.append(Fact("MSE", round_up(mse["total"]), average + parts))
+        facts.append(Fact("MSE", round_up(mse["total"]), average + error_parts_text(mse)))
         facts += last_row
         if "ratio" in mse:
-            gaussian = f"to {round_up(mse['gaussian_total'])}, the {_plain(inputs)} mechanism's"
+            gaussian = f"to {round_up(mse['gaussian_total'])}, the {plain_mechanism(inputs)} mechanism's"
             facts.append(Fact("MSE ratio", round_up(mse["ratio"]), f"{gaussian} {_baseline(inputs, result)}"))
     if (bits := result.get("bits_per_client")) is not None:
         facts.append(Fact("bits per client", round_up(bits), "expected, for the values alone"))
@@ -365,11 +378,6 @@ def _rows(result: Document) -> tuple[tuple[Fact, ...], tuple[Fact, ...]]:
     from csgm_cli.render.stream import last_row_error, row_noise
 
     return row_noise(result), last_row_error(result)
-
-
-def _plain(inputs: Document) -> str:
-    """Which mechanism without compression all are held against."""
-    return "matrix" if is_factorized(inputs) else "Gaussian"
 
 
 def _baseline(inputs: Document, result: Document) -> str:
@@ -386,6 +394,5 @@ def _assurance(result: Document, quantity: str) -> tuple[Fact, ...]:
         said = f"no analysis can show a smaller {quantity}" if bound > 0 else "not computed here"
         facts.append(Fact("lower bound", round_down(bound), said))
     if (verified := result["verified"]) is not None:
-        difference = f"relative difference {round_up(verified['relative_difference'], 2)}"
-        facts.append(Fact("verified", f"{verified['digits']} digits", difference))
+        facts.append(Fact("verified", *verified_text(verified)))
     return tuple(facts)

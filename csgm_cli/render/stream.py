@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from csgm_cli.core.rounding import exact, round_up
 from csgm_cli.errors import one_line
-from csgm_cli.render.parts import Fact
+from csgm_cli.render.parts import Fact, error_parts_text
 
 if TYPE_CHECKING:
     from csgm_cli.render.document import Document
@@ -42,5 +42,4 @@ def last_row_error(result: Document) -> tuple[Fact, ...]:
     """The MSE of the last row."""
     if (mse := result["mse_last_row"]) is None:
         return ()
-    parts = f"privacy {round_up(mse['privacy'])} + sparsification {round_up(mse['sparsification'])}"
-    return (Fact("MSE of last row", round_up(mse["total"]), parts),)
+    return (Fact("MSE of last row", round_up(mse["total"]), error_parts_text(mse)),)

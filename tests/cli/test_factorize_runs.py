@@ -110,7 +110,7 @@ def test_interrupted_and_resumed(place):
 
 def test_no_progress_in_a_pipe(csgm, monkeypatch):
     """However long it takes, what is no terminal gets the timing alone."""
-    monkeypatch.setattr("csgm_cli.cli.progress._PATIENCE", 0.0)
+    monkeypatch.setattr("csgm_cli.cli.console.PATIENCE", 0.0)
     outcome = csgm("factorize --T 32")
     assert len(outcome.stderr.splitlines()) == 1
     assert "\r" not in outcome.stderr
@@ -118,7 +118,7 @@ def test_no_progress_in_a_pipe(csgm, monkeypatch):
 
 def test_progress_on_a_terminal(csgm, monkeypatch, capsys):
     """Gap against target, on one line that is gone at the end."""
-    monkeypatch.setattr("csgm_cli.cli.progress._PATIENCE", 0.0)
+    monkeypatch.setattr("csgm_cli.cli.console.PATIENCE", 0.0)
     monkeypatch.setattr(sys.stderr.__class__, "isatty", lambda self: self is sys.stderr, raising=False)
     outcome = csgm("factorize --T 32 --value")
     shown = outcome.stderr.split("\r")

@@ -21,8 +21,8 @@ from csgm_cli.cli.working import working
 #: Runs csgm with less patience than it has: so many seconds until there is something to see.
 IMPATIENT = """
 import sys
-from csgm_cli.cli import working
-working._PATIENCE = working._PAUSE = float(sys.argv.pop(1))
+from csgm_cli.cli import console, working
+console.PATIENCE = working._PAUSE = float(sys.argv.pop(1))
 if "--rounds=1e9" in sys.argv:  # an answer that never comes
     from itertools import repeat
     from csgm_cli.core import calibrate
