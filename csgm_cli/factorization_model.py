@@ -46,6 +46,16 @@ class StrategyName(StrEnum):
     OUTPUT = "output"
     STREAMING = "streaming"
 
+    @property
+    def is_tree(self) -> bool:
+        """True for binary trees over the steps, which factorize prefix sums alone."""
+        return self is StrategyName.HONAKER_FULL or self.has_nodes
+
+    @property
+    def has_nodes(self) -> bool:
+        """True where C has a row for each node of a tree, so that it has no inverse."""
+        return self in (StrategyName.TREE, StrategyName.HONAKER_ONLINE)
+
 
 @dataclass(frozen=True)
 class Strategy:

@@ -44,8 +44,6 @@ NUMBERS = (
     "gap",
 )
 
-_NODES = (StrategyName.TREE, StrategyName.HONAKER_ONLINE)
-
 
 @dataclass(frozen=True)
 class Description:
@@ -59,7 +57,7 @@ class Description:
 
 def groups_of(strategy: Strategy) -> tuple[str, ...]:
     """The groups of arrays that a factorization by ``strategy`` has."""
-    if strategy.name in _NODES:
+    if strategy.name.has_nodes:
         return ("B", "C")
     more = {StrategyName.OPTIMAL: ("v",), StrategyName.STREAMING: ("v", "generators")}
     return (*DENSE, *more.get(strategy.name, ()))
@@ -82,7 +80,7 @@ def check_groups(strategy: Strategy, names: Collection[str]) -> None:
                 f"{strategy} has the arrays {','.join(groups_of(strategy))}, not {shown(name)}",
             )
     enough = {*DENSE, "generators"} | ({"v"} if strategy.name is StrategyName.OPTIMAL else set())
-    if strategy.name in _NODES and not {"B", "C"} <= set(names):
+    if strategy.name.has_nodes and not {"B", "C"} <= set(names):
         raise UsageError("incomplete-arrays", f"the arrays of {strategy} are of use only together", "B,C")
     if enough.isdisjoint(names):
         raise UsageError("incomplete-arrays", f"{','.join(names)} alone are no factorization by {strategy}")
@@ -92,7 +90,7 @@ def shapes_of(workload: Workload, strategy: Strategy, names: Collection[str]) ->
     """The shapes of the arrays in the groups ``names``, and of those that describe the workload."""
     T = workload.T  # noqa: N806 - its name
     rows = T
-    if strategy.name in _NODES:
+    if strategy.name.has_nodes:
         rows = sum(-(-T >> height) for height in range(1 + (T - 1).bit_length()))
     sides: dict[str, tuple[int, ...]] = {"B": (T, rows), "C": (rows, T), "C_inv": (T, T)}
     sides |= {"v": (T,), "u": (T,), "diagonal": (T,)}

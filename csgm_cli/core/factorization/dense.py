@@ -67,7 +67,7 @@ def dense_factors(factorization: Factorization, precision: Precision = "float64"
     if precision not in ("float32", "float64"):
         raise UsageError("unknown-choice", f"precision must be float32 or float64, got {shown(precision)}")
     name = factorization.strategy.name
-    if name in (StrategyName.TREE, StrategyName.HONAKER_ONLINE):
+    if name.has_nodes:
         c, b = tree.nodes(factorization.T), tree.prefixes(factorization.T, name)
         return _measured(b.astype(precision), c.astype(precision), None)
     c = _within(_factor(factorization), factorization.sensitivity, precision)
@@ -124,7 +124,7 @@ def _factor(factorization: Factorization) -> Array:
 def rows_take_all(workload: Workload, strategy: Strategy) -> bool:
     """Whether ``factor_rows`` has to make all of C; ``UsageError`` (slug ``no-rows``) for trees."""
     name = strategy.name
-    if name in (StrategyName.TREE, StrategyName.HONAKER_ONLINE):
+    if name.has_nodes:
         raise UsageError("no-rows", f"the rows of C are nodes with {name}", "--compare draws its error")
     if name in (StrategyName.OPTIMAL, StrategyName.STREAMING):
         return workload.matrix is not None or workload.momentum > 0.0

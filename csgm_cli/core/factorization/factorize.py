@@ -17,6 +17,7 @@ from csgm_cli.errors import UsageError
 from csgm_cli.factorization_model import (
     Dual,
     Factorization,
+    FloatArray,
     Generators,
     Objective,
     Strategy,
@@ -29,7 +30,6 @@ from csgm_cli.ranges import check_range, check_type
 
 Array = NDArray[np.float64]
 
-_TREES = (StrategyName.TREE, StrategyName.HONAKER_ONLINE, StrategyName.HONAKER_FULL)
 _TOEPLITZ = (StrategyName.TOEPLITZ_SQRT, StrategyName.TOEPLITZ_SQRT_NORMALIZED, StrategyName.TOEPLITZ_OPTIMAL)
 
 #: T from which a strategy would take hours.
@@ -108,7 +108,7 @@ def factorize(
         sensitivity_squared * float(rows.max()),
         bound,
         series=series,
-        notices=_padding(workload.T) if name in _TREES else (),
+        notices=_padding(workload.T) if name.is_tree else (),
     )
 
 
@@ -172,29 +172,44 @@ def _baseline(
     workload: Workload, name: StrategyName, objective: Objective
 ) -> tuple[float, Array, Array | None]:
     """Squared sensitivity, squared row norms of B, and the series of B and C where they have any."""
-    if name in _TREES:
+    series = None
+    if name.is_tree:
         tree.require_prefix_sum(workload, name)
-        return float(tree.levels(workload.T)), tree.row_errors(workload.T, name), None
-    if name in _TOEPLITZ:
-        return _toeplitz(workload, name, objective)
-    if name is StrategyName.IDENTITY:
-        return 1.0, row_norms_squared(workload), None
-    return float(column_norms_squared(workload).max()), np.ones(workload.T), None
-
-
-def _toeplitz(workload: Workload, name: StrategyName, objective: Objective) -> tuple[float, Array, Array]:
-    if name is StrategyName.TOEPLITZ_OPTIMAL:
-        b, c = toeplitz.optimal_series(workload, objective)
+        squared = float(tree.levels(workload.T))
+    elif name in _TOEPLITZ:
+        series = _series(workload, name, objective)
+        squared = 1.0 if name is StrategyName.TOEPLITZ_SQRT_NORMALIZED else float(series[1] @ series[1])
+    elif name is StrategyName.IDENTITY:
+        squared = 1.0
     else:
-        b = c = toeplitz.sqrt_series(workload)
-    series = np.stack([b, c])
-    if name is StrategyName.TOEPLITZ_SQRT_NORMALIZED:
-        return 1.0, toeplitz.normalized_row_errors(workload, c), series
-    return float(c @ c), toeplitz.row_errors(b), series
+        squared = float(column_norms_squared(workload).max())
+    return squared, baseline_rows(workload, name, series), series
+
+
+def _series(workload: Workload, name: StrategyName, objective: Objective) -> Array:
+    if name is StrategyName.TOEPLITZ_OPTIMAL:
+        return np.stack(toeplitz.optimal_series(workload, objective))
+    root = toeplitz.sqrt_series(workload)
+    return np.stack([root, root])
+
+
+def baseline_rows(workload: Workload, name: StrategyName, series: FloatArray | None) -> Array:
+    """The squared norm of each row of B, shape (T,), of a strategy that solves nothing.
+
+    ``series``: the first columns of B and C, which ``toeplitz-`` strategies have.
+    """
+    if name.is_tree:
+        return tree.row_errors(workload.T, name)
+    if series is not None:
+        b, c = series
+        if name is StrategyName.TOEPLITZ_SQRT_NORMALIZED:
+            return toeplitz.normalized_row_errors(workload, c)
+        return toeplitz.row_errors(b)
+    return row_norms_squared(workload) if name is StrategyName.IDENTITY else np.ones(workload.T)
 
 
 def _padding(T: int) -> tuple[Notice, ...]:
-    leaves = 1 << (T - 1).bit_length()
+    leaves = 1 << (tree.levels(T) - 1)
     if leaves == T:
         return ()
     said = f"the tree has {leaves} leaves: {T} steps and {leaves - T} that never happen"

@@ -9,9 +9,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from csgm_cli.core.factorization import toeplitz, tree
 from csgm_cli.core.factorization.dense import triangular_inverse
-from csgm_cli.core.factorization.factorize import optimal_rows
+from csgm_cli.core.factorization.factorize import baseline_rows, optimal_rows
 from csgm_cli.core.factorization.inspection import Arrays, dual_of, generators_of, pair_of
 from csgm_cli.core.factorization.semiseparable import NORM_MARGIN, column_norms_squared, row_errors
 from csgm_cli.core.factorization.solver import certificate
@@ -23,15 +22,12 @@ from csgm_cli.factorization_model import (
     Generators,
     Objective,
     Strategy,
-    StrategyName,
     Workload,
 )
 from csgm_cli.model import FactorNorms, RowNorms
 from csgm_cli.ranges import check_type
 
 Array = NDArray[np.float64]
-
-_TREES = (StrategyName.TREE, StrategyName.HONAKER_ONLINE, StrategyName.HONAKER_FULL)
 
 
 def factor_norms(factorization: Factorization) -> FactorNorms:
@@ -108,19 +104,12 @@ def _streaming_sensitivity_squared(generators: Generators) -> float:
 
 def _rows(found: Factorization) -> Array:
     """The squared norm of each row of B."""
-    workload, name = found.workload, found.strategy.name
+    workload = found.workload
     if found.generators is not None:
         return row_errors(workload, found.generators)
     if found.dual is not None:
         return _dual_rows(workload, found.objective, found.dual)
-    if found.series is not None:
-        b, c = found.series
-        if name is StrategyName.TOEPLITZ_SQRT_NORMALIZED:
-            return toeplitz.normalized_row_errors(workload, c)
-        return toeplitz.row_errors(b)
-    if name in _TREES:
-        return tree.row_errors(workload.T, name)
-    return row_norms_squared(workload) if name is StrategyName.IDENTITY else np.ones(workload.T)
+    return baseline_rows(workload, found.strategy.name, found.series)
 
 
 def _dual_rows(workload: Workload, objective: Objective, dual: Dual) -> Array:
