@@ -17,7 +17,7 @@ from csgm_cli.core.utility import (
 )
 from csgm_cli.errors import shown
 from csgm_cli.model import Bound, Guarantee, Notice
-from csgm_cli.storage.saved import bad_result, is_positive
+from csgm_cli.storage.saved import AGREEMENT, bad_result, is_positive
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from csgm_cli.model import Mechanism, NoisePerRow
     from csgm_cli.storage.saved import SavedResult
 
-#: Relative difference up to which numbers agree; more where they hang on a factorization that is solved
-#: anew: near the optimum the rows of B move by the root of the gap.
-_TOLERANCE, _SOLVED = 1e-9, 1e-3
+#: As `AGREEMENT` for what hangs on a factorization that is solved anew: near the optimum the rows of B move
+#: by the root of the gap.
+_SOLVED = 1e-3
 _PARTICIPATION = ("population", "cohort_size", "training_rounds")
 
 
@@ -39,7 +39,7 @@ def check_agreement(saved: SavedResult, mechanism: Mechanism) -> tuple[Notice, .
     """
     _check_rounds(saved.inputs, mechanism.rounds)
     solved = mechanism.factorization is not None and mechanism.factorization.sha256 is None
-    tolerance = _SOLVED if solved else _TOLERANCE
+    tolerance = _SOLVED if solved else AGREEMENT
     for row in saved.rows:
         for name, value, expected in _numbers(saved, row, mechanism):
             if not _is_same(value, expected, tolerance):
@@ -61,7 +61,7 @@ def _check_lower_bound(saved: SavedResult, row: Mapping[str, Any], guarantee: tu
     name = "noise_multiplier"
     if saved.command == "account":
         name, answer = ("delta", guarantee[1]) if saved.asked_delta else ("epsilon", guarantee[0])
-    if bound is None or bound == 0.0 or (is_positive(bound) and bound <= answer * (1 + _TOLERANCE)):
+    if bound is None or bound == 0.0 or (is_positive(bound) and bound <= answer * (1 + AGREEMENT)):
         return
     raise bad_result(f"lower_bound {shown(bound)} is no lower bound of {name} {answer!r}")
 

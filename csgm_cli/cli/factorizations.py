@@ -25,12 +25,15 @@ from csgm_cli.storage.config import did_you_mean
 from csgm_cli.storage.files import naming
 
 if TYPE_CHECKING:
-    from csgm_cli.core.factorization.inspection import Arrays
+    from csgm_cli.factorization_model import Inspection
     from csgm_cli.model import FactorNorms, Notice
     from csgm_cli.storage.arrays import SavedArrays
+    from csgm_cli.storage.factorizations import Description
 
-#: To which gap the optimum is solved: rounding leaves no more from some T on, and the norms hold anyway.
-_TOLERANCE, _LOOSE, _MANY_ROWS = 1e-9, 1e-6, 100_000
+#: To which gap the optimum is solved, also where a file has no bound of its own.
+TOLERANCE = 1e-9
+#: From so many rows on rounding leaves no more than this, and the norms hold anyway.
+_LOOSE, _MANY_ROWS = 1e-6, 100_000
 #: What a comparison puts beside the factorization that was asked about.
 _USUAL = (StrategyName.IDENTITY, StrategyName.TREE, StrategyName.HONAKER_ONLINE, StrategyName.HONAKER_FULL)
 
@@ -107,7 +110,7 @@ def _solved(strategy: Strategy, rows: int) -> Asked:
     """Many points of a sweep, or releases of a budget, may ask for one."""
     from csgm_cli.core.factorization import factor_norms, factorize, parse_workload, solving_bytes
 
-    tolerance = _TOLERANCE if rows <= _MANY_ROWS else _LOOSE
+    tolerance = TOLERANCE if rows <= _MANY_ROWS else _LOOSE
     workload, progress = parse_workload("prefix-sum", rows), Progress(tolerance)
     check_memory(solving_bytes(workload, strategy), f"{strategy} with {rows} rows needs")
     try:
@@ -134,34 +137,40 @@ def _read(path: str, identity: tuple[object, ...]) -> Asked:  # noqa: ARG001 - t
 
     saved = read_arrays(path)
     with naming(path):
-        workload, objective, strategy, claims = _checked(saved)
-        for claim in claims:
+        found = _checked(saved)
+        for claim in found.claims:
             if not claim.holds:
                 raise _broken(claim)
-        norms = norms_of_arrays(workload, saved.arrays, objective, strategy)
-    return Asked(replace(norms, sha256=saved.actual_hash), workload)
+        norms = norms_of_arrays(found.workload, saved.arrays, found.objective, found.strategy)
+    return Asked(replace(norms, sha256=saved.actual_hash), found.workload)
 
 
-def _checked(saved: SavedArrays) -> tuple[Workload, Objective, Strategy | None, tuple[Claim, ...]]:
+def _checked(saved: SavedArrays) -> Inspection:
     """What a file holds, if its hash is right, and what came of its claims."""
-    from csgm_cli.core.factorization import inspect_arrays, parse_workload, rows_of, workload_of
+    from csgm_cli.core.factorization import inspect_arrays, parse_workload, rows_of
     from csgm_cli.storage.arrays import check_hash
     from csgm_cli.storage.factorizations import description_of
 
     said = description_of(saved)
     check_hash(saved)
-    arrays: Arrays = saved.arrays
-    progress = Progress(_TOLERANCE)
+    progress = Progress(TOLERANCE)
     if said is None:
-        workload = parse_workload("prefix-sum", rows_of(arrays))
-        found = inspect_arrays(workload, arrays, progress=progress)
+        workload = parse_workload("prefix-sum", rows_of(saved.arrays))
+        found = inspect_arrays(workload, saved.arrays, progress=progress)
     else:
-        workload = workload_of(said.workload, arrays)
-        found = inspect_arrays(
-            workload, arrays, said.objective, said.strategy, said.numbers, progress=progress
-        )
+        found = inspect_described(saved, said, progress)
     progress.finish()
-    return workload, found.objective, found.strategy, found.claims
+    return found
+
+
+def inspect_described(saved: SavedArrays, said: Description, progress: Progress) -> Inspection:
+    """Return what came of the claims of a file that says what it holds; errors as in `inspect_arrays`."""
+    from csgm_cli.core.factorization import inspect_arrays, workload_of
+
+    workload = workload_of(said.workload, saved.arrays)
+    return inspect_arrays(
+        workload, saved.arrays, said.objective, said.strategy, said.numbers, progress=progress
+    )
 
 
 def _broken(claim: Claim) -> UsageError:

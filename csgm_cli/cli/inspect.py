@@ -10,6 +10,7 @@ from csgm_cli.cli import console
 from csgm_cli.cli.build import inputs
 from csgm_cli.cli.command import Command
 from csgm_cli.cli.exits import ExitCode
+from csgm_cli.cli.factorizations import TOLERANCE, inspect_described
 from csgm_cli.cli.options import OUTPUT, option, options
 from csgm_cli.cli.params import File
 from csgm_cli.cli.progress import Progress
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from csgm_cli.cli.request import Request
     from csgm_cli.storage.arrays import SavedArrays
 
-_TOLERANCE = 1e-9
-
 
 def run(request: Request) -> ExitCode:
     """Inspect and report; a claim that does not hold is exit code 1."""
@@ -34,7 +33,7 @@ def run(request: Request) -> ExitCode:
     from csgm_cli.storage.arrays import read_arrays
 
     path = request["file"]
-    progress = Progress(_TOLERANCE)
+    progress = Progress(TOLERANCE)
     with working():
         saved = read_arrays(path)
         with naming(path):
@@ -53,7 +52,7 @@ def run(request: Request) -> ExitCode:
 def _inspected(request: Request, saved: SavedArrays, progress: Progress) -> Inspection:
     from dataclasses import replace
 
-    from csgm_cli.core.factorization import inspect_arrays, rows_of, workload_of
+    from csgm_cli.core.factorization import inspect_arrays, rows_of
     from csgm_cli.storage.factorizations import description_of
 
     said = description_of(saved)
@@ -65,10 +64,7 @@ def _inspected(request: Request, saved: SavedArrays, progress: Progress) -> Insp
             raise UsageError("conflicting-options", f"it names its own {name}", f"leave out --{name}")
     if request["workload"] and not request["workload"].lower().endswith(".npy"):
         build_workload(request, rows_of(saved.arrays))  # from a weaker source: set aside, but no nonsense
-    workload = workload_of(said.workload, saved.arrays)
-    found = inspect_arrays(
-        workload, saved.arrays, said.objective, said.strategy, said.numbers, progress=progress
-    )
+    found = inspect_described(saved, said, progress)
     recorded = saved.recorded_hash and one_line(saved.recorded_hash, 80)
     sha256 = Claim("sha256", recorded, saved.actual_hash, recorded == saved.actual_hash)
     return replace(found, claims=(*found.claims, sha256))

@@ -62,8 +62,13 @@ def bounds_of(mechanism: Mechanism, accountant: Accountant) -> tuple[Bound, ...]
             f" {mechanism.gamma!r}",
             "use auto, tight or rdp",
         )
+    return bounds_by(accountant, all_gaussian=mechanism.is_gaussian)
+
+
+def bounds_by(accountant: Accountant, *, all_gaussian: bool) -> tuple[Bound, ...]:
+    """The bounds of an accountant that has some; those of the profile come on top, see `looks_at_profile`."""
     if accountant in (Accountant.AUTO, Accountant.TIGHT):
-        return (Bound.EXACT,) if mechanism.is_gaussian else (Bound.RDP, Bound.MASK_REVEALED)
+        return (Bound.EXACT,) if all_gaussian else (Bound.RDP, Bound.MASK_REVEALED)
     return (Bound(accountant.value),)
 
 

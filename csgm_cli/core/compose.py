@@ -18,6 +18,7 @@ from csgm_cli.core.bounds import (
     OUT_OF_REACH,
     Spent,
     above,
+    bounds_by,
     gaussian_epsilon,
     least_epsilon,
     looks_at_profile,
@@ -120,15 +121,13 @@ def bounds_of_all(releases: Sequence[Noisy], accountant: Accountant) -> tuple[Bo
         UsageError: the accountant has no bound for one of the mechanisms, or none on a composition.
     """
     all_gaussian = all(mechanism.is_gaussian for mechanism, _ in releases)
-    if accountant in (Accountant.AUTO, Accountant.TIGHT):
-        return (Bound.EXACT,) if all_gaussian else (Bound.RDP, Bound.MASK_REVEALED)
     if accountant is Accountant.EXACT and not all_gaussian:
         raise UsageError(
             "no-exact-accountant",
             "accountant exact needs gaussian releases alone",
             "use auto, tight or rdp",
         )
-    return (Bound(accountant.value),)
+    return bounds_by(accountant, all_gaussian=all_gaussian)
 
 
 def looks_at_profile_of(releases: Sequence[Noisy], accountant: Accountant) -> bool:

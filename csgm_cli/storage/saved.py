@@ -14,6 +14,9 @@ from csgm_cli.ranges import RANGES, Range, underflows
 #: The schema numbers that can be read back, by command.
 _READABLE = {f"csgm/{command}/1": command for command in ("calibrate", "plan", "account")}
 
+#: Relative difference up to which two numbers that say the same agree.
+AGREEMENT = 1e-9
+
 #: Wider than what may be asked for: a result may say that hardly anything is guaranteed.
 _EPSILON, _DELTA = Range(0.0, 1e300), Range(1e-300, 1.0)
 
@@ -134,12 +137,12 @@ def _check_guarantees(command: str, inputs: dict[str, Any], rows: list[dict[str,
         target, achieved = inputs.get("epsilon"), row.get("epsilon")
         if command == "account":  # elsewhere the target may be above what is achieved
             _check_same("inputs.epsilon", target, "result.epsilon", achieved)
-        elif is_positive(target) and is_positive(achieved) and achieved > target * (1 + 1e-9):
+        elif is_positive(target) and is_positive(achieved) and achieved > target * (1 + AGREEMENT):
             raise bad_result(f"result.epsilon {shown(achieved)} is above the target {shown(target)}")
 
 
 def _check_same(name: str, value: object, other: str, expected: object) -> None:
-    if is_positive(value) and is_positive(expected) and not math.isclose(value, expected, rel_tol=1e-9):
+    if is_positive(value) and is_positive(expected) and not math.isclose(value, expected, rel_tol=AGREEMENT):
         raise bad_result(f"{name} {shown(value)} disagrees with {other} = {shown(expected)}")
 
 
