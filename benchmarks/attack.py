@@ -282,7 +282,7 @@ def run(count: int, seed: int, seconds: float = math.inf) -> Record:
         }
         true, name = max(worst.values())
         record.add("both", found.bound.value, true, found.upper, name, at)
-        if record.attacked % 20 == 0 and at.k <= 30:
+        if record.attacked % 20 == 0 and at.k <= _FEW:
             cross_check(at, menu, record)
     raise AssertionError("settings never end")
 

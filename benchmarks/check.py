@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
-from benchmarks.measure import Table, csgm, interleaved, show
+from benchmarks.measure import Table, csgm, interleaved, show, verdict
 
 _RELEASES, _ROUNDS = 100, 1_000_000
 #: Promised CPU seconds beyond what the check of a small budget takes.
@@ -27,8 +27,7 @@ def tables(*, quick: bool) -> Iterator[Table]:
     rows = []
     for name, used in costs.items():
         beyond = used.cpu - start
-        verdict = "met" if beyond <= _LIMIT else "missed"
-        rows.append([name, show(1e3 * used.cpu), show(1e3 * beyond), verdict])
+        rows.append([name, show(1e3 * used.cpu), show(1e3 * beyond), verdict(beyond, _LIMIT)])
     yield Table(
         "Budget",
         f"`csgm check` of {_RELEASES} different releases with {_ROUNDS:,} rounds in all, of which epsilon is"

@@ -7,9 +7,10 @@ the first call, what that call took and a second one, and the error of the C tha
 from __future__ import annotations
 
 import json
-import resource
 import sys
 import time
+
+from benchmarks.measure import own_peak
 
 
 def main() -> None:
@@ -25,17 +26,12 @@ def main() -> None:
         before = _used()
         c = np.asarray(dense.optimize(size))
         found[name] = [after - start for after, start in zip(_used(), before, strict=True)]
-        print(json.dumps(found | {"error": _error(c), "peak": _peak()}), flush=True)
+        print(json.dumps(found | {"error": _error(c), "peak": own_peak()}), flush=True)
 
 
 def _used() -> list[float]:
     """CPU and wall seconds."""
     return [time.process_time(), time.perf_counter()]
-
-
-def _peak() -> float:
-    """MiB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
 
 
 def _error(c: object) -> float:

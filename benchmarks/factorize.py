@@ -11,7 +11,6 @@ import argparse
 import json
 import os
 import platform
-import resource
 import subprocess
 import sys
 import time
@@ -19,7 +18,8 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from typing import Any
 
-from benchmarks.measure import ROOT, Table, cost, csgm, interleaved, python, show
+from benchmarks.measure import ROOT, Table, cost, csgm, interleaved, missed, own_peak, python, show
+from benchmarks.startup import LIMITS
 
 _RECORD = ROOT / "docs" / "factorize.md"
 _PICTURE = ROOT / "docs" / "factorize-scaling.svg"
@@ -85,14 +85,12 @@ def _solve(spec: str, rows: str, objective: str, tolerance: str, arrays: str) ->
     if arrays == "True":
         dense_factors(found)
     used, wall = time.process_time() - begun[0], time.perf_counter() - begun[1]
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
-    error = found.squared_error
     return {
         "cpu": used,
         "wall": wall,
-        "peak": peak,
+        "peak": own_peak(),
         "steps": found.iterations,
-        "error": error,
+        "error": found.squared_error,
         "gap": found.gap,
         "bound": found.lower_bound,
     }
@@ -145,7 +143,7 @@ def _scaling(measured: dict[tuple[str, str, bool], dict[int, dict[str, float]]])
 
 
 def _limit(value: float, limit: float | None) -> str:
-    return "" if limit is None else f"{limit:g}{' (missed)' if value > limit else ''}"
+    return "" if limit is None else f"{limit:g}{missed(value, limit)}"
 
 
 def _draw(measured: dict[tuple[str, str, bool], dict[int, dict[str, float]]]) -> None:
@@ -178,13 +176,12 @@ def _process() -> Table:
     }
     found = interleaved(commands, 15)
     unit = next(iter(found.values())).cpu
-    limits = {"csgm factorize --T 32": 12.0}
     rows = [
         [
             f"`{name}`",
             show(1e3 * used.cpu),
             f"{used.cpu / unit:.2f}",
-            _limit(used.cpu / unit, limits.get(name)),
+            _limit(used.cpu / unit, LIMITS.get(name)),
             show(used.peak),
         ]
         for name, used in found.items()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -53,8 +54,17 @@ def cost(command: Sequence[str]) -> Cost:
         if child.returncode != 0:
             raise RuntimeError(f"exit code {child.returncode}: {' '.join(command)}")
         out.seek(0)
-        unit = 2**20 if sys.platform == "darwin" else 2**10
-        return Cost(used.ru_utime + used.ru_stime, wall, used.ru_maxrss / unit, out.read())
+        return Cost(used.ru_utime + used.ru_stime, wall, _mebibytes(used.ru_maxrss), out.read())
+
+
+def own_peak() -> float:
+    """The peak memory of this process so far, in MiB."""
+    return _mebibytes(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+
+
+def _mebibytes(peak: int) -> float:
+    """Of ``ru_maxrss``, whose unit is not the same everywhere."""
+    return peak / (2**20 if sys.platform == "darwin" else 2**10)
 
 
 def interleaved(commands: Mapping[str, Sequence[str]], repeats: int) -> dict[str, Cost]:
@@ -93,6 +103,16 @@ class Table:
         lines = [self.header, ["---", *["---:"] * (len(self.header) - 1)], *self.rows]
         table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
         return f"## {self.title}\n\n{self.text}\n\n{table}\n"
+
+
+def verdict(value: float, limit: float) -> str:
+    """Whether a promise was kept, in a word."""
+    return "met" if value <= limit else "missed"
+
+
+def missed(value: float, limit: float) -> str:
+    """What stands behind a number where a promise was not kept; else nothing."""
+    return "" if value <= limit else " (missed)"
 
 
 def show(number: float, digits: int = 3) -> str:

@@ -8,13 +8,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from benchmarks.measure import ROOT, Table, cost, python, show
+from benchmarks.measure import ROOT, Table, cost, missed, own_peak, python, show
 
 if TYPE_CHECKING:
     from csgm_cli import NoiseStream
@@ -50,8 +49,7 @@ def _timed(work: Callable[[], object]) -> dict[str, float]:
     begun = time.process_time()
     work()
     used = time.process_time() - begun
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return {"cpu": used, "peak": peak * (1 if sys.platform == "darwin" else 2**10) / 1e6}
+    return {"cpu": used, "peak": own_peak() * 2**20 / 1e6}
 
 
 def _stream(on: str) -> NoiseStream:
@@ -138,7 +136,7 @@ def _case(*words: str) -> dict[str, float]:
 
 
 def _verdict(value: float, limit: float) -> str:
-    return f"{show(value)}{' (missed)' if value > limit else ''}"
+    return f"{show(value)}{missed(value, limit)}"
 
 
 def _streaming(rounds: int) -> Table:

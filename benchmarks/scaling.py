@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from random import Random
 from statistics import fmean, median, quantiles
 
-from benchmarks.measure import Table, show
+from benchmarks.measure import Table, show, verdict
 from csgm_cli.core.calibrate import calibrate
 from csgm_cli.model import Accountant, Geometry, Mechanism, MechanismName, Target
 
@@ -53,7 +53,7 @@ def _scaling(name: str, build: Callable[[int], Mechanism], powers: range, repeat
     fixed = "norm ratio 100" if name == "rounds" else "1 round"
     said = (
         f"l2-csgm, gamma 0.01, {fixed}, epsilon 5, delta 1e-8; median of {repeats} solves."
-        f" Limit {_TIGHT_LIMIT:g} ms by tight: {'met' if slowest <= _TIGHT_LIMIT else 'missed'}."
+        f" Limit {_TIGHT_LIMIT:g} ms by tight: {verdict(slowest, _TIGHT_LIMIT)}."
     )
     header = [name, "noise multiplier, rdp", "CPU ms", "noise multiplier, tight", "CPU ms"]
     return Table(f"Scaling in {name}", said, header, rows)
@@ -73,11 +73,10 @@ def _sweep(points: int) -> Table:
     total = time.process_time() - begun
     per_point = 1e3 * total / points
     cuts = quantiles(taken, n=100)
-    verdict = "met" if per_point <= _SWEEP_LIMIT else "missed"
     said = (
         f"{points:,} random l2-csgm points in one process, rdp: gamma 0.001 to 0.5, norm ratio 1 to 10,000,"
         " rounds 1 to 10,000, epsilon 0.1 to 10, delta 1e-10 to 1e-4, all log-uniform."
-        f" Limit {_SWEEP_LIMIT:g} ms per point: {verdict}."
+        f" Limit {_SWEEP_LIMIT:g} ms per point: {verdict(per_point, _SWEEP_LIMIT)}."
     )
     numbers = [per_point, fmean(taken), median(taken), cuts[98], max(taken), total]
     header = ["points", "ms per point", "mean solve ms", "median ms", "99 % ms", "max ms", "total s"]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchmarks.measure import Table, csgm, interleaved, python, show
+from benchmarks.measure import Table, csgm, interleaved, missed, python, show
 
 _BASELINE = 'python -c "import click"'
 _TARGET = "--epsilon 5 --delta 1e-8"
 #: What is run, and the multiple of the baseline that it may cost; None where nothing is promised.
-_LIMITS = {
+LIMITS = {
     "csgm --help": 1.5,
     "csgm calibrate --help": None,
     f"csgm calibrate --mechanism gaussian {_TARGET}": 2.0,
@@ -21,7 +21,7 @@ _LIMITS = {
 
 def tables(*, quick: bool) -> Iterator[Table]:
     repeats = 5 if quick else 21
-    commands = {name: csgm(*name.split()[1:]) for name in _LIMITS}
+    commands = {name: csgm(*name.split()[1:]) for name in LIMITS}
     commands = {_BASELINE: python("-c", "import click"), **commands}
     # Importing numpy is most of what the last three take.
     commands['python -c "import numpy"'] = python("-c", "import numpy")
@@ -29,12 +29,12 @@ def tables(*, quick: bool) -> Iterator[Table]:
     unit = costs[_BASELINE].cpu
     rows = []
     for name, used in costs.items():
-        limit = _LIMITS.get(name)
-        verdict = "" if limit is None else f"{limit:g}" + (" (missed)" if used.cpu > limit * unit else "")
+        limit = LIMITS.get(name)
+        promise = "" if limit is None else f"{limit:g}{missed(used.cpu, limit * unit)}"
         numbers = [
             show(1e3 * used.cpu),
             show(used.cpu / unit),
-            verdict,
+            promise,
             show(1e3 * used.wall),
             show(used.peak),
         ]

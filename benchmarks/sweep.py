@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
-from benchmarks.measure import Cost, Table, cost, csgm, interleaved, python, show
+from benchmarks.measure import Cost, Table, cost, csgm, interleaved, python, show, verdict
 
 _TARGET = ("--epsilon", "5", "--delta", "1e-8")
 #: Promised CPU per point, in ms.
@@ -49,7 +49,7 @@ def _table(accountant: str, sizes: tuple[int, int], repeats: int) -> Table:
         f"{points:,} points of l2-csgm, gamma 0.001 to 0.5 by norm ratio 1 to 10,000, epsilon 5, delta 1e-8,"
         f" {accountant}, as CSV; median of {repeats} runs, which took turns. Without the start-up of"
         f" {show(start_up.cpu)} s, a point takes {show(per_point)} ms of CPU; limit {limit:g} ms:"
-        f" {'met' if per_point <= limit else 'missed'}."
+        f" {verdict(per_point, limit)}."
     )
     return Table(f"csgm sweep, {accountant}", said, _HEADER, list(_rows(costs, points)))
 
