@@ -22,3 +22,15 @@ def reference() -> dict[str, Any]:
     """The content of every file in ``tests/reference``, by the name of the file without suffix."""
     folder = Path(__file__).parent / "reference"
     return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))}
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty repository as the current folder, and an environment that says nothing to csgm."""
+    for name in os.environ:
+        if name.startswith(("CSGM_", "_CSGM")) or name in {"NO_COLOR", "FORCE_COLOR"}:
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("COLUMNS", "80")
+    (tmp_path / ".git").mkdir()  # the search for a config file ends here
+    monkeypatch.chdir(tmp_path)
+    return tmp_path

@@ -15,14 +15,7 @@ ROOT = Path(__file__).parents[1]
 FILES = {"bash": "csgm.bash", "zsh": "_csgm", "fish": "csgm.fish"}
 
 
-@pytest.fixture(autouse=True)
-def no_settings(monkeypatch, tmp_path):
-    """Nothing in the environment or above the current folder speaks to csgm."""
-    for name in os.environ:
-        if name.startswith(("CSGM_", "_CSGM")):
-            monkeypatch.delenv(name)
-    (tmp_path / ".git").mkdir()
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("place")
 
 
 @pytest.mark.parametrize("shell", SHELLS)

@@ -7,7 +7,6 @@ import contextlib
 import io
 import json
 import math
-import os
 import re
 import shlex
 import tempfile
@@ -111,17 +110,6 @@ class Shell:
         return seen.getvalue()
 
 
-@pytest.fixture
-def quiet_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """An empty folder as the current one, and no setting from this machine's environment."""
-    for name in os.environ:
-        if name.startswith(("CSGM_", "_CSGM")) or name in {"NO_COLOR", "FORCE_COLOR"}:
-            monkeypatch.delenv(name)
-    (tmp_path / ".git").mkdir()  # the search for a config file ends here
-    monkeypatch.chdir(tmp_path)
-    return monkeypatch
-
-
 def run_page(page: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Block, Step, str]]:
     """Yield every step of the page's console blocks with what it prints here and now."""
     for block in blocks(page, "toml"):  # the first line is a comment that names the file
@@ -140,9 +128,9 @@ INCIDENTAL = re.compile(r"(?<= in )\d\S* s\b|\b\d\.\d+e-1\d\b")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_console_examples(page, quiet_place):
+def test_console_examples(page, place, monkeypatch):
     """Every example prints what the page shows: to the byte, and numbers with all digits to 1e-9."""
-    for block, step, printed in run_page(page, quiet_place):
+    for block, step, printed in run_page(page, monkeypatch):
         where = f"{page.name}:{block.line}: {step.command}"
         said, output = (INCIDENTAL.sub("~", text) for text in (printed, step.output))
         assert ALL_DIGITS.sub("#", said) == ALL_DIGITS.sub("#", output), where
@@ -151,7 +139,7 @@ def test_console_examples(page, quiet_place):
 
 
 @pytest.mark.parametrize("page", [README, GUIDE, NOISE], ids=lambda page: page.name)
-def test_python_examples(page, quiet_place):
+def test_python_examples(page, place):
     """Every Python block runs, and prints what its ``# ->`` comments say."""
     found = blocks(page, "python")
     assert found, f"{page.name} has no Python example"

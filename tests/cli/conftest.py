@@ -1,9 +1,8 @@
-"""The command line run inside the test process, away from this machine's settings."""
+"""The command line run inside the test process."""
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,18 +30,6 @@ class Outcome:
 
 
 Csgm = Callable[..., Outcome]
-
-
-@pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty repository as the current folder, and an environment that says nothing to csgm."""
-    for name in os.environ:
-        if name.startswith(("CSGM_", "_CSGM")) or name in {"NO_COLOR", "FORCE_COLOR"}:
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("COLUMNS", "80")
-    (tmp_path / ".git").mkdir()
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 @pytest.fixture
