@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from csgm_cli.cli.params import LARGE_DELTA
 from csgm_cli.cli.request import Request
 from csgm_cli.cli.sources import Rank, Source, flag_of
 from csgm_cli.errors import UsageError
@@ -30,8 +31,6 @@ _INPUTS = (
 _RATE, _RATIO = ("gamma", "compression"), ("norm_ratio", "linf_norm")
 #: The two ways to say the noise.
 NOISE = ("noise_multiplier", "sigma")
-#: From here on a delta is large however few the clients are.
-_LARGE_DELTA = 0.01
 #: What rounds are computed from, in place of being given.
 _PARTICIPATION = ("population", "training_rounds", "cohort_size")
 
@@ -154,7 +153,7 @@ def delta_notices(request: Request, deltas: Iterable[float]) -> Notices:
     name = "cohort_size" if request["population"] is None else "population"
     clients = request[name]
     worst = max(deltas)
-    if clients is None and worst > _LARGE_DELTA:
+    if clients is None and worst > LARGE_DELTA:
         what = "is the probability that anything at all may leak: choose it well below 1 / clients"
         return (Notice("delta-large", f"delta {worst:g} {what}"),)
     if clients is None or worst * clients < 1.0:

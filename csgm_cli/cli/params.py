@@ -26,8 +26,8 @@ _DECIMAL_COMMA = r"(?a)\d+,\d+"
 _FRACTION = r"(?a)(\d+(?:\.\d+)?) ?/ ?(\d+(?:\.\d+)?)"
 _POWER = r"(?a)(?:(\d+(?:\.\d+)?) ?[*x] ?)?10(?:\^|\*\*)([+-]?\d+)"
 _POWERS = {"k": 3, "m": 6, "g": 9, "b": 9, "t": 12}
-#: Above this nobody means a delta.
-_MOST_DELTA = 0.01
+#: Above this a delta is large however few the clients are, and was hardly meant as one.
+LARGE_DELTA = 0.01
 
 
 def _hint(quantity: str, number: float) -> str:
@@ -68,7 +68,7 @@ def swapped(epsilon: object, delta: object) -> str:
     loss, failure = _number(epsilon, grouped=False), _number(delta, grouped=False)
     if loss is None or failure is None or failure not in RANGES["epsilon"]:
         return ""
-    if loss not in RANGES["delta"] or loss > _MOST_DELTA:
+    if loss not in RANGES["delta"] or loss > LARGE_DELTA:
         return ""
     return f"epsilon and delta seem to be swapped: epsilon {failure:g}, delta {loss:g}"
 
