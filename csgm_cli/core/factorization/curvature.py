@@ -78,7 +78,7 @@ class DenseCurvature:
         phi = np.concatenate([values @ right**2, left**2 @ values] if rows else [values @ right**2])
         return DenseCurvature(S * (T / h) + np.outer(phi, phi) * (T / (2.0 * h**2)))
 
-    def solve(self, diagonal: Array, right: Array) -> Array:  # noqa: D102
+    def solve(self, diagonal: Array, right: Array) -> Array:  # noqa: D102 - of Curvature
         system = self.matrix + np.diag(diagonal.T.reshape(-1))
         try:
             factor = np.linalg.cholesky(system)
