@@ -77,7 +77,7 @@ def check_can_draw(suffix: str) -> None:
         message = f"the name of a picture ends in {', '.join(_METADATA)}, got {suffix!r}"
         raise UsageError("unknown-choice", message, "or --plot - for the terminal")
     if find_spec("matplotlib") is None:
-        raise UsageError("missing-extra", "pictures need matplotlib", "pip install 'csgm-cli[plot]'")
+        raise UsageError("missing-extra", "pictures need an extra: pip install 'csgm-cli[plot]'")
 
 
 def picture(figure: Figure, suffix: str) -> bytes:

@@ -59,7 +59,7 @@ def test_matplotlib_is_missing(csgm, monkeypatch):
     outcome = csgm(f"{GRID} --plot x.png")
     assert (outcome.status, outcome.stdout) == (2, "")
     assert outcome.stderr.startswith("error[missing-extra]: ")
-    assert "pip install 'csgm-cli[plot]'" in outcome.stderr
+    assert "pip install 'csgm-cli[plot]'" in outcome.stderr.splitlines()[0]
     assert csgm(f"{GRID} --plot -").status == 0
 
 
