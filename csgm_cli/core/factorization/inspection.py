@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from csgm_cli.core.factorization.dense import triangular_inverse
 from csgm_cli.core.factorization.factorize import factorization_of, factorize
@@ -124,8 +124,7 @@ def _inspected(
         if dual is None or not (strategy is None or is_optimal):
             raise _incomplete("it holds neither B nor C, nor a streaming form: nothing to measure")
         found = (1.0, bound.mean_squared_error, bound.max_squared_error)
-    if not np.isfinite(found).all():
-        raise UsageError("out-of-range", "its numbers are too large, or too small, to be squared and added")
+    require_finite(found)
     inspection = Inspection(workload, strategy, objective, *found, bound.lower_bound, bound.iterations)
     agree = max(_AGREE[arrays[name].dtype.name] for name in _SIDES.keys() & arrays.keys())
     claims = [*_number_claims(inspection, claimed, agree)]
@@ -338,6 +337,12 @@ def _needed(arrays: Arrays, name: str, what: str) -> Array:
     if name not in arrays:
         raise _incomplete(f"it lacks the array {name}, which {what} needs")
     return np.asarray(arrays[name].astype(np.float64))
+
+
+def require_finite(sums: ArrayLike) -> None:
+    """Raise ``UsageError`` (slug ``out-of-range``) where sums of squares left the range of float64."""
+    if not np.isfinite(sums).all():
+        raise UsageError("out-of-range", "its numbers are too large, or too small, to be squared and added")
 
 
 def _incomplete(reason: str) -> UsageError:

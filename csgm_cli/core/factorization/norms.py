@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from csgm_cli.core.factorization.dense import triangular_inverse
 from csgm_cli.core.factorization.factorize import baseline_rows, optimal_rows
-from csgm_cli.core.factorization.inspection import Arrays, dual_of, generators_of, pair_of
+from csgm_cli.core.factorization.inspection import Arrays, dual_of, generators_of, pair_of, require_finite
 from csgm_cli.core.factorization.semiseparable import NORM_MARGIN, column_norms_squared, row_errors
 from csgm_cli.core.factorization.solver import certificate
 from csgm_cli.core.factorization.workload import dense, row_norms_squared
@@ -120,8 +120,8 @@ def _norms(workload: Workload, strategy: Strategy | None, squared: float, rows: 
     """``squared``: at least the squared sensitivity; ``rows``: squared norms of the rows of B."""
     summed = row_norms_squared(workload)
     norms = np.sqrt(rows)
-    if not (np.isfinite(squared) and np.isfinite(rows).all()):
-        raise UsageError("out-of-range", "its numbers are too large, or too small, to be squared and added")
+    require_finite(squared)
+    require_finite(rows)
     return FactorNorms(
         workload.T,
         workload.name,
