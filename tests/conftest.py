@@ -2,7 +2,7 @@
 
 import os
 
-# Before anything imports numpy: see csgm_cli.cli.entry.main.
+# Before anything imports numpy: see csgm_cli.cli.entry.run.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import json

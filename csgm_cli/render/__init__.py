@@ -98,7 +98,9 @@ def value(document: Document) -> str:
     asked about; plan's gamma; factorize's objective. ``UsageError`` for any other document, and for several
     deltas or strategies.
     """
-    command = document["schema"].split("/")[1]
+    from csgm_cli.render.document import command_of
+
+    command = command_of(document)
     asked_epsilon = document["inputs"].get("epsilon") is not None
     keys = {
         "calibrate": "noise_multiplier",

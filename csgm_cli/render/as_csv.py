@@ -7,7 +7,7 @@ from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from csgm_cli.render.check_document import RELEASE_KEYS
-from csgm_cli.render.document import NESTED_KEYS
+from csgm_cli.render.document import NESTED_KEYS, command_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -46,7 +46,7 @@ def render(document: Document) -> str:
 
 def _identified(row: Document, document: Document) -> Document:
     """The row with what it answers in front, where it does not say that itself."""
-    further = _ASKED.get(document["schema"].split("/")[1])
+    further = _ASKED.get(command_of(document))
     if further is None:
         return row
     asked = {**document["inputs"], "target_epsilon": document["inputs"].get("epsilon")}

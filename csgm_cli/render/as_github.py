@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from csgm_cli.errors import UsageError
 from csgm_cli.render.check_report import advice, verdict
+from csgm_cli.render.document import command_of
 
 if TYPE_CHECKING:
     from csgm_cli.render.document import Document
@@ -17,7 +18,7 @@ def render(document: Document) -> str:
     Among the releases the changed ones come first, where changes are known. ``UsageError`` for any
     document but a check.
     """
-    if document["schema"] != "csgm/check/1":
+    if command_of(document) != "check":
         raise UsageError("unknown-choice", "format github is for csgm check")
     result = document["result"]
     lines = [_annotation(population, result["changes"]) for population in result["populations"]]

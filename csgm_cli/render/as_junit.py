@@ -8,6 +8,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from csgm_cli.errors import UsageError
 from csgm_cli.render.check_report import advice, verdict
+from csgm_cli.render.document import command_of
 
 if TYPE_CHECKING:
     from csgm_cli.render.document import Document
@@ -18,7 +19,7 @@ _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 def render(document: Document) -> str:
     """Return one suite; there are no times in it. ``UsageError`` for any document but a check."""
-    if document["schema"] != "csgm/check/1":
+    if command_of(document) != "check":
         raise UsageError("unknown-choice", "format junit is for csgm check")
     result = document["result"]
     counts = f'tests="{result["total"]}" failures="{result["total"] - result["held"]}" errors="0"'

@@ -191,6 +191,12 @@ def error_document(error: CsgmError) -> Document:
     }
 
 
+def command_of(document: Document) -> str:
+    """Return the command whose result a document is."""
+    command: str = document["schema"].split("/")[1]
+    return command
+
+
 def document_of(
     command: str,
     inputs: Mapping[str, Any],

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from csgm_cli.core.rounding import exact, round_down
 from csgm_cli.errors import UsageError
+from csgm_cli.render.document import command_of
 from csgm_cli.render.parts import is_factorized, plain_mechanism
 
 if TYPE_CHECKING:
@@ -98,9 +99,10 @@ _CAPTION = (
 def figure_of(document: Document) -> Figure | None:
     """Return the picture of a sweep or compare document; None where no row has an answer to draw."""
     inputs, rows = document["inputs"], document["result"]["rows"]
-    if all(row["bound"] is None for row in rows if row["mechanism"] != "gaussian" or "vary" in inputs):
+    is_comparison = command_of(document) == "compare"
+    if all(row["bound"] is None for row in rows if row["mechanism"] != "gaussian" or not is_comparison):
         return None
-    if "at_equal_mse" in inputs:
+    if is_comparison:
         return _comparison(inputs, rows)
     if inputs["preset"] is not None:
         return _figure_one(inputs, rows)

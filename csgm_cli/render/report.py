@@ -11,6 +11,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from csgm_cli.core.rounding import exact, round_down, round_up
+from csgm_cli.render.document import command_of
 from csgm_cli.render.parts import (
     Column,
     Fact,
@@ -68,8 +69,7 @@ _OVERHEAD = {
 
 def report(document: Document) -> Report:
     """Return what a person should read of any document but an error."""
-    command = document["schema"].split("/")[1]
-    return _REPORTS[command](document["inputs"], document["result"])
+    return _REPORTS[command_of(document)](document["inputs"], document["result"])
 
 
 def _calibrate(inputs: Document, result: Document) -> Report:
