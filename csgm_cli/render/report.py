@@ -7,7 +7,6 @@ parameters and costs up; lower bounds and compression down.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from csgm_cli.core.rounding import exact, round_down, round_up
@@ -76,7 +75,7 @@ def _calibrate(inputs: Document, result: Document) -> Report:
     facts = (
         *_noise(inputs, result),
         *_privacy(result, ("epsilon", "delta")),
-        *_setting(inputs, [result]),
+        *setting(inputs, [result]),
         *_utility(inputs, result),
         *_assurance(result, "noise multiplier"),
     )
@@ -91,7 +90,7 @@ def _account(inputs: Document, result: Document) -> Report:
         *_privacy(result, (asked, given)),
         *_limit(inputs, [result]),
         *_noise_given(inputs),
-        *_setting(inputs, [result]),
+        *setting(inputs, [result]),
         *_utility(inputs, result),
         *_assurance(result, asked),
     )
@@ -109,7 +108,7 @@ def _curve(inputs: Document, rows: list[Document]) -> Report:
     facts = (
         *_limit(inputs, rows),
         *_noise_given(inputs),
-        *_setting(inputs, rows),
+        *setting(inputs, rows),
         *_utility(inputs, rows[0]),
     )
     return Report(table=table(columns, rows), facts=facts)
@@ -140,60 +139,15 @@ def _compare(inputs: Document, result: Document) -> Report:
         Fact("target", target, equal_mse),
         Fact("accountant", inputs["accountant"], "of every row"),
         # What differs from row to row stands in the table.
-        *_setting({**inputs, "mechanism": None, "gamma": None}, result["rows"]),
+        *setting({**inputs, "mechanism": None, "gamma": None}, result["rows"]),
     )
     return Report(table=table(columns, result["rows"]), facts=facts)
 
 
 def _sweep(inputs: Document, result: Document) -> Report:
-    rows = result["rows"]
-    given_noise = any(inputs.get(name) is not None for name in ("noise_multiplier", "sigma"))
-    several = [key for key in ("mechanism", "accountant") if len({row[key] for row in rows}) > 1]
-    columns: list[Column] = [
-        *((key, itemgetter(key)) for key in several),
-        *((name.replace("_", " "), _input_cell(name)) for name in inputs["vary"]),
-    ]
-    answers: list[Column] = [
-        ("noise mult.", lambda row: up(row["noise_multiplier"])),
-        ("effective", lambda row: up(row["effective_noise_multiplier"])),
-        ("MSE ratio", lambda row: up((row["mse"] or {}).get("ratio"))),
-    ]
-    privacy: list[Column] = [
-        (name, _privacy_cell(name)) for name in ("epsilon", "delta") if name not in inputs["vary"]
-    ]
-    tail: list[Column] = [
-        ("bits/client", lambda row: up(row["bits_per_client"])),
-        ("lower bound", lambda row: down(row["lower_bound"])),
-        ("bound", itemgetter("bound")),
-        ("error", lambda row: row["error"] and row["error"]["slug"]),
-    ]
-    columns += (privacy if given_noise else answers) + tail
-    fixed = {name: None if isinstance(value, list) else value for name, value in inputs.items()}
-    shown = {**fixed, "mechanism": None if "mechanism" in several else inputs["mechanism"]}
-    asked = (*_target(fixed), *_noise_asked(fixed), Fact("accountant", inputs["accountant"]))
-    return Report(table=table(columns, rows), facts=(*asked, *_setting(shown, rows)))
+    from csgm_cli.render.sweep_report import sweep_report
 
-
-def _input_cell(name: str) -> Callable[[Document], str | None]:
-    def cell(row: Document) -> str | None:
-        value = row.get("target_epsilon", row.get(name)) if name == "epsilon" else row[name]
-        return None if value is None else exact(value)
-
-    return cell
-
-
-def _privacy_cell(name: str) -> Callable[[Document], str | None]:
-    return lambda row: up(row[name])
-
-
-def _target(fixed: Document) -> tuple[Fact, ...]:
-    target = [f"{name} {exact(fixed[name])}" for name in ("epsilon", "delta") if fixed[name] is not None]
-    return (Fact("target", ", ".join(target)),) if target else ()
-
-
-def _noise_asked(fixed: Document) -> tuple[Fact, ...]:
-    names = [name for name in ("noise_multiplier", "sigma") if fixed[name] is not None]
-    return tuple(Fact(name.replace("_", " "), exact(fixed[name])) for name in names)
+    return sweep_report(inputs, result)
 
 
 def _plan(inputs: Document, result: Document) -> Report:
@@ -310,7 +264,8 @@ def _limit(inputs: Document, rows: list[Document]) -> tuple[Fact, ...]:
     return (Fact("max epsilon", exact(limit), "holds" if holds else "EXCEEDED"),)
 
 
-def _setting(inputs: Document, rows: list[Document]) -> tuple[Fact, ...]:
+def setting(inputs: Document, rows: list[Document]) -> tuple[Fact, ...]:
+    """Return the mechanism, the adjacency, the participation and what ``rows`` assume."""
     adjacency = inputs["adjacency"]
     slugs = dict.fromkeys(slug for row in rows for slug in row["assumptions"] or ())
     assumptions = ", ".join(map(setting_word, slugs)) or "-"  # no row may have an answer
