@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from csgm_cli.core.contour import REACH, Law
 from csgm_cli.core.log_moment import ComplexArray, mixed_log_moments
-from csgm_cli.core.moment import OUT_OF_REACH, LogMoment, combine, gaussian_moment
+from csgm_cli.core.moment import OUT_OF_REACH, LogMoment, gaussian_moment, summed
 
 if TYPE_CHECKING:
     from csgm_cli.core.contour import LogBound
@@ -68,9 +68,7 @@ class MixedLaw:
         coordinates = [(law.gamma, t) for law in self.sparse for _, t in law.parts]
         counts = [count for law in self.sparse for count, _ in law.parts]
         moments = mixed_log_moments(order, coordinates)
-        if any(math.isinf(moment.value) for moment in moments):
-            return OUT_OF_REACH
-        return combine([*zip(counts, moments, strict=True), (1.0, gaussian_moment(order, self.gaussian_t))])
+        return summed([*zip(counts, moments, strict=True), (1.0, gaussian_moment(order, self.gaussian_t))])
 
     def complex(self, orders: ComplexArray) -> ComplexArray | None:
         """S at complex orders of one real part; None where it would take too long."""
