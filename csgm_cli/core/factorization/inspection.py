@@ -11,13 +11,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from csgm_cli.core.factorization.dense import triangular_inverse
 from csgm_cli.core.factorization.factorize import factorization_of, factorize
 from csgm_cli.core.factorization.semiseparable import column_norms_squared, dense_from, row_errors
 from csgm_cli.core.factorization.solver import Progress, lower_bound
 from csgm_cli.core.factorization.streaming import check_streams
+from csgm_cli.core.factorization.triangular import left_quotient, right_quotient
 from csgm_cli.core.factorization.workload import (
-    apply,
     dense,
     matrix_workload,
     parse_workload,
@@ -206,24 +205,24 @@ def pair_of(workload: Workload, arrays: Arrays) -> Pair | None:
     """B and C as given, or the missing one from the other; None where neither is there."""
     B, C = (_wide(arrays, name) for name in ("B", "C"))
     if C is None and "C_inv" in arrays:
-        C = _inverse(_needed(arrays, "C_inv", "C"), "C_inv")
+        C = left_quotient(_divisor(arrays, "C_inv"), np.eye(workload.T))
     if B is None and C is None:
         return None
     if C is None:
-        assert B is not None  # one of them is there
-        C = np.asarray(_inverse(B, "B") @ dense(workload))
+        C = left_quotient(_divisor(arrays, "B"), dense(workload))
     if B is None:
-        B = apply(workload, _inverse(C, "C"))
+        B = right_quotient(dense(workload), _divisor({"C": C}, "C"))
     return Pair(B, C)
 
 
-def _inverse(x: Array, name: str) -> Array:
-    """``UsageError`` (slug ``incomplete-arrays``) unless ``x`` is lower-triangular with an inverse."""
+def _divisor(arrays: Arrays, name: str) -> Array:
+    """``UsageError`` (slug ``incomplete-arrays``) unless it is lower-triangular with an inverse."""
+    x = np.asarray(arrays[name].astype(np.float64))
     if x.shape[0] != x.shape[1] or np.triu(x, 1).any():
         raise _incomplete(f"it holds {name} alone, which is no lower-triangular square")
     if not np.diag(x).all():
         raise _incomplete(f"it holds {name} alone, which is singular")
-    return triangular_inverse(x.astype(np.float64))
+    return x
 
 
 def generators_of(workload: Workload, arrays: Arrays) -> Generators | None:

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from csgm_cli.core.factorization import toeplitz, tree
-from csgm_cli.core.factorization.dense import triangular_inverse
 from csgm_cli.core.factorization.factorize import optimal_rows
 from csgm_cli.core.factorization.inspection import Arrays, dual_of, generators_of, pair_of
 from csgm_cli.core.factorization.semiseparable import NORM_MARGIN, column_norms_squared, row_errors
 from csgm_cli.core.factorization.solver import certificate
+from csgm_cli.core.factorization.triangular import left_quotient
 from csgm_cli.core.factorization.workload import dense, row_norms_squared
 from csgm_cli.errors import UsageError
 from csgm_cli.factorization_model import (
@@ -84,13 +84,13 @@ def _each_c(workload: Workload, arrays: Arrays, c: Array) -> Iterator[Array]:
     """C as each of the arrays has it; for noise B Z, whatever C is said to be, it is B^-1 A or B^+ A."""
     yield c
     if "C" in arrays and _is_triangular(arrays.get("C_inv")):
-        yield triangular_inverse(arrays["C_inv"].astype(np.float64))
+        yield left_quotient(arrays["C_inv"].astype(np.float64), np.eye(workload.T))
     if "B" in arrays and not arrays.keys().isdisjoint(("C", "C_inv")):
         b = arrays["B"].astype(np.float64)
         if not _is_triangular(b):  # B = L Q has the columns of L^-1 A turned: of the same norms
             b = np.asarray(np.linalg.qr(b.T, mode="r")).T
         if _is_triangular(b):  # else it has no full rank: then its product is not A
-            yield triangular_inverse(b) @ dense(workload)
+            yield left_quotient(b, dense(workload))
 
 
 def _is_triangular(x: NDArray[np.floating] | None) -> bool:

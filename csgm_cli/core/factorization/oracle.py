@@ -128,8 +128,14 @@ class DenseOracle:
         w = np.sqrt(dual.rows)[:, None] * self.matrix * np.sqrt(dual.columns)
         left, values, right = np.linalg.svd(w)
         columns = values @ right**2
-        # Backward error: each singular value, and each entry of a square root, is off by a modest multiple
-        # of the last bit of the largest value.
-        lost = _DENSE_UNITS * 2.0**-53 * values[0]
-        error = float(lost * len(values) / values.sum())
-        return Diagonals(columns, left**2 @ values if rows else None, error, float(lost))
+        lost = singular_error(values)
+        error = lost * len(values) / float(values.sum())
+        return Diagonals(columns, left**2 @ values if rows else None, error, lost)
+
+
+def singular_error(values: Array) -> float:
+    """How far each of the singular ``values``, in descending order, and each entry of a square root may be off.
+
+    Backward error: a modest multiple of the last bit of the largest value (docs/factorize.md).
+    """
+    return float(_DENSE_UNITS * 2.0**-53 * values[0])
