@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from csgm_cli.core.factorization import tree
-from csgm_cli.core.factorization.oracle import chain_poles, singular_error
+from csgm_cli.core.factorization.oracle import SINGULAR_ERROR, chain_poles
 from csgm_cli.core.factorization.semiseparable import dense_from, generators, row_from
 from csgm_cli.core.factorization.solver import column_norms
 from csgm_cli.core.factorization.toeplitz import column_norms as column_norms_of
@@ -41,6 +41,12 @@ _ROW_ERROR = 1e-7
 _MARGIN = 2.0**-44
 #: More than rounding changes a squared norm by, of numbers that are not below the least of their precision.
 _KEPT = 1e-6
+#: Weights of which none is below this share of the largest are no trouble for an ordinary decomposition.
+_EVEN = 1e-5
+#: gejsv's option for a matrix with strongly scaled rows and columns.
+_GRADED = 2
+#: And for no left singular vectors.
+_NONE = 3
 #: Arrays of T x T float64 alive at the peak of ``dense_factors``; three more for a matrix or momentum.
 _ALIVE = 5
 
@@ -68,7 +74,8 @@ def dense_factors(factorization: Factorization, precision: Precision = "float64"
         c, b = tree.nodes(factorization.T), tree.prefixes(factorization.T, name)
         return _measured(b.astype(precision), c.astype(precision), None)
     c = _factor(factorization)
-    scale = _scale(c, factorization.sensitivity, precision)
+    # Norms of the identity are no sums: to scale it would only round A.
+    scale = 1.0 if name is StrategyName.IDENTITY else _scale(c, factorization.sensitivity, precision)
     # From the exact C: what belongs to the rounded one is as far from it as the condition of C says.
     b = _rounded("B", right_quotient(dense(factorization.workload), c), 1.0 / scale, precision, axis=1)
     c_inverse = _rounded("C^-1", inverse(c), 1.0 / scale, precision, axis=1)
@@ -76,7 +83,7 @@ def dense_factors(factorization: Factorization, precision: Precision = "float64"
 
 
 def _rounded(name: str, x: Array, scale: float, precision: Precision, axis: int) -> Array:
-    """``x``, which is overwritten, times ``scale`` in ``precision``; all norms along ``axis`` must survive."""
+    """``x`` times ``scale``, which overwrites it, in ``precision``; norms along ``axis`` must survive."""
     with np.errstate(over="ignore", invalid="ignore"):
         x *= scale
         found = x.astype(precision, copy=False)
@@ -172,17 +179,16 @@ def optimal_factor(workload: Workload, objective: Objective, dual: Dual) -> Arra
         return dense_from(_generators(workload, objective, dual, _ERROR))
     root = np.sqrt(dual.columns)
     w = np.sqrt(dual.rows)[:, None] * dense(workload) * root
-    _, values, m = np.linalg.svd(w)
-    # Values below their own error are raised to it: columns grow by no more than the certificate of a matrix
-    # allows for, rows of B become shorter, and the condition of C is bounded whatever that of the workload.
-    values = np.maximum(values, singular_error(values))
+    values, m = _singular_pairs(w, dual)
     # C^T C = X = m^T m: never formed, for its condition is that of C squared.
     m *= np.sqrt(values)[:, None]
     m /= root
     m /= np.sqrt(_squares(m, axis=0).max())
-    # What rounding and the gap leave open on the diagonal of X makes no row of B longer, as scaling might.
-    left = np.maximum(column_norms(workload, objective, dual) ** 2 - _squares(m, axis=0), 0.0)
-    c = _reversed_triangle(np.concatenate([m, np.diag(np.sqrt(left))]))
+    # More on the diagonal of X makes no row of B longer, where scaling might: it makes up for what the gap
+    # leaves open, and for rounding, so that the condition of C is bounded whatever that of the workload.
+    squares = _squares(m, axis=0)
+    more = np.maximum(column_norms(workload, objective, dual) ** 2 - squares, SINGULAR_ERROR * squares)
+    c = _reversed_triangle(np.concatenate([m, np.diag(np.sqrt(more))]))
     c /= np.sqrt(_squares(c, axis=0).max())
     return c
 
@@ -193,9 +199,26 @@ def _generators(workload: Workload, objective: Objective, dual: Dual, error: flo
     return generators(workload, dual, poles, column_norms(workload, objective, dual))
 
 
+def _singular_pairs(w: Array, dual: Dual) -> tuple[Array, Array]:
+    """Singular values and right singular vectors (as rows), of small columns to their own digits if need be.
+
+    Where weights tend to 0, rounding relative to the largest value would be divided by them. Jacobi's method
+    (LAPACK's gejsv, Drmac and Veselic 2008) is accurate to the digits of each column for a matrix that is
+    graded by rows and columns like this one, but several times slower.
+    """
+    weights = np.concatenate([dual.columns / dual.columns.max(), dual.rows / dual.rows.max()])
+    if weights.min() > _EVEN:
+        _, values, right = np.linalg.svd(w)
+        return np.maximum(values, SINGULAR_ERROR * values[0]), right  # below are no digits
+    from scipy.linalg import lapack
+
+    scaled, _, vectors, work, _, _ = lapack.dgejsv(w, joba=_GRADED, jobu=_NONE)
+    return scaled * (work[0] / work[1]), vectors.T
+
+
 def _reversed_triangle(m: Array) -> Array:
     """The lower-triangular C with C^T C = m^T m: a QR decomposition from the last column to the first."""
-    r = np.linalg.qr(m[:, ::-1], mode="r")
+    r = np.asarray(np.linalg.qr(m[:, ::-1], mode="r"))
     c = r[::-1, ::-1]
     return np.ascontiguousarray(c * np.where(np.diag(c) < 0.0, -1.0, 1.0)[:, None])
 

@@ -41,7 +41,7 @@ Array = NDArray[np.float64]
 Arrays: TypeAlias = Mapping[str, NDArray[Any]]
 
 #: Relative difference up to which numbers agree, by what the arrays are stored in.
-_AGREE = {"float64": 1e-9, "float32": 1e-6}
+AGREE = {"float64": 1e-9, "float32": 1e-6}
 _TIGHT = 1e-9
 _GENERATORS = ("decays", "inputs", "outputs", "diagonal")
 #: The sides of each array: T steps, R rows of C, N numbers of state.
@@ -126,7 +126,7 @@ def _inspected(
     if not np.isfinite(found).all():
         raise UsageError("out-of-range", "its numbers are too large, or too small, to be squared and added")
     inspection = Inspection(workload, strategy, objective, *found, bound.lower_bound, bound.iterations)
-    agree = max(_AGREE[arrays[name].dtype.name] for name in _SIDES.keys() & arrays.keys())
+    agree = max(AGREE[arrays[name].dtype.name] for name in _SIDES.keys() & arrays.keys())
     claims = [*_number_claims(inspection, claimed, agree)]
     claims += _array_claims(workload, arrays, pair, generators, agree)
     if is_optimal and dual is not None and (pair is not None or generators is not None):
@@ -142,7 +142,7 @@ def _check_arrays(workload: Workload, arrays: Arrays) -> None:
     known = {"T": workload.T}
     for name in _SIDES.keys() & arrays.keys():
         array, sides = arrays[name], _SIDES[name]
-        if not isinstance(array, np.ndarray) or array.dtype.name not in _AGREE:
+        if not isinstance(array, np.ndarray) or array.dtype.name not in AGREE:
             raise UsageError("wrong-dtype", f"{name} must be an array of float32 or float64")
         shape = array.shape
         if len(shape) != len(sides) or any(

@@ -22,19 +22,20 @@ def right_quotient(a: Array, c: Array) -> Array:
     """
     x = np.array(a, dtype=np.float64)
     n = len(c)
-    for start in reversed(range(0, n, _BLOCK)):
-        stop = min(start + _BLOCK, n)
-        x[stop:, start:stop] -= x[stop:, stop:] @ c[stop:, start:stop]
-        part = x[start:, start:stop]  # above are zeros
-        for j in reversed(range(stop - start)):
-            part[:, j] -= part[:, j + 1 :] @ c[start + j + 1 : stop, start + j]
-            part[:, j] /= c[start + j, start + j]
+    with np.errstate(over="ignore", invalid="ignore"):  # what comes out is looked at
+        for start in reversed(range(0, n, _BLOCK)):
+            stop = min(start + _BLOCK, n)
+            x[stop:, start:stop] -= x[stop:, stop:] @ c[stop:, start:stop]
+            part = x[start:, start:stop]  # above are zeros
+            for j in reversed(range(stop - start)):
+                part[:, j] -= part[:, j + 1 :] @ c[start + j + 1 : stop, start + j]
+                part[:, j] /= c[start + j, start + j]
     return x
 
 
 def left_quotient(b: Array, a: Array) -> Array:
     """The X with B X = A, likewise: backward stable by columns."""
-    return np.ascontiguousarray(right_quotient(_flipped(a), _flipped(b))[::-1, ::-1].T)
+    return _flipped(right_quotient(_flipped(a), _flipped(b)))
 
 
 def inverse(c: Array) -> Array:
