@@ -88,6 +88,7 @@ def _measured(
         shrunk = factorization.sensitivity_squared / squared * (1.0 - extra)
         limit = replace(limit, sensitivity_squared=limit.sensitivity_squared * shrunk)
         extra *= 2.0
+        del factors  # before there are others
 
 
 def _pair(factorization: Factorization, factors: Factors, kept: Collection[str]) -> Pair:

@@ -217,7 +217,7 @@ def pair_of(workload: Workload, arrays: Arrays) -> Pair | None:
 
 def _divisor(arrays: Arrays, name: str) -> Array:
     """``UsageError`` (slug ``incomplete-arrays``) unless it is lower-triangular with an inverse."""
-    x = np.asarray(arrays[name].astype(np.float64))
+    x = np.asarray(arrays[name].astype(np.float64, copy=False))
     if x.shape[0] != x.shape[1] or np.triu(x, 1).any():
         raise _incomplete(f"it holds {name} alone, which is no lower-triangular square")
     if not np.diag(x).all():
@@ -233,7 +233,7 @@ def generators_of(workload: Workload, arrays: Arrays) -> Generators | None:
     if len(held) < len(_GENERATORS):
         raise _incomplete(f"of a streaming form it holds only {', '.join(held)}")
     check_streams(workload)
-    g = Generators(*(arrays[name].astype(np.float64) for name in _GENERATORS))
+    g = Generators(*(arrays[name].astype(np.float64, copy=False) for name in _GENERATORS))
     if not (g.diagonal > 0).all():
         raise UsageError("out-of-range", "the diagonal of a streaming form must be positive")
     return g
@@ -288,7 +288,7 @@ def _array_claims(
     if pair is not None and "B" in arrays and ("C" in arrays or "C_inv" in arrays):
         differences["product"] = pair.residual(dense(workload))
     if pair is not None and "C" in arrays and "C_inv" in arrays:
-        inverse = Pair(arrays["C_inv"].astype(np.float64), pair.C)
+        inverse = Pair(arrays["C_inv"].astype(np.float64, copy=False), pair.C)
         differences["inverse"] = inverse.residual(np.eye(workload.T))
     if generators is not None and pair is not None:
         differences["generators"] = _from_streaming(workload, arrays, dense_from(generators))
@@ -304,12 +304,12 @@ def _from_streaming(workload: Workload, arrays: Arrays, C: Array) -> float:
     """How far B, C and C_inv are from belonging to the ``C`` of a streaming form; NaN beyond float64."""
     found = []
     if "C" in arrays:
-        held = arrays["C"].astype(np.float64)
+        held = arrays["C"].astype(np.float64, copy=False)
         same = held.shape == C.shape
         found.append(float(np.abs(C - held).max() / np.abs(C).max()) if same else 1.0)
     for name, product in (("B", dense(workload)), ("C_inv", np.eye(workload.T))):
         if name in arrays:
-            held = arrays[name].astype(np.float64)
+            held = arrays[name].astype(np.float64, copy=False)
             same = held.shape == C.shape
             found.append(Pair(held, C).residual(product) if same else 1.0)
     return float(np.max(found))
@@ -330,13 +330,13 @@ def rows_of(arrays: Arrays) -> int:
 
 
 def _wide(arrays: Arrays, name: str) -> Array | None:
-    return arrays[name].astype(np.float64) if name in arrays else None
+    return arrays[name].astype(np.float64, copy=False) if name in arrays else None
 
 
 def _needed(arrays: Arrays, name: str, what: str) -> Array:
     if name not in arrays:
         raise _incomplete(f"it lacks the array {name}, which {what} needs")
-    return np.asarray(arrays[name].astype(np.float64))
+    return np.asarray(arrays[name].astype(np.float64, copy=False))
 
 
 def _incomplete(reason: str) -> UsageError:

@@ -68,7 +68,7 @@ def _measured(
     squares = [] if generators is None else [_streaming_sensitivity_squared(generators)]
     rows = None if generators is None else row_errors(workload, generators)
     if pair is not None:
-        squares += [_most(C) for C in _each_c(workload, arrays, pair.C)]
+        squares += _each_square(workload, arrays, pair.C)
         rows = np.asarray(np.einsum("ij,ij->i", pair.B, pair.B))
     if rows is None:
         dual = dual_of(workload, arrays, objective)
@@ -80,17 +80,20 @@ def _measured(
     return _norms(workload, strategy, max(squares), rows)
 
 
-def _each_c(workload: Workload, arrays: Arrays, c: Array) -> Iterator[Array]:
-    """C as each of the arrays has it; for noise B Z, whatever C is said to be, it is B^-1 A or B^+ A."""
-    yield c
+def _each_square(workload: Workload, arrays: Arrays, c: Array) -> Iterator[float]:
+    """The squared sensitivity of C as each of the arrays has it.
+
+    For noise B Z, whatever C is said to be, it is that of B^-1 A or B^+ A.
+    """
+    yield _most(c)
     if "C" in arrays and _is_triangular(arrays.get("C_inv")):
-        yield left_quotient(arrays["C_inv"].astype(np.float64), np.eye(workload.T))
+        yield _most(left_quotient(arrays["C_inv"].astype(np.float64, copy=False), np.eye(workload.T)))
     if "B" in arrays and not arrays.keys().isdisjoint(("C", "C_inv")):
-        b = arrays["B"].astype(np.float64)
+        b = arrays["B"].astype(np.float64, copy=False)
         if not _is_triangular(b):  # B = L Q has the columns of L^-1 A turned: of the same norms
             b = np.asarray(np.linalg.qr(b.T, mode="r")).T
         if _is_triangular(b):  # else it has no full rank: then its product is not A
-            yield left_quotient(b, dense(workload))
+            yield _most(left_quotient(b, dense(workload)))
 
 
 def _is_triangular(x: NDArray[np.floating] | None) -> bool:
