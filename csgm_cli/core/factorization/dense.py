@@ -52,7 +52,7 @@ _ALIVE = 5
 
 
 def dense_bytes(workload: Workload, precision: Precision = "float64") -> int:
-    """Peak memory of ``dense_factors`` and ``rounded``, within a quarter for large T; nothing is allocated."""
+    """Peak memory of ``dense_factors`` and ``rounded``, to a quarter for large T; nothing is allocated."""
     structured = workload.matrix is None and workload.momentum == 0.0
     arrays = 8 * (_ALIVE + (0 if structured else 3))
     return workload.T**2 * (arrays + (12 if precision == "float32" else 0))

@@ -84,6 +84,8 @@ def _measured(
                 max_squared_error=worst,
             )
             return measured, factors
+        if not squared <= factorization.sensitivity_squared * (1.0 + _FAITHFUL[precision]) ** 2:
+            raise _ill_conditioned(kept, precision)
         # The C of a rounded inverse is not the rounded C.
         shrunk = factorization.sensitivity_squared / squared * (1.0 - extra)
         limit = replace(limit, sensitivity_squared=limit.sensitivity_squared * shrunk)
@@ -103,16 +105,17 @@ def _check_noise(
     """Raise ``NoAnswerError`` where arrays, each rounded by itself, no longer belong to one another."""
     if _is_faithful(factorization, factors, kept, precision):
         return
-    hint = "--dtype float64"
-    if precision == "float64":
-        fewer = [names for names in _FEWER if set(names) < set(kept)]
-        fewer = [names for names in fewer if _is_faithful(factorization, factors, names, precision)]
-        hint = f"--arrays {','.join(fewer[0])}" if fewer else ""
-    raise NoAnswerError(
+    fewer = [names for names in _FEWER if set(names) < set(kept)]
+    fewer = [names for names in fewer if _is_faithful(factorization, factors, names, precision)]
+    raise _ill_conditioned(kept, precision, f"--arrays {','.join(fewer[0])}" if fewer else "")
+
+
+def _ill_conditioned(kept: Collection[str], precision: Precision, hint: str = "") -> NoAnswerError:
+    return NoAnswerError(
         "not-certified",
         f"this workload is too ill-conditioned for {precision}: noise made with the rounded"
         f" {' or '.join(kept)} would need more sensitivity than C has",
-        hint,
+        "--dtype float64" if precision == "float32" else hint,
     )
 
 

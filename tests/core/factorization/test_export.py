@@ -124,3 +124,6 @@ def test_noise_that_would_need_more_sensitivity():
             rounded(found, precision)
         assert caught.value.hint == hint
     rounded(found, arrays=("B", "C"))
+    for kept in (("C_inv",), ("B", "C_inv")):
+        with pytest.raises(NoAnswerError, match="too ill-conditioned for float32"):
+            rounded(found, "float32", arrays=kept)
