@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from csgm_cli.errors import UsageError
-from csgm_cli.ranges import RANGES, Range, check_range, check_type, member_named, settle
+from csgm_cli.ranges import Range, check_range, check_type, member_named, settle
 
 
 class MechanismName(StrEnum):
@@ -112,6 +112,10 @@ class Geometry:
         return self.l2_norm / self.norm_ratio
 
 
+#: Entries of workloads are in [1e-50, 1e50], and errors are squares times those of sigma.
+_ROW_NORMS = Range(1e-60, 1e60)
+
+
 @dataclass(frozen=True)
 class RowNorms:
     """What errors need to know of A = B C: squared norms of rows of B and A, over the rows and of the last.
@@ -130,10 +134,9 @@ class RowNorms:
     workload_last_squared: float
 
     def __post_init__(self) -> None:
-        norms = RANGES["sensitivity"]
-        squares = Range(norms.low**2, norms.high**2)
+        squares = Range(_ROW_NORMS.low**2, _ROW_NORMS.high**2)
         for name, value in vars(self).items():
-            check_range(f"{name} of the rows", value, squares if name.endswith("squared") else norms)
+            check_range(f"{name} of the rows", value, squares if name.endswith("squared") else _ROW_NORMS)
 
 
 @dataclass(frozen=True)

@@ -172,11 +172,11 @@ def _write(request: Request, found: Factorization, groups: tuple[str, ...]) -> F
     """Write the file; return the factorization as its arrays have it."""
     from csgm_cli.core.factorization import rounded
     from csgm_cli.storage.arrays import write_arrays
-    from csgm_cli.storage.factorizations import DENSE, file_of
+    from csgm_cli.storage.factorizations import file_of
 
-    dense = not set(DENSE).isdisjoint(groups)
+    precision = _precision(request["dtype"])
     try:
-        found, factors = rounded(found, _precision(request["dtype"]), dense=dense)
+        found, factors = rounded(found, precision, arrays=groups, tolerance=request["tolerance"])
     except MemoryError:
         raise UsageError("too-large", f"dense factors at T = {found.T} do not fit into memory") from None
     with interrupts.unwinding():

@@ -1,7 +1,9 @@
-"""Factorizations as they are written: rounded to a precision, and measured after that."""
+"""Factorizations as they are written: rounded to a precision, measured, and held to what they claim."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -9,36 +11,143 @@ import numpy as np
 
 from csgm_cli.core.factorization.dense import Precision, dense_factors
 from csgm_cli.core.factorization.factorize import factorization_of
+from csgm_cli.core.factorization.inspection import AGREE, Pair, pair_of
+from csgm_cli.core.factorization.norms import norms_of_arrays
 from csgm_cli.core.factorization.semiseparable import NORM_MARGIN, cast, column_norms_squared, row_errors
+from csgm_cli.errors import NoAnswerError, UsageError
+from csgm_cli.factorization_model import StrategyName
+from csgm_cli.ranges import check_range
 
 if TYPE_CHECKING:
     from csgm_cli.factorization_model import Factorization, Factors, Generators
 
+_DENSE = ("B", "C", "C_inv")
+#: By how much more sensitivity noise made with the rounded arrays may need than their C has.
+_FAITHFUL = {"float32": 1e-3, "float64": 1e-6}
+#: What may be written where all arrays together ask for too much.
+_FEWER = (("C", "C_inv"), ("B", "C"))
+
 
 def rounded(
-    factorization: Factorization, precision: Precision = "float64", *, dense: bool = True
+    factorization: Factorization,
+    precision: Precision = "float64",
+    *,
+    arrays: Collection[str] = _DENSE,
+    tolerance: float = 1.0,
 ) -> tuple[Factorization, Factors | None]:
     """The factorization in ``precision`` with the numbers that hold after rounding, and its dense factors.
 
-    The sensitivity is not above what it was (1 for ``optimal`` and ``streaming``), the errors are those of
-    the rounded arrays: of the dense factors, or without ``dense`` (then None) of the rounded streaming form.
-    The dual is not rounded: where it is all there is, its errors are computed to all digits.
+    ``arrays``: what is to be kept of it. The sensitivity is not above what it was (1 for ``optimal`` and
+    ``streaming``), the errors are those of the rounded arrays: of those of B, C and C_inv that are in
+    ``arrays``, or without any (then None) of the rounded streaming form. The dual is not rounded: where it is
+    all there is, its errors are computed to all digits.
+
+    ``NoAnswerError`` (slug ``not-certified``) where arrays in ``precision`` have a gap above ``tolerance``
+    (in float32, 1e-6 above what the dual attains) though they are ``optimal``, or make noise that needs more
+    than the sensitivity of their C, by 1e-6 of it (1e-3 in float32). ``UsageError`` (slug ``out-of-range``)
+    for numbers that ``precision`` cannot hold, or beyond what mechanisms take.
     """
+    attained = factorization
     if factorization.generators is not None:
         factorization = _streaming(factorization, factorization.generators, precision)
-    elif factorization.dual is not None and not dense:
+    elif factorization.dual is not None:
         exact = factorization_of(factorization.workload, factorization.objective, factorization.dual)
-        factorization = replace(exact, iterations=factorization.iterations)
-    if not dense:
-        return factorization, None
-    factors = dense_factors(factorization, precision)
-    measured = replace(
-        factorization,
-        sensitivity_squared=factors.sensitivity**2,
-        mean_squared_error=factors.mean_squared_error,
-        max_squared_error=factors.max_squared_error,
+        attained = factorization = replace(exact, iterations=factorization.iterations)
+    kept = [name for name in _DENSE if name in arrays]
+    factors = None
+    if kept:
+        factorization, factors = _measured(factorization, precision, kept)
+    check_range("sensitivity", factorization.sensitivity)
+    if factors is not None:
+        _check_noise(factorization, factors, kept, precision)
+    if factorization.strategy.name is StrategyName.OPTIMAL:
+        _check_gap(factorization, attained, precision if kept else "float64", tolerance)
+    return factorization, factors
+
+
+def _measured(
+    factorization: Factorization, precision: Precision, kept: Collection[str]
+) -> tuple[Factorization, Factors]:
+    """With the numbers of the arrays ``kept``, which are those of the file's reader."""
+    limit, extra = factorization, float(np.finfo(precision).eps)
+    while True:
+        factors = dense_factors(limit, precision)
+        if {"B", "C_inv"} == set(kept):  # a reader has C from its inverse: B must be of that one
+            inverted = _pair(limit, factors, ["C_inv"])
+            factors = replace(factors, B=inverted.B.astype(precision))
+        squared, mean, worst = _pair(limit, factors, kept).measured()
+        if "C" in kept or squared <= factorization.sensitivity_squared:
+            measured = replace(
+                factorization,
+                sensitivity_squared=squared,
+                mean_squared_error=mean,
+                max_squared_error=worst,
+            )
+            return measured, factors
+        if not squared <= factorization.sensitivity_squared * (1.0 + _FAITHFUL[precision]) ** 2:
+            raise _ill_conditioned(kept, precision)
+        # The C of a rounded inverse is not the rounded C.
+        shrunk = factorization.sensitivity_squared / squared * (1.0 - extra)
+        limit = replace(limit, sensitivity_squared=limit.sensitivity_squared * shrunk)
+        extra *= 2.0
+        del factors  # before there are others
+
+
+def _pair(factorization: Factorization, factors: Factors, kept: Collection[str]) -> Pair:
+    pair = pair_of(factorization.workload, {name: getattr(factors, name) for name in kept})
+    assert pair is not None  # something is kept
+    return pair
+
+
+def _check_noise(
+    factorization: Factorization, factors: Factors, kept: Collection[str], precision: Precision
+) -> None:
+    """Raise ``NoAnswerError`` where arrays, each rounded by itself, no longer belong to one another."""
+    if _is_faithful(factorization, factors, kept, precision):
+        return
+    fewer = [names for names in _FEWER if set(names) < set(kept)]
+    fewer = [names for names in fewer if _is_faithful(factorization, factors, names, precision)]
+    raise _ill_conditioned(kept, precision, f"--arrays {','.join(fewer[0])}" if fewer else "")
+
+
+def _ill_conditioned(kept: Collection[str], precision: Precision, hint: str = "") -> NoAnswerError:
+    return NoAnswerError(
+        "not-certified",
+        f"this workload is too ill-conditioned for {precision}: noise made with the rounded"
+        f" {' or '.join(kept)} would need more sensitivity than C has",
+        "--dtype float64" if precision == "float32" else hint,
     )
-    return measured, factors
+
+
+def _is_faithful(
+    factorization: Factorization, factors: Factors, names: Collection[str], precision: Precision
+) -> bool:
+    arrays = {name: getattr(factors, name) for name in names}
+    try:
+        needed = norms_of_arrays(factorization.workload, arrays, factorization.objective).sensitivity
+    except UsageError:  # beyond what mechanisms take
+        return False
+    return needed <= factorization.sensitivity * (1.0 + _FAITHFUL[precision])
+
+
+def _check_gap(found: Factorization, attained: Factorization, precision: Precision, tolerance: float) -> None:
+    """Raise ``NoAnswerError`` unless arrays that are said to be optimal are, to their precision."""
+    rounding = AGREE[precision]
+    holds = found.squared_error <= attained.squared_error * (1.0 + rounding)
+    if holds and (precision == "float32" or found.gap <= tolerance):
+        return
+    if precision == "float32":
+        hint = "--dtype float64"
+    elif holds:
+        hint = f"--tolerance {10.0 ** math.ceil(math.log10(found.gap)):g} can be reached"
+    else:
+        hint = "--arrays v writes the dual alone"
+    raise NoAnswerError(
+        "not-certified",
+        f"the arrays in {precision} would have a gap of {found.gap:.2g} at T = {found.T},"
+        f" where {attained.gap:.2g} was certified",
+        hint,
+    )
 
 
 def _streaming(factorization: Factorization, exact: Generators, precision: Precision) -> Factorization:

@@ -11,13 +11,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from csgm_cli.core.factorization.dense import triangular_inverse
 from csgm_cli.core.factorization.factorize import factorization_of, factorize
 from csgm_cli.core.factorization.semiseparable import column_norms_squared, dense_from, row_errors
 from csgm_cli.core.factorization.solver import Progress, lower_bound
 from csgm_cli.core.factorization.streaming import check_streams
+from csgm_cli.core.factorization.triangular import left_quotient, right_quotient
 from csgm_cli.core.factorization.workload import (
-    apply,
     dense,
     matrix_workload,
     parse_workload,
@@ -42,7 +41,7 @@ Array = NDArray[np.float64]
 Arrays: TypeAlias = Mapping[str, NDArray[Any]]
 
 #: Relative difference up to which numbers agree, by what the arrays are stored in.
-_AGREE = {"float64": 1e-9, "float32": 1e-6}
+AGREE = {"float64": 1e-9, "float32": 1e-6}
 _TIGHT = 1e-9
 _GENERATORS = ("decays", "inputs", "outputs", "diagonal")
 #: The sides of each array: T steps, R rows of C, N numbers of state.
@@ -126,7 +125,7 @@ def _inspected(
         found = (1.0, bound.mean_squared_error, bound.max_squared_error)
     require_finite(found)
     inspection = Inspection(workload, strategy, objective, *found, bound.lower_bound, bound.iterations)
-    agree = max(_AGREE[arrays[name].dtype.name] for name in _SIDES.keys() & arrays.keys())
+    agree = max(AGREE[arrays[name].dtype.name] for name in _SIDES.keys() & arrays.keys())
     claims = [*_number_claims(inspection, claimed, agree)]
     claims += _array_claims(workload, arrays, pair, generators, agree)
     if is_optimal and dual is not None and (pair is not None or generators is not None):
@@ -142,7 +141,7 @@ def _check_arrays(workload: Workload, arrays: Arrays) -> None:
     known = {"T": workload.T}
     for name in _SIDES.keys() & arrays.keys():
         array, sides = arrays[name], _SIDES[name]
-        if not isinstance(array, np.ndarray) or array.dtype.name not in _AGREE:
+        if not isinstance(array, np.ndarray) or array.dtype.name not in AGREE:
             raise UsageError("wrong-dtype", f"{name} must be an array of float32 or float64")
         shape = array.shape
         if len(shape) != len(sides) or any(
@@ -205,24 +204,24 @@ def pair_of(workload: Workload, arrays: Arrays) -> Pair | None:
     """B and C as given, or the missing one from the other; None where neither is there."""
     B, C = (_wide(arrays, name) for name in ("B", "C"))
     if C is None and "C_inv" in arrays:
-        C = _inverse(_needed(arrays, "C_inv", "C"), "C_inv")
+        C = left_quotient(_divisor(arrays, "C_inv"), np.eye(workload.T))
     if B is None and C is None:
         return None
     if C is None:
-        assert B is not None  # one of them is there
-        C = np.asarray(_inverse(B, "B") @ dense(workload))
+        C = left_quotient(_divisor(arrays, "B"), dense(workload))
     if B is None:
-        B = apply(workload, _inverse(C, "C"))
+        B = right_quotient(dense(workload), _divisor({"C": C}, "C"))
     return Pair(B, C)
 
 
-def _inverse(x: Array, name: str) -> Array:
-    """``UsageError`` (slug ``incomplete-arrays``) unless ``x`` is lower-triangular with an inverse."""
+def _divisor(arrays: Arrays, name: str) -> Array:
+    """``UsageError`` (slug ``incomplete-arrays``) unless it is lower-triangular with an inverse."""
+    x = np.asarray(arrays[name].astype(np.float64, copy=False))
     if x.shape[0] != x.shape[1] or np.triu(x, 1).any():
         raise _incomplete(f"it holds {name} alone, which is no lower-triangular square")
     if not np.diag(x).all():
         raise _incomplete(f"it holds {name} alone, which is singular")
-    return triangular_inverse(x.astype(np.float64))
+    return x
 
 
 def generators_of(workload: Workload, arrays: Arrays) -> Generators | None:
@@ -233,7 +232,7 @@ def generators_of(workload: Workload, arrays: Arrays) -> Generators | None:
     if len(held) < len(_GENERATORS):
         raise _incomplete(f"of a streaming form it holds only {', '.join(held)}")
     check_streams(workload)
-    g = Generators(*(arrays[name].astype(np.float64) for name in _GENERATORS))
+    g = Generators(*(arrays[name].astype(np.float64, copy=False) for name in _GENERATORS))
     if not (g.diagonal > 0).all():
         raise UsageError("out-of-range", "the diagonal of a streaming form must be positive")
     return g
@@ -288,7 +287,7 @@ def _array_claims(
     if pair is not None and "B" in arrays and ("C" in arrays or "C_inv" in arrays):
         differences["product"] = pair.residual(dense(workload))
     if pair is not None and "C" in arrays and "C_inv" in arrays:
-        inverse = Pair(arrays["C_inv"].astype(np.float64), pair.C)
+        inverse = Pair(arrays["C_inv"].astype(np.float64, copy=False), pair.C)
         differences["inverse"] = inverse.residual(np.eye(workload.T))
     if generators is not None and pair is not None:
         differences["generators"] = _from_streaming(workload, arrays, dense_from(generators))
@@ -304,12 +303,12 @@ def _from_streaming(workload: Workload, arrays: Arrays, C: Array) -> float:
     """How far B, C and C_inv are from belonging to the ``C`` of a streaming form; NaN beyond float64."""
     found = []
     if "C" in arrays:
-        held = arrays["C"].astype(np.float64)
+        held = arrays["C"].astype(np.float64, copy=False)
         same = held.shape == C.shape
         found.append(float(np.abs(C - held).max() / np.abs(C).max()) if same else 1.0)
     for name, product in (("B", dense(workload)), ("C_inv", np.eye(workload.T))):
         if name in arrays:
-            held = arrays[name].astype(np.float64)
+            held = arrays[name].astype(np.float64, copy=False)
             same = held.shape == C.shape
             found.append(Pair(held, C).residual(product) if same else 1.0)
     return float(np.max(found))
@@ -330,13 +329,13 @@ def rows_of(arrays: Arrays) -> int:
 
 
 def _wide(arrays: Arrays, name: str) -> Array | None:
-    return arrays[name].astype(np.float64) if name in arrays else None
+    return arrays[name].astype(np.float64, copy=False) if name in arrays else None
 
 
 def _needed(arrays: Arrays, name: str, what: str) -> Array:
     if name not in arrays:
         raise _incomplete(f"it lacks the array {name}, which {what} needs")
-    return np.asarray(arrays[name].astype(np.float64))
+    return np.asarray(arrays[name].astype(np.float64, copy=False))
 
 
 def require_finite(sums: ArrayLike) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from csgm_cli.core.factorization.curvature import curvature
+from csgm_cli.core.factorization.problem import LEAST_SHARE
 from csgm_cli.factorization_model import Dual, Objective
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def interior(problem: Problem, start: Point, tolerance: float) -> Iterator[Point
     z = _FIRST_PRODUCT * share / theta
     left = _LAST_STEPS
     while left:
+        theta = np.maximum(theta, 2.0 * LEAST_SHARE * theta.max(axis=0))
         dual = Dual(theta[:, 0].copy(), theta[:, 1].copy() if rows else np.ones(len(theta)))
         point = problem.at(problem.pack(dual))
         yield point

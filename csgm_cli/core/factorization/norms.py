@@ -9,11 +9,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from csgm_cli.core.factorization.dense import triangular_inverse
 from csgm_cli.core.factorization.factorize import baseline_rows, optimal_rows
-from csgm_cli.core.factorization.inspection import Arrays, dual_of, generators_of, pair_of, require_finite
+from csgm_cli.core.factorization.inspection import Arrays, dual_of, generators_of, pair_of
 from csgm_cli.core.factorization.semiseparable import NORM_MARGIN, column_norms_squared, row_errors
 from csgm_cli.core.factorization.solver import certificate
+from csgm_cli.core.factorization.triangular import left_quotient
 from csgm_cli.core.factorization.workload import dense, row_norms_squared
 from csgm_cli.errors import UsageError
 from csgm_cli.factorization_model import (
@@ -64,7 +64,7 @@ def _measured(
     squares = [] if generators is None else [_streaming_sensitivity_squared(generators)]
     rows = None if generators is None else row_errors(workload, generators)
     if pair is not None:
-        squares += [_most(C) for C in _each_c(workload, arrays, pair.C)]
+        squares += _each_square(workload, arrays, pair.C)
         rows = np.asarray(np.einsum("ij,ij->i", pair.B, pair.B))
     if rows is None:
         dual = dual_of(workload, arrays, objective)
@@ -76,17 +76,20 @@ def _measured(
     return _norms(workload, strategy, max(squares), rows)
 
 
-def _each_c(workload: Workload, arrays: Arrays, c: Array) -> Iterator[Array]:
-    """C as each of the arrays has it; for noise B Z, whatever C is said to be, it is B^-1 A or B^+ A."""
-    yield c
+def _each_square(workload: Workload, arrays: Arrays, c: Array) -> Iterator[float]:
+    """The squared sensitivity of C as each of the arrays has it.
+
+    For noise B Z, whatever C is said to be, it is that of B^-1 A or B^+ A.
+    """
+    yield _most(c)
     if "C" in arrays and _is_triangular(arrays.get("C_inv")):
-        yield triangular_inverse(arrays["C_inv"].astype(np.float64))
+        yield _most(left_quotient(arrays["C_inv"].astype(np.float64, copy=False), np.eye(workload.T)))
     if "B" in arrays and not arrays.keys().isdisjoint(("C", "C_inv")):
-        b = arrays["B"].astype(np.float64)
+        b = arrays["B"].astype(np.float64, copy=False)
         if not _is_triangular(b):  # B = L Q has the columns of L^-1 A turned: of the same norms
             b = np.asarray(np.linalg.qr(b.T, mode="r")).T
         if _is_triangular(b):  # else it has no full rank: then its product is not A
-            yield triangular_inverse(b) @ dense(workload)
+            yield _most(left_quotient(b, dense(workload)))
 
 
 def _is_triangular(x: NDArray[np.floating] | None) -> bool:

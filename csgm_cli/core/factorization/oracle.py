@@ -22,7 +22,9 @@ Array = NDArray[np.float64]
 
 #: The bounds on the spectrum are rounded themselves.
 _OUTWARD = 1.0 + 1e-9
-_DENSE_UNITS = 64.0
+#: Backward error of a decomposition: each singular value, and each entry of a square root, is off by a modest
+#: multiple of the last bit of the largest value.
+SINGULAR_ERROR = 64.0 * 2.0**-53
 
 
 @dataclass(frozen=True)
@@ -128,8 +130,6 @@ class DenseOracle:
         w = np.sqrt(dual.rows)[:, None] * self.matrix * np.sqrt(dual.columns)
         left, values, right = np.linalg.svd(w)
         columns = values @ right**2
-        # Backward error: each singular value, and each entry of a square root, is off by a modest multiple
-        # of the last bit of the largest value.
-        lost = _DENSE_UNITS * 2.0**-53 * values[0]
-        error = float(lost * len(values) / values.sum())
-        return Diagonals(columns, left**2 @ values if rows else None, error, float(lost))
+        lost = SINGULAR_ERROR * float(values[0])
+        error = lost * len(values) / float(values.sum())
+        return Diagonals(columns, left**2 @ values if rows else None, error, lost)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,8 +21,10 @@ Array = NDArray[np.float64]
 
 #: The optimal weights of prefix sums at T = 2 are this golden ratio squared to 1 (mean), and 2 to 1 (max).
 _GOLDEN_SQUARED = (3.0 + 5.0**0.5) / 2.0
-#: The least weight to the largest: no solver gets near it, and what is computed from less may overflow.
-_LEAST_SHARE = 1e-50
+#: The least weight to the largest: what is computed from less may overflow.
+LEAST_SHARE = 1e-50
+#: Of a column that is nothing beside others a singular value decomposition may find nothing at all.
+_VANISHED = 1e-200
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,10 +76,10 @@ class Problem:
                 )
             if not (np.isfinite(weights).all() and (weights > 0).all()):
                 raise UsageError("bad-dual", "the weights to start from must be positive and finite")
-            if weights.min() < _LEAST_SHARE * weights.max():
+            if weights.min() < LEAST_SHARE * weights.max():
                 raise UsageError(
                     "bad-dual",
-                    f"of the weights to start from the least must be {_LEAST_SHARE:g} of the largest or more,"
+                    f"of the weights to start from the least must be {LEAST_SHARE:g} of the largest or more,"
                     f" got {weights.min():g} and {weights.max():g}",
                 )
         return self.normalized(np.log(np.concatenate([v, u]) if self._rows_apart else v))
@@ -88,7 +91,8 @@ class Problem:
             ratio = _GOLDEN_SQUARED if self.objective is Objective.MEAN else 2.0
             return self.normalized(np.log(np.array([ratio, 1.0])[-T:]))
         x = self.equal()
-        return self.normalized(x + self.at(x).residual)
+        x = x + self.at(x).residual
+        return self.normalized(np.maximum(x, x.max() + math.log(2.0 * LEAST_SHARE)))
 
     def equal(self) -> Array:
         """All weights 1."""
@@ -107,6 +111,7 @@ class Problem:
         dual = self._dual(weight)
         found = self.oracle.diagonals(dual, self.accuracy, rows=self._rows_apart)
         phi = found.columns if found.rows is None else np.concatenate([found.columns, found.rows])
+        phi = np.maximum(phi, _VANISHED)
         residual = np.log(phi / weight)
         # h scales phi: the step keeps the sum of the weights, roughly.
         residual -= float(residual @ weight / weight.sum())

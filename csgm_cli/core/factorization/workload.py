@@ -83,7 +83,8 @@ def matrix_workload(matrix: ArrayLike) -> Workload:
         raise UsageError(
             "bad-workload", f"a workload must not be singular: its diagonal is 0 in row {zeros[0]}"
         )
-    _check_scale(np.array([np.abs(a).max()]), "the largest entries of a workload")
+    _check_scale(np.abs(a).max(axis=1), "the largest entries of each row of a workload")
+    _check_scale(np.abs(a).max(axis=0), "the largest entries of each column of a workload")
     return Workload(len(a), matrix=a)
 
 

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csgm_cli.core.factorization import dense_bytes, dense_factors, factorize, matrix_workload
-from csgm_cli.core.factorization.dense import triangular_inverse
 from csgm_cli.core.factorization.workload import dense
 from csgm_cli.factorization_model import Objective, Workload, strategy_named
 
@@ -80,13 +79,6 @@ def test_rounding_never_raises_the_sensitivity(T, spec, precision):
     rows = (factors.B.astype(float) ** 2).sum(axis=1)
     assert math.isclose(factors.mean_squared_error, factors.sensitivity**2 * rows.mean(), rel_tol=1e-12)
     assert math.isclose(factors.max_squared_error, factors.sensitivity**2 * rows.max(), rel_tol=1e-12)
-
-
-def test_triangular_inverse():
-    """Against LAPACK's, at sizes around the leaves."""
-    for n in (1, 63, 64, 65, 200):
-        c = np.tril(np.random.default_rng(n).standard_normal((n, n))) + 5 * np.eye(n)
-        np.testing.assert_allclose(triangular_inverse(c), np.linalg.inv(c), atol=1e-13)
 
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])

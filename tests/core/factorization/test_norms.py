@@ -115,6 +115,8 @@ def test_refusals():
     with pytest.raises(UsageError, match="too large"):
         norms_of_arrays(workload, {"C": np.diag([1e200, 1.0])})
     with pytest.raises(UsageError, match="least of the rows must be"):
+        norms_of_arrays(workload, {"C": np.diag([1e70, 1e70])})
+    with pytest.raises(UsageError, match="sensitivity must be"):
         norms_of_arrays(workload, {"C": np.diag([1e20, 1e20])})
     with pytest.raises(UsageError, match="factorization"):
         factor_norms("optimal")

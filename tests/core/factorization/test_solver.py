@@ -293,3 +293,17 @@ def test_semidefinite_programming(objective, spec):
         error = sum(rows) / T if objective is MEAN else cvxpy.maximum(*rows)
         problem = cvxpy.Problem(cvxpy.Minimize(error), [cvxpy.diag(x) <= 1])
         assert math.isclose(problem.solve(solver="CLARABEL"), solve(workload, objective).upper, rel_tol=1e-6)
+
+
+@pytest.mark.parametrize("objective", list(Objective))
+@pytest.mark.parametrize("sizes", [(1, 1e-12, 1e12), (1e15, 1e-15, 1), (1e15, 1, 1e-15), (1e-15, 1e15, 1)])
+def test_columns_that_are_nothing_beside_others(sizes, objective):
+    """A decomposition may find nothing at all of a column: 1e-9 all the same, between two simple bounds."""
+    a = np.tril(np.ones((3, 3))) * np.array(sizes)
+    found = solve(matrix_workload(a), objective)
+    assert found.gap <= 1e-9
+    rows, column = (a**2).sum(axis=1), np.argmax(sizes)
+    # No less than by the largest column alone, no more than B = A, C = 1 has.
+    most = rows.mean() if objective is Objective.MEAN else rows.max()
+    alone = (a[:, column] ** 2).mean() if objective is Objective.MEAN else (a[:, column] ** 2).max()
+    assert alone * (1 - 1e-9) <= found.lower <= most * (1 + 1e-9)
