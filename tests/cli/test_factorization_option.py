@@ -111,8 +111,14 @@ def test_compare_names_strategies(csgm):
         ("l2-csgm", "honaker-online"),
         ("l2-csgm", "honaker-full"),
     ]
-    header = csgm(line).stdout.splitlines()[0].split("  ")
+    first = rows[0]["mse"]["total"]
+    for row in rows:
+        assert row["mse"]["gaussian_total"] == pytest.approx(first, rel=1e-12)
+        assert row["mse"]["ratio"] == pytest.approx(row["mse"]["total"] / first, rel=1e-12)
+    text = csgm(line).stdout
+    header = text.splitlines()[0].split("  ")
     assert {"strategy", "MSE"} <= {cell.strip() for cell in header}
+    assert "the MSE of the matrix mechanism in the first row, without compression" in text
     plain = csgm(f"compare --epsilon 5 --delta 1e-6 --gamma 0.1 {SIZES}").stdout
     assert "strategy" not in plain
 
