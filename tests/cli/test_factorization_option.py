@@ -204,6 +204,32 @@ def test_specs_that_name_nothing(csgm, spec, slug, said):
     assert outcome.stderr.count("error[") == 1
 
 
+@pytest.mark.parametrize(
+    ("spec", "hint"),
+    [
+        ("streaming:1024:4", "N comes before T: streaming:4:1024"),
+        ("prefix8", "did you mean prefix8.npz?"),
+        (".git/../prefix8", "did you mean .git/../prefix8.npz?"),
+        ("32", "a strategy goes before T: optimal:32"),
+        ("optimal,32", "a strategy with its T, such as optimal:32"),
+        ("nowhere/prefix8", "takes a file of csgm factorize --output"),
+    ],
+)
+def test_hints_for_specs(csgm, file, spec, hint):
+    """What was probably meant."""
+    assert file.name == "prefix8.npz"
+    error, tried = csgm(*CALIBRATE.split(), "--factorization", spec).stderr.splitlines()
+    assert error.startswith("error[")
+    assert hint in tried
+
+
+def test_rounds_beside_a_factorization(csgm):
+    """The hint says which epochs such rounds are."""
+    outcome = csgm(f"{CALIBRATE} --factorization optimal:32 --rounds 512")
+    assert outcome.status == 2
+    assert "--epochs: training rounds / T of them, rounded up" in outcome.stderr
+
+
 def hostile_files(place):
     """Name of the file, exit code and slug."""
     a, turned = np.tri(4), np.linalg.qr(np.arange(16.0).reshape(4, 4) ** 2 + np.eye(4))[0]
