@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from csgm_cli.cli.params import Number
 from csgm_cli.cli.progress import Progress
 from csgm_cli.cli.working import working
-from csgm_cli.cli.workloads import check_memory
+from csgm_cli.cli.workloads import FEWER_ROWS, check_memory
 from csgm_cli.errors import StorageError, UsageError, shown
 from csgm_cli.factorization_model import (
     Claim,
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from csgm_cli.model import FactorNorms, Notice
     from csgm_cli.storage.arrays import SavedArrays
 
-#: To which gap the optimum is solved: rounding leaves no more from some T on, and the norms hold anyway.
-_TOLERANCE, _LOOSE, _MANY_ROWS = 1e-9, 1e-6, 100_000
+#: To which gap a file's optimum is solved, where it has no dual.
+_TOLERANCE = 1e-9
 #: What a comparison puts beside the factorization that was asked about.
 _USUAL = (StrategyName.IDENTITY, StrategyName.TREE, StrategyName.HONAKER_ONLINE, StrategyName.HONAKER_FULL)
 
@@ -132,11 +132,18 @@ def _buffers(text: str, rows: int, label: str) -> int:
 @lru_cache(maxsize=8)
 def _solved(strategy: Strategy, rows: int) -> Asked:
     """Many points of a sweep, or releases of a budget, may ask for one."""
-    from csgm_cli.core.factorization import factor_norms, factorize, parse_workload, solving_bytes
+    from csgm_cli.core.factorization import (
+        default_tolerance,
+        factor_norms,
+        factorize,
+        parse_workload,
+        solving_bytes,
+    )
 
-    tolerance = _TOLERANCE if rows <= _MANY_ROWS else _LOOSE
-    workload, progress = parse_workload("prefix-sum", rows), Progress(tolerance)
-    check_memory(solving_bytes(workload, strategy), f"{strategy} with {rows} rows needs")
+    workload = parse_workload("prefix-sum", rows)
+    tolerance = default_tolerance(workload)
+    progress = Progress(tolerance)
+    check_memory(solving_bytes(workload, strategy), f"{strategy} with {rows} rows needs", FEWER_ROWS)
     try:
         found = factorize(workload, strategy, Objective.MEAN, tolerance, progress=progress)
         progress.finish()

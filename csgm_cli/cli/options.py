@@ -150,7 +150,7 @@ _SPECS: dict[str, _Spec] = {
         "mean",
     ),
     "strategy": _Spec(_PROBLEM, "How to factorize.", _strategy, "optimal"),
-    "tolerance": _Spec(_PROBLEM, "Certified relative gap to solve to.", default=1e-9),
+    "tolerance": _Spec(_PROBLEM, "Certified relative gap to solve to; if left out 1e-9, for many rows 1e-6."),
     "compare": _Spec(_PROBLEM, "Put all strategies side by side against the certified optimum.", Switch),
     "checkpoint": _Spec(
         _PROBLEM, "Keep the solver's state in this file, and go on from it.", File, metavar="FILE.npz"
