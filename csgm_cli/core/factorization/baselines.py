@@ -28,8 +28,8 @@ def compare_strategies(
 ) -> tuple[tuple[Factorization, ...], tuple[Notice, ...]]:
     """The optimum and every other strategy that ``workload`` has, each with its ``gap`` to the optimum.
 
-    ``tolerance`` is that of the optimum, as for `factorize`. A notice (slug ``strategy-left-out``) says of each
-    strategy that has no factorization of this workload why. ``UsageError`` and ``NoAnswerError`` as for
+    ``tolerance`` is that of the optimum, as for `factorize`. A notice (slug ``strategy-left-out``) says of
+    each strategy that has no factorization of this workload why. ``UsageError`` and ``NoAnswerError`` as for
     `factorize`.
     """
     optimum = factorize(workload, Strategy(StrategyName.OPTIMAL), objective, tolerance, progress=progress)
