@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from csgm_cli.core.factorization.workload import structure
+from csgm_cli.errors import NoAnswerError
 from csgm_cli.factorization_model import Dual, Generators, Workload
 
 if TYPE_CHECKING:
@@ -41,11 +42,20 @@ def generators(workload: Workload, dual: Dual, poles: Poles, norms: Array) -> Ge
     """C with one number of state per pole and columns of these ``norms``, to rounding; only without momentum.
 
     ``norms``: those of the C that the poles stand in for (``column_norms``). C is defined by the numbers
-    returned; how they were found only matters to how good it is.
+    returned; how they were found only matters to how good it is. ``NoAnswerError`` (slug ``not-certified``)
+    where weights are so far apart that rounding leaves no C.
     """
     rates = structure(workload).rates
     decays, driven = _transitions(np.asarray(dual.columns) * rates**2, np.asarray(dual.rows), poles)
-    outputs, diagonal = _innovations(decays, driven)
+    with np.errstate(invalid="ignore", divide="ignore"):  # what comes out is looked at
+        outputs, diagonal = _innovations(decays, driven)
+    if not (np.isfinite(outputs).all() and (diagonal > 0).all()):
+        raise NoAnswerError(
+            "not-certified",
+            f"a filter of {len(poles.shifts)} poles is beyond float64: the weights of its rows, or learning"
+            " rates, are too far apart",
+            "let learning rates differ by less",
+        )
     norms = np.sqrt(column_norms_squared(Generators(decays, decays, outputs, diagonal))) / norms
     return Generators(decays, decays / norms[:, None], outputs, diagonal / norms)
 
@@ -72,10 +82,9 @@ def _transitions(v: Array, u: Array, poles: Poles) -> tuple[Array, Array]:
 def _information(v: Array, u: Array, shifts: Array, length: int) -> Array:
     """What is known of each state from the blocks before (blocks, N): products of nonnegative matrices."""
     before = -(-len(v) // length) - 1
-    known, precision = np.zeros((before + 1, len(shifts))), np.zeros((2, before, len(shifts)))
-    variance = np.zeros_like(
-        precision
-    )  # the information is a quotient: of (precision, variance) (1, 0), (0, 1)
+    known = np.zeros((before + 1, len(shifts)))
+    # It is the quotient of two numbers, (x, 1) at first: what becomes of (1, 0) and of (0, 1).
+    precision, variance = np.zeros((2, before, len(shifts))), np.zeros((2, before, len(shifts)))
     precision[0] = variance[1] = 1.0
     for k in range(length if before else 0):
         rows = slice(k, before * length, length)

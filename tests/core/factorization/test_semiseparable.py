@@ -17,6 +17,7 @@ from csgm_cli.core.factorization.semiseparable import (
     row_errors,
 )
 from csgm_cli.core.factorization.workload import dense, schedule_workload
+from csgm_cli.errors import NoAnswerError
 from csgm_cli.factorization_model import Dual, Workload
 
 MORE_DIGITS = np.longdouble
@@ -114,6 +115,14 @@ def test_any_blocks(T, n, seed, length):
     np.testing.assert_allclose(errors, ((dense(workload) @ np.linalg.inv(c)) ** 2).sum(axis=1), rtol=1e-9)
     _, gains, _ = chains(workload, dual, poles)
     np.testing.assert_allclose(g.outputs, gains.astype(float), rtol=1e-9)
+
+
+@pytest.mark.parametrize("T", [60, 700])
+def test_weights_beyond_float64(T):
+    """No NaN: where rounding leaves nothing of the filter it is said, by one block and by several."""
+    v, u = np.exp(np.random.default_rng(2).uniform(-50, 50, (2, T)))
+    with pytest.raises(NoAnswerError, match="beyond float64"):
+        generators(Workload(T), Dual(v, u), inverse_sqrt_poles(1e-6, 1e3, 3), np.ones(T))
 
 
 def test_the_margin_grows_like_the_number_of_steps():
