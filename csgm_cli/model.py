@@ -312,7 +312,8 @@ class MeanSquaredError:
     """Expected squared L2 error of the mean estimate, summed over coordinates, worst client vectors.
 
     Units: ``l2_norm`` squared. ``gaussian_total``: the plain Gaussian mechanism at the same target
-    and accountant, with the same factorization if there is one; ``ratio`` = total / gaussian_total.
+    and accountant, with the same factorization if there is one (in a comparison with that of the first
+    row); ``ratio`` = total / gaussian_total.
     """
 
     privacy: float

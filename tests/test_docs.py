@@ -139,10 +139,12 @@ def test_console_examples(page, place, monkeypatch):
 
 
 @pytest.mark.parametrize("page", [README, GUIDE, NOISE], ids=lambda page: page.name)
-def test_python_examples(page, place):
+def test_python_examples(page, place, monkeypatch):
     """Every Python block runs, and prints what its ``# ->`` comments say."""
     found = blocks(page, "python")
     assert found, f"{page.name} has no Python example"
+    if any("np.load(" in block.text for block in found):  # the files that the page's commands write
+        assert list(run_page(page, monkeypatch))
     for block in found:
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):

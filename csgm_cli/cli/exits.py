@@ -13,6 +13,9 @@ from csgm_cli.errors import CsgmError, StorageError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+#: Options of factorize that the argument of ``--factorization`` has inside.
+_SAID_BY_FACTORIZATION = ("--T", "--strategy")
+
 
 class ExitCode(IntEnum):
     """What the status of the process says; each number means only this."""
@@ -88,7 +91,13 @@ def _unknown_option(error: click.NoSuchOption) -> UsageError:
     *others, last = owners
     listed = f"{', '.join(others)} and {last}" if others else last
     hint = f"{error.option_name} is an option of csgm {listed}"
+    if error.option_name in _SAID_BY_FACTORIZATION and error.ctx and _takes_factorization(error.ctx.command):
+        hint += "; here: --factorization STRATEGY:T, such as optimal:32"
     return UsageError("unknown-option", message, f"{hint}; {_help_hint(error)}")
+
+
+def _takes_factorization(command: click.Command) -> bool:
+    return any("--factorization" in param.opts for param in command.params)
 
 
 def _has_option(name: str, option: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -11,8 +12,8 @@ from typing import TYPE_CHECKING
 from csgm_cli.cli.params import Number
 from csgm_cli.cli.progress import Progress
 from csgm_cli.cli.working import working
-from csgm_cli.cli.workloads import check_memory
-from csgm_cli.errors import UsageError, shown
+from csgm_cli.cli.workloads import FEWER_ROWS, check_memory
+from csgm_cli.errors import StorageError, UsageError, shown
 from csgm_cli.factorization_model import (
     Claim,
     Objective,
@@ -21,6 +22,7 @@ from csgm_cli.factorization_model import (
     Workload,
     strategy_named,
 )
+from csgm_cli.ranges import RANGES
 from csgm_cli.storage.config import did_you_mean
 from csgm_cli.storage.files import naming
 
@@ -30,10 +32,8 @@ if TYPE_CHECKING:
     from csgm_cli.storage.arrays import SavedArrays
     from csgm_cli.storage.factorizations import Description
 
-#: To which gap the optimum is solved, also where a file has no bound of its own.
+#: To which gap a file's optimum is solved, where it has no dual.
 TOLERANCE = 1e-9
-#: From so many rows on rounding leaves no more than this, and the norms hold anyway.
-_LOOSE, _MANY_ROWS = 1e-6, 100_000
 #: What a comparison puts beside the factorization that was asked about.
 _USUAL = (StrategyName.IDENTITY, StrategyName.TREE, StrategyName.HONAKER_ONLINE, StrategyName.HONAKER_FULL)
 
@@ -66,8 +66,13 @@ def load_factorization(spec: str, label: str = "--factorization") -> Asked:
             + did_you_mean(word, names),
             "for example optimal:32",
         )
-    with working():
-        return _read(spec, _identity(spec))
+    try:
+        with working():
+            return _read(spec, _identity(spec))
+    except StorageError as error:
+        if os.path.lexists(spec):
+            raise
+        raise StorageError(error.slug, error.message, _instead_of(spec, label)) from None
 
 
 def beside(spec: str, file: str) -> str:
@@ -76,6 +81,18 @@ def beside(spec: str, file: str) -> str:
     word, colon, _ = spec.partition(":")
     is_file = word not in list(StrategyName) and (not colon or os.path.lexists(path))
     return path if spec and is_file else spec
+
+
+def _instead_of(missing: str, label: str) -> str:
+    """What may have been meant by the name of a file that is not there."""
+    if missing.isascii() and missing.isdigit():
+        return f"a strategy goes before T: optimal:{missing}"
+    wanted = Path(missing)
+    with suppress(OSError, ValueError):
+        found = sorted(other for other in wanted.parent.iterdir() if other.stem == wanted.name)
+        if found:
+            return f"did you mean {found[0]}?"
+    return f"{label} takes a file of csgm factorize --output, or a strategy with its T, such as optimal:32"
 
 
 def usual_strategies(asked: Asked) -> tuple[FactorNorms, ...]:
@@ -101,18 +118,34 @@ def _strategy(spec: str, label: str) -> tuple[Strategy, int]:
         raise UsageError("missing-rows", f"{label} must be written {form}, got {shown(spec)}")
     rows = int(Number("T").read(numbers[-1], f"T of {label}"))
     if streams:
-        word = f"{word}:{Number('buffers').read(numbers[0], f'N of {label}')}"
+        word = f"{word}:{_buffers(numbers[0], rows, label)}"
     return strategy_named(word), rows
+
+
+def _buffers(text: str, rows: int, label: str) -> int:
+    try:
+        return int(Number("buffers").read(text, f"N of {label}"))
+    except UsageError as error:
+        swapped = text.isdigit() and rows in RANGES["buffers"]
+        hint = f"N comes before T: streaming:{rows}:{text}" if swapped else error.hint
+        raise UsageError(error.slug, error.message, hint) from None
 
 
 @lru_cache(maxsize=8)
 def _solved(strategy: Strategy, rows: int) -> Asked:
     """Many points of a sweep, or releases of a budget, may ask for one."""
-    from csgm_cli.core.factorization import factor_norms, factorize, parse_workload, solving_bytes
+    from csgm_cli.core.factorization import (
+        default_tolerance,
+        factor_norms,
+        factorize,
+        parse_workload,
+        solving_bytes,
+    )
 
-    tolerance = TOLERANCE if rows <= _MANY_ROWS else _LOOSE
-    workload, progress = parse_workload("prefix-sum", rows), Progress(tolerance)
-    check_memory(solving_bytes(workload, strategy), f"{strategy} with {rows} rows needs")
+    workload = parse_workload("prefix-sum", rows)
+    tolerance = default_tolerance(workload)
+    progress = Progress(tolerance)
+    check_memory(solving_bytes(workload, strategy), f"{strategy} with {rows} rows needs", FEWER_ROWS)
     try:
         found = factorize(workload, strategy, Objective.MEAN, tolerance, progress=progress)
         progress.finish()

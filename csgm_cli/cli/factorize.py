@@ -14,7 +14,7 @@ from csgm_cli.cli.picture import check_plot, report_with_picture
 from csgm_cli.cli.progress import Progress
 from csgm_cli.cli.request import Exclusive, Request
 from csgm_cli.cli.working import working
-from csgm_cli.cli.workloads import build_workload, check_memory
+from csgm_cli.cli.workloads import FEWER_ROWS, build_workload, check_memory
 from csgm_cli.errors import UsageError
 from csgm_cli.factorization_model import Objective, Strategy, StrategyName, strategy_named
 
@@ -40,6 +40,10 @@ def run(request: Request) -> ExitCode:
 
 
 def _factorize(request: Request, workload: Workload) -> ExitCode:
+    from csgm_cli.core.factorization import default_tolerance
+
+    if request["tolerance"] is None:
+        request = Request({**request.values, "tolerance": default_tolerance(workload)}, request.sources)
     settled = {"T": workload.T, "workload": workload.name}
     if request["compare"]:
         return _compare(request, workload, settled)
@@ -48,7 +52,7 @@ def _factorize(request: Request, workload: Workload) -> ExitCode:
 
     strategy, objective = strategy_named(request["strategy"]), Objective(request["objective"])
     groups = _groups(request, workload, strategy)
-    check_memory(solving_bytes(workload, strategy), f"{strategy} at T = {workload.T} needs")
+    check_memory(solving_bytes(workload, strategy), f"{strategy} at T = {workload.T} needs", FEWER_ROWS)
     if request["plot"] is not None:
         _check_rows(workload, strategy)
     start, progress = _resumed(request, workload, strategy, objective)
@@ -68,12 +72,11 @@ def _factorize(request: Request, workload: Workload) -> ExitCode:
 
 
 def _compare(request: Request, workload: Workload, settled: dict[str, object]) -> ExitCode:
-    from csgm_cli.core.factorization import compare_strategies, solving_bytes
+    from csgm_cli.core.factorization import compare_strategies, compared_bytes
     from csgm_cli.render.document import strategies_document
 
-    check_memory(
-        solving_bytes(workload, Strategy(StrategyName.OPTIMAL)), f"the strategies at T = {workload.T} need"
-    )
+    needed = compared_bytes(workload)
+    check_memory(needed, f"the strategies at T = {workload.T} need", "one --strategy alone may need less")
     progress = Progress(request["tolerance"])
     with working():
         rows, notices = compare_strategies(

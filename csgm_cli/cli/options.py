@@ -114,11 +114,15 @@ _SPECS: dict[str, _Spec] = {
     "factorization": _Spec(
         _COHORT,
         "Noise B Z of a factorization, for running sums of T steps: a file of csgm factorize, or solved now,"
-        " optimal:32, streaming:4:1024, tree:32, ...",
+        " optimal:32, tree:32, streaming:4:1024 (4 buffers, T = 1024), ...",
         File,
         metavar="FILE|STRATEGY:T",
     ),
-    "epochs": _Spec(_COHORT, "Times that the T steps are run, each client in one of them; 1 if left out."),
+    "epochs": _Spec(
+        _COHORT,
+        "Times that the T steps are run (training rounds / T, rounded up), each client in one of them; 1 if"
+        " left out.",
+    ),
     "accountant": _Spec(
         _ACCOUNTING,
         "How the loss is bounded: exact (Gaussian only), tight (privacy profile), rdp (Renyi, fast), paper"
@@ -128,7 +132,9 @@ _SPECS: dict[str, _Spec] = {
     ),
     "value_bits": _Spec(_ACCOUNTING, "Bits of one sent value, for the bits per client.", default=32),
     "verify": _Spec(_ACCOUNTING, "Recompute in high precision by independent code first.", Switch),
-    "T": _Spec(_PROBLEM, "Rows of the workload: steps whose running sums are released."),
+    "T": _Spec(
+        _PROBLEM, "Rows of the workload: steps (rounds of one epoch) whose running sums are released."
+    ),
     "workload": _Spec(
         _PROBLEM,
         "prefix-sum, momentum=0.9, or a .npy file: a lower-triangular matrix, or one learning rate per step"
@@ -144,7 +150,7 @@ _SPECS: dict[str, _Spec] = {
         "mean",
     ),
     "strategy": _Spec(_PROBLEM, "How to factorize.", _strategy, "optimal"),
-    "tolerance": _Spec(_PROBLEM, "Certified relative gap to solve to.", default=1e-9),
+    "tolerance": _Spec(_PROBLEM, "Certified relative gap to solve to; if left out 1e-9, for many rows 1e-6."),
     "compare": _Spec(_PROBLEM, "Put all strategies side by side against the certified optimum.", Switch),
     "checkpoint": _Spec(
         _PROBLEM, "Keep the solver's state in this file, and go on from it.", File, metavar="FILE.npz"

@@ -39,7 +39,8 @@ EXCLUSIVES = (
     Exclusive(
         ("factorization", "epochs"),
         ("rounds", "population", "training_rounds"),
-        hint="with a factorization a client takes part once in each of --epochs",
+        hint="with a factorization a client takes part once in each of --epochs: training rounds / T of them,"
+        " rounded up",
     ),
     Exclusive(("noise_multiplier",), ("sigma",)),
     Exclusive(("max_mse_overhead",), ("max_noise_overhead",)),

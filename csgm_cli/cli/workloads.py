@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 _GIB = 2.0**30
 
 
+#: What to do where a factorization does not fit into memory.
+FEWER_ROWS = "begin the noise anew more often: a smaller T, and more epochs of it"
+
+
 def check_memory(needed: int, what: str, hint: str = "") -> None:
     """Raise ``UsageError`` (slug ``too-large``) where ``what`` (ends in "needs") takes more than there is."""
     from csgm_cli.storage.memory import available_bytes

@@ -101,19 +101,24 @@ def described(
     )
 
 
-def with_errors(answer: Calibration, accountant: Accountant, target: Target) -> Calibration:
+def with_errors(
+    answer: Calibration, accountant: Accountant, target: Target, against: Mechanism | None = None
+) -> Calibration:
     """The same with its MSE beside the Gaussian mechanism's, which is calibrated only where that is wanted.
 
-    ``accountant`` is the one that was asked for.
+    ``accountant`` is the one that was asked for. ``against``: the Gaussian mechanism, where it is not
+    the one with the factorization of ``answer``.
     """
     mechanism, sigma = answer.mechanism, answer.sigma
     if error_parts(mechanism, sigma) is None:
         return answer
-    plain = gaussian_sigma(mechanism, accountant, answer.guarantee.bound, target)
+    plain = against or gaussian_like(mechanism)
+    plain_sigma = gaussian_sigma(plain, mechanism, accountant, answer.guarantee.bound, target)
     last = None
     if mechanism.factorization is not None:
-        last = mean_squared_error(mechanism, sigma, plain, Rows.LAST)
-    return replace(answer, mse=mean_squared_error(mechanism, sigma, plain), mse_last_row=last)
+        last = mean_squared_error(mechanism, sigma, plain, plain_sigma, Rows.LAST)
+    mse = mean_squared_error(mechanism, sigma, plain, plain_sigma)
+    return replace(answer, mse=mse, mse_last_row=last)
 
 
 def _certified(
@@ -194,15 +199,17 @@ def least_sigma(mechanism: Mechanism, bound: Bound, target: Target) -> float:
     return least_renyi_sigma(mechanism, bound, target) * (1 + _MARGIN)
 
 
-def gaussian_sigma(mechanism: Mechanism, accountant: Accountant, bound: Bound, target: Target) -> float:
-    """The plain Gaussian mechanism's sigma at the same target, by an accountant of the same kind.
+def gaussian_sigma(
+    gaussian: Mechanism, mechanism: Mechanism, accountant: Accountant, bound: Bound, target: Target
+) -> float:
+    """The sigma of ``gaussian`` at the target of ``mechanism``, by an accountant of the same kind.
 
     Exact where the mechanism has a bound on the profile; where only a Renyi bound serves it (rdp,
     paper, and replace-one), the same Renyi bound for both.
     """
     used = resolved(mechanism, accountant, bound)
     only_renyi = bound in (Bound.RDP, Bound.PAPER) and not looks_at_profile(mechanism, used)
-    return least_sigma(gaussian_like(mechanism), bound if only_renyi else Bound.EXACT, target)
+    return least_sigma(gaussian, bound if only_renyi else Bound.EXACT, target)
 
 
 def _refuse_covered(mechanism: Mechanism, target: Target) -> None:

@@ -47,7 +47,8 @@ def compare(
     no calibration, and a notice says why.
 
     With a ``factorization`` they are the matrix mechanism, SGMF and its L-inf form; SGMF is also there with
-    each of ``other_strategies``, factorizations of the same workload.
+    each of ``other_strategies``, factorizations of the same workload. Every row's MSE is held against that
+    of the first, the matrix mechanism with ``factorization``, so that ratios order rows as errors do.
 
     Raises:
         UsageError: a value out of range, no gamma, or an accountant that cannot serve every row.
@@ -67,6 +68,8 @@ def compare(
         except NoAnswerError as error:
             rows.append(_row_without_answer(mechanism, error.message, notices))
         else:
+            if mechanism.factorization != factorization:
+                answer = with_errors(answer, used, target, against=like)
             rows.append(ComparisonRow(mechanism, answer))
     return Comparison(target, used, at_equal_mse=False, rows=tuple(rows), notices=tuple(notices))
 
@@ -116,7 +119,8 @@ def compare_at_equal_mse(
             continue
         try:
             guarantee = epsilon_guarantee(mechanism, sigma, target.delta, used, verify=verify)
-            answer = with_errors(described(mechanism, used, sigma, guarantee, value_bits), used, target)
+            answer = described(mechanism, used, sigma, guarantee, value_bits)
+            answer = with_errors(answer, used, target, against=like)
         except VerificationError:
             raise
         except NoAnswerError as error:

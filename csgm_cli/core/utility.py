@@ -73,11 +73,11 @@ def last_row_parts(mechanism: Mechanism, sigma: float) -> tuple[float, float] | 
 
 
 def mean_squared_error(
-    mechanism: Mechanism, sigma: float, gaussian_sigma: float, of: Rows = Rows.MEAN
+    mechanism: Mechanism, sigma: float, gaussian: Mechanism, gaussian_sigma: float, of: Rows = Rows.MEAN
 ) -> MeanSquaredError | None:
-    """MSE of the mechanism beside the Gaussian mechanism's; needs d and n."""
+    """MSE of the mechanism beside that of ``gaussian``, which releases the same rows; needs d and n."""
     parts = error_parts(mechanism, sigma, of)
-    baseline = error_parts(gaussian_like(mechanism), gaussian_sigma, of)
+    baseline = error_parts(gaussian, gaussian_sigma, of)
     if parts is None or baseline is None:
         return None
     total, gaussian_total = sum(parts), sum(baseline)

@@ -180,10 +180,10 @@ def _comparison(inputs: Document, rows: Sequence[Document]) -> Figure:
         if row[y] is not None:
             label = ", ".join(filter(None, (row["mechanism"], row["strategy"])))
             lines.setdefault(label, []).append((row["gamma"], row[y]))
-    level = () if rows[0][y] is None else (Line("gaussian", ((1.0, rows[0][y]),), level=True),)
-    caption = _caption(inputs)
-    if inputs["at_equal_mse"]:
-        caption += f", all at the {plain_mechanism(inputs)} mechanism's MSE"
+    label = ", ".join(filter(None, ("gaussian", rows[0]["strategy"])))
+    level = () if rows[0][y] is None else (Line(label, ((1.0, rows[0][y]),), level=True),)
+    caption = _caption({**inputs, "strategy": None})  # the lines name theirs
+    caption += f", all at the {plain_mechanism(inputs)} mechanism's MSE" if inputs["at_equal_mse"] else ""
     return Figure((_panel("", "gamma", y, (*_lines(lines), *level)),), caption)
 
 

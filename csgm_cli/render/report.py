@@ -137,11 +137,21 @@ def _compare(inputs: Document, result: Document) -> Report:
     )
     facts = (
         Fact("target", target, equal_mse),
+        *_reference(inputs, result["rows"]),
         Fact("accountant", inputs["accountant"], "of every row"),
         # What differs from row to row stands in the table.
         *setting({**inputs, "mechanism": None, "gamma": None}, result["rows"]),
     )
     return Report(table=table(columns, result["rows"]), facts=facts)
+
+
+def _reference(inputs: Document, rows: list[Document]) -> tuple[Fact, ...]:
+    """What the MSE ratios of a comparison are to: one MSE for all rows."""
+    totals = [row["mse"]["gaussian_total"] for row in rows if row["mse"] is not None]
+    if inputs["at_equal_mse"] or not totals:
+        return ()
+    words = f"the MSE of the {plain_mechanism(inputs)} mechanism in the first row, without compression"
+    return (Fact("MSE ratio", f"to {round_up(totals[0])}", words),)
 
 
 def _sweep(inputs: Document, result: Document) -> Report:

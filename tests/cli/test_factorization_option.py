@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 import zipfile
 
 import numpy as np
@@ -111,8 +112,14 @@ def test_compare_names_strategies(csgm):
         ("l2-csgm", "honaker-online"),
         ("l2-csgm", "honaker-full"),
     ]
-    header = csgm(line).stdout.splitlines()[0].split("  ")
+    first = rows[0]["mse"]["total"]
+    for row in rows:
+        assert row["mse"]["gaussian_total"] == pytest.approx(first, rel=1e-12)
+        assert row["mse"]["ratio"] == pytest.approx(row["mse"]["total"] / first, rel=1e-12)
+    text = csgm(line).stdout
+    header = text.splitlines()[0].split("  ")
     assert {"strategy", "MSE"} <= {cell.strip() for cell in header}
+    assert "the MSE of the matrix mechanism in the first row, without compression" in text
     plain = csgm(f"compare --epsilon 5 --delta 1e-6 --gamma 0.1 {SIZES}").stdout
     assert "strategy" not in plain
 
@@ -196,6 +203,32 @@ def test_specs_that_name_nothing(csgm, spec, slug, said):
     assert outcome.stderr.startswith(f"error[{slug}]: ")
     assert said in outcome.stderr
     assert outcome.stderr.count("error[") == 1
+
+
+@pytest.mark.parametrize(
+    ("spec", "hint"),
+    [
+        ("streaming:1024:4", "N comes before T: streaming:4:1024"),
+        ("prefix8", "did you mean prefix8.npz?"),
+        (".git/../prefix8", "did you mean .git/../prefix8.npz?"),
+        ("32", "a strategy goes before T: optimal:32"),
+        ("optimal,32", "a strategy with its T, such as optimal:32"),
+        ("nowhere/prefix8", "takes a file of csgm factorize --output"),
+    ],
+)
+def test_hints_for_specs(csgm, file, spec, hint):
+    """What was probably meant."""
+    assert file.name == "prefix8.npz"
+    error, tried = csgm(*CALIBRATE.split(), "--factorization", spec).stderr.splitlines()
+    assert error.startswith("error[")
+    assert hint in tried
+
+
+def test_rounds_beside_a_factorization(csgm):
+    """The hint says which epochs such rounds are."""
+    outcome = csgm(f"{CALIBRATE} --factorization optimal:32 --rounds 512")
+    assert outcome.status == 2
+    assert "--epochs: training rounds / T of them, rounded up" in outcome.stderr
 
 
 def hostile_files(place):
@@ -429,7 +462,7 @@ def test_many_rows(csgm, monkeypatch, spec):
     found = []
     for most in (16, 15):
         factorizations._solved.cache_clear()
-        monkeypatch.setattr(factorizations, "_MANY_ROWS", most)
+        monkeypatch.setattr(sys.modules["csgm_cli.core.factorization.factorize"], "_MANY_ROWS", most)
         found.append(csgm(f"{line} --factorization {spec} --format json").document)
     factorizations._solved.cache_clear()
     exact, loose = (document["result"] for document in found)

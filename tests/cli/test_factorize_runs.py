@@ -162,3 +162,32 @@ def test_memory_that_gives_out(csgm, monkeypatch, line):
     assert (outcome.status, outcome.stdout) == (2, "")
     assert outcome.stderr.startswith("error[too-large]: ")
     assert "T = 8" in outcome.stderr
+
+
+@pytest.mark.parametrize(("T", "expected"), [(40, 1e-9), (41, 1e-6)])
+def test_tolerance_of_many_rows(csgm, monkeypatch, T, expected):
+    """Where nobody says, it is one that rounding leaves within reach; the document says which."""
+    monkeypatch.setattr(sys.modules["csgm_cli.core.factorization.factorize"], "_MANY_ROWS", 40)
+    for line in (
+        f"factorize --T {T}",
+        f"factorize --T {T} --compare",
+        f"factorize --T {T} --strategy streaming:2",
+    ):
+        assert csgm(f"{line} --format json").document["inputs"]["tolerance"] == expected
+    assert csgm(f"factorize --T {T} --tolerance 1e-3 --format json").document["inputs"]["tolerance"] == 1e-3
+
+
+def test_what_to_do_where_memory_is_short(csgm, monkeypatch):
+    """The refusal names a way out, for one strategy, for all and inside a mechanism."""
+    monkeypatch.setattr(memory, "available_bytes", lambda: 1 << 20)
+    for line, hint in (
+        ("factorize --T 1e8 --strategy streaming:4", "a smaller T, and more epochs of it"),
+        ("factorize --T 1e8 --compare", "one --strategy alone may need less"),
+        (
+            "calibrate --epsilon 1 --delta 1e-6 --mechanism gaussian --factorization streaming:4:1e8",
+            "a smaller T, and more epochs of it",
+        ),
+    ):
+        error, tried = csgm(line).stderr.splitlines()
+        assert error.startswith("error[too-large]: ")
+        assert hint in tried

@@ -420,6 +420,9 @@ def test_accepted_target(place, capsys, epsilon, delta, gamma, ratio, rounds):
     [
         ("calibrate --sigma 3", "--sigma is an option of csgm account and sweep; csgm calibrate --help"),
         ("plan --gamma 0.1", "--gamma is an option of csgm calibrate, account, compare and sweep; csgm plan"),
+        ("calibrate --T 32", "--T is an option of csgm factorize; here: --factorization STRATEGY:T"),
+        ("plan --strategy tree", "--strategy is an option of csgm factorize; here: --factorization"),
+        ("inspect --strategy tree", "--strategy is an option of csgm factorize; csgm inspect --help"),
         ("calibrate --jobs 2", "--jobs is an option of csgm sweep; csgm calibrate --help"),
         ("calibrate --zzz 3", "csgm calibrate --help"),
     ],

@@ -360,7 +360,7 @@ def test_the_gaussian_beside_it_uses_the_same_kind_of_bound():
         (Bound.MASK_REVEALED, Accountant.EXACT),
     ):
         used = Accountant.AUTO if bound is Bound.MASK_REVEALED else accountant
-        found = gaussian_sigma(mechanism, used, bound, target)
+        found = gaussian_sigma(gaussian, mechanism, used, bound, target)
         assert found == calibrate(gaussian, target, accountant).sigma
 
 

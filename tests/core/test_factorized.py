@@ -254,9 +254,43 @@ def test_comparison():
     ]
     for row in found.rows:
         assert row.mechanism.releases == 3
-        assert row.calibration == calibrate(row.mechanism, TARGET, "rdp")
+        alone = calibrate(row.mechanism, TARGET, "rdp")
+        alike = replace(row.calibration, mse=alone.mse, mse_last_row=alone.mse_last_row)
+        assert alike == alone
+        assert row.calibration.mse.total == alone.mse.total
     totals = [row.calibration.mse.total for row in found.rows]
     assert totals[1] < min(totals[3:])
+
+
+@pytest.mark.parametrize("made", [compare, compare_at_equal_mse])
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_ratios_of_a_comparison_are_to_its_first_row(made, adjacency):
+    """One reference, the matrix mechanism asked about: ratios order strategies as errors do."""
+    ours, others = norms("optimal"), [norms("identity"), norms("tree"), norms("honaker-full")]
+    found = made(
+        SIZES,
+        TARGET,
+        gammas=[0.3, 1.0],
+        adjacency=adjacency,
+        factorization=ours,
+        epochs=3,
+        other_strategies=others,
+    )
+    answers = [row.calibration for row in found.rows]
+    first = answers[0]
+    for answer in answers:
+        for mse, reference in ((answer.mse, first.mse), (answer.mse_last_row, first.mse_last_row)):
+            assert mse.gaussian_total == pytest.approx(reference.total, rel=1e-12)
+            assert mse.ratio == pytest.approx(mse.total / reference.total, rel=1e-12)
+    # By hand at gamma 1, where CSGM is the Gaussian mechanism: errors are ||B||_F^2 sensitivity^2.
+    if made is compare:
+        errors = [f.rows.mean_squared * f.sensitivity**2 for f in (ours, *others)]
+        ratios = [
+            answer.mse.ratio
+            for answer in answers
+            if answer.mechanism.name == "l2-csgm" and answer.mechanism.gamma == 1
+        ]
+        assert ratios == pytest.approx([error / errors[0] for error in errors], rel=1e-9)
 
 
 def test_comparison_at_equal_mse():

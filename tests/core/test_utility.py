@@ -1,6 +1,7 @@
 """What noise and sparsification cost, worked by hand and by simulation."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -12,7 +13,8 @@ KNOWN = Geometry(2.0, 3.0, dim=100, cohort_size=10)
 
 def test_mean_squared_error_by_hand():
     """d = 100, n = 10, gamma = 1/2, sigma = 1, Delta_2 = 3: 100/25 + 0.5 9/5; the Gaussian's 100 4/100."""
-    found = mean_squared_error(Mechanism("l2-csgm", 0.5, KNOWN), 1.0, 2.0)
+    gaussian = Mechanism("gaussian", 1.0, KNOWN)
+    found = mean_squared_error(Mechanism("l2-csgm", 0.5, KNOWN), 1.0, gaussian, 2.0)
     assert found.privacy == pytest.approx(4.0, rel=1e-15)
     assert found.sparsification == pytest.approx(0.9, rel=1e-15)
     assert found.total == pytest.approx(4.9, rel=1e-15)
@@ -41,7 +43,7 @@ def test_the_formula_is_what_the_estimator_does():
 
 def test_sending_everything_has_no_sparsification_error():
     """At gamma = 1 only the noise is left, and the Gaussian at the same sigma is the same."""
-    found = mean_squared_error(Mechanism("l2-csgm", 1.0, KNOWN), 1.5, 1.5)
+    found = mean_squared_error(Mechanism("l2-csgm", 1.0, KNOWN), 1.5, Mechanism("gaussian", 1.0, KNOWN), 1.5)
     assert found.sparsification == 0.0
     assert found.ratio == 1.0
 
@@ -68,4 +70,4 @@ def test_what_is_not_known_is_not_made_up():
     for geometry in (without_n, without_d, Geometry()):
         mechanism = Mechanism("l2-csgm", 0.5, geometry)
         assert error_parts(mechanism, 1.0) is None
-        assert mean_squared_error(mechanism, 1.0, 1.0) is None
+        assert mean_squared_error(mechanism, 1.0, replace(mechanism, name="gaussian", gamma=1.0), 1.0) is None

@@ -241,10 +241,11 @@ def test_comparison_of_strategies(documents):
     (panel,) = figure.panels
     assert panel.lines == (
         Line("l2-csgm, optimal", ((0.01, 1.585061001),)),
-        Line("gaussian", ((1.0, 1.585061001),), level=True),
+        Line("gaussian, optimal", ((1.0, 1.585061001),), level=True),
     )
     assert panel.y.label.startswith("MSE")
-    assert "strategy optimal, T 32, epochs 16" in figure.caption
+    assert "T 32, epochs 16" in figure.caption
+    assert "strategy" not in figure.caption  # there are several
     for row in document["result"]["rows"]:
         row["mse"] = None
     (panel,) = figure_of(document).panels

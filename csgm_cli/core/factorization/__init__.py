@@ -6,16 +6,18 @@ recomputes everything from arrays; ``factor_norms`` are what a mechanism needs t
 or writes files.
 """
 
-from csgm_cli.core.factorization.baselines import compare_strategies, strategies_by_size
+from csgm_cli.core.factorization.baselines import compare_strategies, compared_bytes, strategies_by_size
 from csgm_cli.core.factorization.dense import dense_bytes, dense_factors, factor_rows, rows_take_all
 from csgm_cli.core.factorization.export import rounded
-from csgm_cli.core.factorization.factorize import factorize, solving_bytes
+from csgm_cli.core.factorization.factorize import default_tolerance, factorize, solving_bytes
 from csgm_cli.core.factorization.inspection import inspect_arrays, rows_of, workload_of
 from csgm_cli.core.factorization.norms import factor_norms, norms_of_arrays
 from csgm_cli.core.factorization.workload import matrix_workload, parse_workload, schedule_workload
 
 __all__ = [
     "compare_strategies",
+    "compared_bytes",
+    "default_tolerance",
     "dense_bytes",
     "dense_factors",
     "factor_norms",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from csgm_cli.core.factorization.factorize import factorize
+from csgm_cli.core.factorization.factorize import factorize, solving_bytes
 from csgm_cli.core.factorization.workload import leading
 from csgm_cli.errors import CsgmError
 from csgm_cli.factorization_model import Factorization, Objective, Strategy, StrategyName, Workload
@@ -22,21 +22,29 @@ _PICTURED, _STEP = 4, 4
 def compare_strategies(
     workload: Workload,
     objective: Objective = Objective.MEAN,
-    tolerance: float = 1e-9,
+    tolerance: float | None = None,
     *,
     progress: Progress | None = None,
 ) -> tuple[tuple[Factorization, ...], tuple[Notice, ...]]:
     """The optimum and every other strategy that ``workload`` has, each with its ``gap`` to the optimum.
 
-    ``tolerance`` is that of the optimum. A notice (slug ``strategy-left-out``) says of each strategy that
-    has no factorization of this workload why. ``UsageError`` and ``NoAnswerError`` as for `factorize`.
+    ``tolerance`` is that of the optimum, as for `factorize`. A notice (slug ``strategy-left-out``) says of
+    each strategy that has no factorization of this workload why. ``UsageError`` and ``NoAnswerError`` as for
+    `factorize`.
     """
     optimum = factorize(workload, Strategy(StrategyName.OPTIMAL), objective, tolerance, progress=progress)
     return _beside(optimum, _others(_BUFFERS), tolerance)
 
 
+def compared_bytes(workload: Workload) -> int:
+    """About the peak memory of `compare_strategies`; nothing is allocated."""
+    return max(
+        solving_bytes(workload, strategy) for strategy in (Strategy(StrategyName.OPTIMAL), *_others(_BUFFERS))
+    )
+
+
 def strategies_by_size(
-    workload: Workload, objective: Objective = Objective.MEAN, tolerance: float = 1e-9
+    workload: Workload, objective: Objective = Objective.MEAN, tolerance: float | None = None
 ) -> tuple[tuple[Factorization, ...], ...]:
     """The strategies of `compare_strategies`, of streaming forms one, for the first rows of ``workload``.
 
@@ -53,7 +61,7 @@ def strategies_by_size(
 
 
 def _beside(
-    optimum: Factorization, others: list[Strategy], tolerance: float
+    optimum: Factorization, others: list[Strategy], tolerance: float | None
 ) -> tuple[tuple[Factorization, ...], tuple[Notice, ...]]:
     """``optimum`` and the other strategies that its workload has, and why not the rest."""
     workload, objective = optimum.workload, optimum.objective

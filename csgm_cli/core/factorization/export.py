@@ -13,7 +13,7 @@ from csgm_cli.core.factorization.dense import Precision, dense_factors
 from csgm_cli.core.factorization.factorize import factorization_of
 from csgm_cli.core.factorization.inspection import AGREE, Pair, pair_of
 from csgm_cli.core.factorization.norms import norms_of_arrays
-from csgm_cli.core.factorization.semiseparable import NORM_MARGIN, cast, column_norms_squared, row_errors
+from csgm_cli.core.factorization.semiseparable import cast, column_norms_squared, norm_margin, row_errors
 from csgm_cli.errors import NoAnswerError, UsageError
 from csgm_cli.factorization_model import StrategyName
 from csgm_cli.ranges import check_range
@@ -152,8 +152,9 @@ def _check_gap(found: Factorization, attained: Factorization, precision: Precisi
 
 def _streaming(factorization: Factorization, exact: Generators, precision: Precision) -> Factorization:
     g, scale = _rounded(exact, precision, 1.0), 1.0
-    while (squared := float(column_norms_squared(g).max())) > 1.0 - NORM_MARGIN:
-        scale *= (1.0 - NORM_MARGIN) / squared**0.5 * (1.0 - float(np.finfo(precision).eps))
+    most = 1.0 - norm_margin(exact)
+    while (squared := float(column_norms_squared(g).max())) > most:
+        scale *= most / squared**0.5 * (1.0 - float(np.finfo(precision).eps))
         g = _rounded(exact, precision, scale)
     rows = squared * row_errors(factorization.workload, cast(g, np.float64))
     return replace(

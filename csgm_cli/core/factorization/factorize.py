@@ -32,15 +32,23 @@ Array = NDArray[np.float64]
 
 _TOEPLITZ = (StrategyName.TOEPLITZ_SQRT, StrategyName.TOEPLITZ_SQRT_NORMALIZED, StrategyName.TOEPLITZ_OPTIMAL)
 
-#: T from which a strategy would take hours.
-_MOST_ROWS = {
-    StrategyName.OPTIMAL: 10_000_000,
-    StrategyName.STREAMING: 1_000_000,
-    StrategyName.TOEPLITZ_OPTIMAL: 1_000_000,
-    StrategyName.TOEPLITZ_SQRT_NORMALIZED: 10_000_000,
-}
-#: Bytes at the peak: for each row, with momentum, for each number of a buffer; arrays of T x T for a matrix.
-_PER_ROW, _PER_ROW_WITH_MOMENTUM, _PER_BUFFER, _SQUARES = 350, 750, 48, 7
+#: T from which the search for the best Toeplitz factors would take hours.
+_MOST_TOEPLITZ_ROWS = 10_000_000
+#: Bytes of a row at the peak: of the solver, without and with momentum, and of the Toeplitz search.
+_PER_ROW, _PER_ROW_WITH_MOMENTUM, _PER_SEARCHED_ROW = 560, 1000, 900
+#: Those of a streaming form, and in it of a buffer; arrays of T x T for a matrix.
+_PER_STREAMED_ROW, _PER_BUFFER, _SQUARES = 160, 56, 7
+#: To what gap the optimum is solved unless somebody says: rounding leaves no less beyond so many rows.
+_TOLERANCE, _LOOSE, _MANY_ROWS, _MANY_ROWS_WITH_MOMENTUM = 1e-9, 1e-6, 100_000, 30_000
+
+
+def default_tolerance(workload: Workload) -> float:
+    """The gap that `factorize` solves to where none is given: 1e-9, or 1e-6 beyond 100,000 rows.
+
+    With momentum beyond 30,000: docs/factorize.md has the floor that rounding puts under the certified gap.
+    """
+    most = _MANY_ROWS_WITH_MOMENTUM if workload.momentum else _MANY_ROWS
+    return _LOOSE if workload.matrix is None and most < workload.T else _TOLERANCE
 
 
 def solving_bytes(workload: Workload, strategy: Strategy) -> int:
@@ -48,15 +56,17 @@ def solving_bytes(workload: Workload, strategy: Strategy) -> int:
     if workload.matrix is not None:
         return 8 * _SQUARES * workload.T**2
     row = _PER_ROW_WITH_MOMENTUM if workload.momentum else _PER_ROW
-    return workload.T * (row + _PER_BUFFER * (strategy.buffers or 0))
+    if strategy.name is StrategyName.TOEPLITZ_OPTIMAL:
+        row = max(row, _PER_SEARCHED_ROW)
+    return workload.T * max(row, _PER_STREAMED_ROW + _PER_BUFFER * (strategy.buffers or 0))
 
 
 def _check_rows(workload: Workload, name: StrategyName) -> None:
-    if (most := _MOST_ROWS.get(name, workload.T)) < workload.T:
+    if name is StrategyName.TOEPLITZ_OPTIMAL and workload.T > _MOST_TOEPLITZ_ROWS:
         raise UsageError(
             "too-large",
-            f"{name} takes T up to {most}, got {workload.T}",
-            "toeplitz-sqrt takes any T" if workload.is_toeplitz else "",
+            f"{name} takes T up to {_MOST_TOEPLITZ_ROWS}, got {workload.T}",
+            "toeplitz-sqrt-normalized has less error",
         )
 
 
@@ -64,7 +74,7 @@ def factorize(
     workload: Workload,
     strategy: Strategy = Strategy(StrategyName.OPTIMAL),  # noqa: B008 - frozen
     objective: Objective = Objective.MEAN,
-    tolerance: float = 1e-9,
+    tolerance: float | None = None,
     *,
     start: Dual | None = None,
     optimum: Factorization | None = None,
@@ -73,9 +83,10 @@ def factorize(
     """The factorization of ``workload`` by ``strategy``, without forming B or C (``dense_factors`` does).
 
     ``tolerance``: relative gap, in [1e-13, 1], to which ``optimal`` (and, for ``streaming``, its optimum) is
-    solved from ``start``; ``progress(iteration, gap, dual)`` follows the solver. ``optimum``: the optimal
-    factorization for the same workload and objective, if it is known: its bound is used and nothing solved.
-    The bound of other strategies is otherwise that of equal weights, a few per cent lower.
+    solved from ``start``; without one that of `default_tolerance`. ``progress(iteration, gap, dual)`` follows
+    the solver. ``optimum``: the optimal factorization for the same workload and objective, if it is known:
+    its bound is used and nothing solved. The bound of other strategies is otherwise that of equal weights, a
+    few per cent lower.
 
     Raises ``UsageError`` where the strategy does not apply to the workload or would take hours for its T
     (slug ``too-large``), or the objective is unknown, and
@@ -84,7 +95,7 @@ def factorize(
     check_type("workload", workload, Workload)
     check_type("strategy", strategy, Strategy)
     objective = objective_named(objective)
-    check_range("tolerance", tolerance)
+    tolerance = default_tolerance(workload) if tolerance is None else check_range("tolerance", tolerance)
     name = strategy.name
     _check_rows(workload, name)
     if name is StrategyName.OPTIMAL:

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from csgm_cli.core.factorization.factorize import baseline_rows, optimal_rows
-from csgm_cli.core.factorization.inspection import Arrays, dual_of, generators_of, pair_of
-from csgm_cli.core.factorization.semiseparable import NORM_MARGIN, column_norms_squared, row_errors
+from csgm_cli.core.factorization.inspection import Arrays, dual_of, generators_of, pair_of, require_finite
+from csgm_cli.core.factorization.semiseparable import column_norms_squared, norm_margin, row_errors
 from csgm_cli.core.factorization.solver import certificate
 from csgm_cli.core.factorization.triangular import left_quotient
 from csgm_cli.core.factorization.workload import dense, row_norms_squared
@@ -102,7 +102,7 @@ def _most(c: Array) -> float:
 
 
 def _streaming_sensitivity_squared(generators: Generators) -> float:
-    return float(column_norms_squared(generators).max()) * (1.0 + NORM_MARGIN)
+    return float(column_norms_squared(generators).max()) * (1.0 + norm_margin(generators))
 
 
 def _rows(found: Factorization) -> Array:

@@ -19,8 +19,8 @@ from csgm_cli.factorization_model import Dual, Generators, Objective, Workload
 
 Array = NDArray[np.float64]
 
-#: The interval of the quadrature is tuned at this many rows, or at T where that is fewer.
-_TUNED_ROWS = 256
+#: The interval of the quadrature is tuned with so many numbers in buffers, or at T where that is fewer.
+_TUNED_NUMBERS, _TUNED_ROWS = 8192, 256
 _POWER_STEPS = 300
 _SEARCH_STEPS = 10
 #: One pole has the same error along a whole curve.
@@ -43,7 +43,7 @@ def streaming_generators(workload: Workload, dual: Dual, objective: Objective, b
     The poles are those of the quadrature on the spectrum, its ends moved by the factors that are best at a
     moderate T: with few poles it pays to cover less. The workload must pass ``check_streams``.
     """
-    rows = min(workload.T, _TUNED_ROWS)
+    rows = min(workload.T, max(_TUNED_ROWS, _TUNED_NUMBERS // buffers))
     few, few_dual = workload, dual
     if rows < workload.T:
         few = Workload(rows)

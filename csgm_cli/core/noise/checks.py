@@ -96,10 +96,25 @@ def _whole_seed(seed: object) -> int:
     return whole
 
 
-def checked_matrix(matrix: Floats) -> Floats:
-    """``matrix``, two-sided, finite and, if square, lower-triangular."""
-    _check_array("the matrix", matrix, 2)
+def checked_matrix(factors: object) -> Floats:
+    """The matrix ``factors``: two-sided, finite, with a column for each row at least, causal if square."""
+    if not isinstance(factors, np.ndarray):
+        named = "give one array of a file: " if hasattr(factors, "keys") else ""
+        raise UsageError(
+            "invalid-type",
+            f"factors must be a Factorization, Generators or a NumPy array, got {shown(factors)}",
+            named and f"{named}np.load(FILE)['C_inv'] for increments, ['B'] for sums",
+        )
+    matrix = cast("Floats", factors)
+    hint = "C_inv and B have two; a streaming form is given as Generators"
+    _check_array("the matrix", matrix, 2, hint)
     rows, columns = matrix.shape
+    if rows > columns:
+        raise UsageError(
+            "shape-mismatch",
+            f"the matrix has more rows than columns, {rows} and {columns}: it is neither a B nor a C_inv",
+            "of a tree, C has a row for every node: noise takes its B",
+        )
     if rows == columns and np.triu(matrix, 1).any():
         raise UsageError(
             "not-causal",
@@ -116,18 +131,24 @@ def checked_generators(generators: Generators) -> int:
     T, N = map(int, generators.decays.shape)
     fits = generators.inputs.shape == generators.outputs.shape == (T, N)
     if not fits or generators.diagonal.shape != (T,):
-        raise UsageError("shape-mismatch", "decays, inputs and outputs must be T x N, and diagonal T long")
+        names = ("decays", "inputs", "outputs", "diagonal")
+        shapes = ", ".join(f"{name} {getattr(generators, name).shape}" for name in names)
+        raise UsageError(
+            "shape-mismatch",
+            f"decays, inputs and outputs must be T x N, and diagonal T long, got {shapes}",
+            "take all four from one file",
+        )
     if not (generators.diagonal > 0).all():
         raise UsageError("out-of-range", "the diagonal of C must be positive")
     return T
 
 
-def _check_array(name: str, array: object, sides: int) -> None:
+def _check_array(name: str, array: object, sides: int, hint: str = "") -> None:
     check_type(name, array, np.ndarray)
     numbers = cast("Floats", array)
     if numbers.dtype not in (np.float32, np.float64):
         raise UsageError("wrong-dtype", f"{name} must be of float32 or float64, got {numbers.dtype}")
     if numbers.ndim != sides or not numbers.size:
-        raise UsageError("shape-mismatch", f"{name} must have {sides} sides, got shape {numbers.shape}")
+        raise UsageError("shape-mismatch", f"{name} must have {sides} sides, got shape {numbers.shape}", hint)
     if not np.isfinite(numbers).all():
         raise UsageError("not-finite", f"{name} must be finite")

@@ -33,7 +33,7 @@ from csgm_cli.factorization_model import (
     NoiseState,
     noise_on_named,
 )
-from csgm_cli.ranges import Range, check_range, check_type
+from csgm_cli.ranges import Range, check_range
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -137,7 +137,8 @@ class NoiseStream:
             raise UsageError(
                 "no-rounds-left",
                 f"the factorization has {self._T} rounds, and the noise of all of them is drawn",
-                "for another epoch, start a new stream with a new seed",
+                "for another epoch, start a new stream with a new seed; a longer one takes a factorization of"
+                " more rows",
             )
         out = np.empty(len(self._range), self._dtype)
         try:
@@ -222,8 +223,7 @@ def _noise(factors: object, sigma: float, on: NoiseOn, dtype: FloatType) -> tupl
     elif isinstance(factors, Generators):
         noise, T = _streaming(factors, sigma, on, None, dtype), len(np.asarray(factors.diagonal))
     else:
-        check_type("factors", factors, np.ndarray)
-        matrix = checked_matrix(cast("Floats", factors))
+        matrix = checked_matrix(factors)
         noise, T = DenseNoise(matrix, sigma, dtype), len(matrix)
     return noise, T
 

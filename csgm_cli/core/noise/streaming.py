@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from csgm_cli.core.factorization.semiseparable import NORM_MARGIN, cast, column_norms_squared
+from csgm_cli.core.factorization.semiseparable import cast, column_norms_squared, norm_margin
 from csgm_cli.core.noise.normals import not_below
 
 if TYPE_CHECKING:
@@ -92,4 +92,4 @@ class Recursion:
 def rounded_sensitivity(generators: Generators, dtype: np.dtype[np.floating]) -> float:
     """colmax(C) of the C that the generators, rounded to ``dtype``, are of: not below it, in O(T N^2)."""
     squared = column_norms_squared(cast(generators, dtype)).max()
-    return float(squared**0.5) * (1.0 + NORM_MARGIN)
+    return float(squared**0.5) * (1.0 + norm_margin(generators))

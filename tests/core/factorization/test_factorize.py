@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csgm_cli.core.factorization import (
+    default_tolerance,
     dense_factors,
     factorize,
     matrix_workload,
@@ -279,9 +280,54 @@ def test_momentum_of_zero_is_prefix_sum():
     assert factorize(parse_workload("momentum=0", 8), strategy_named("tree")).mean_squared_error == 6.5
 
 
-@pytest.mark.parametrize("spec", ["optimal", "streaming:4", "toeplitz-optimal", "toeplitz-sqrt-normalized"])
-def test_sizes_that_would_take_hours(spec):
-    """They are refused before anything is solved, and say what the most is."""
-    with pytest.raises(UsageError, match="takes T up to 10") as refused:
-        factorize(Workload(10**8), strategy_named(spec))
+def test_sizes_that_would_take_hours():
+    """They are refused before anything is searched, and say what the most is and what to take instead."""
+    with pytest.raises(UsageError, match="takes T up to 10000000, got 10000001") as refused:
+        factorize(Workload(10**7 + 1), strategy_named("toeplitz-optimal"))
     assert refused.value.slug == "too-large"
+    assert "toeplitz-sqrt-normalized" in refused.value.hint
+
+
+def test_streaming_of_more_than_a_million_rows():
+    """N numbers per row and no limit but memory: between the bound of equal weights and the square root."""
+    T = 1_000_001
+    found = factorize(Workload(T), strategy_named("streaming:6"), tolerance=0.2)
+    assert found.generators.decays.shape == (T, 6)
+    j = np.arange(1, T + 1)  # docs/theory.md: the nuclear norm of A over T
+    equal_weights = (0.5 / np.sin((2 * j - 1) * np.pi / (4 * T + 2))).mean() ** 2
+    toeplitz_sqrt = factorize(Workload(T), strategy_named("toeplitz-sqrt"), optimum=found).mean_squared_error
+    assert equal_weights < found.lower_bound < found.mean_squared_error < toeplitz_sqrt
+
+
+def test_larger_streams_have_larger_errors():
+    """Each buffer brings the error nearer to the optimum, each row adds to it: at sizes of several blocks."""
+    previous = [0.0] * 6
+    for T in (40, 300, 2500, 20_000):
+        optimum = factorize(Workload(T), tolerance=1e-8)
+        streams = [Strategy(StrategyName.STREAMING, n) for n in (1, 2, 3, 4, 6, 8)]
+        errors = [factorize(Workload(T), s, optimum=optimum).mean_squared_error for s in streams]
+        assert all(few > many for few, many in pairwise(errors) if few > optimum.lower_bound * (1 + 1e-9))
+        assert errors[-1] >= optimum.lower_bound * (1 - 1e-12)
+        assert all(error > before for error, before in zip(errors, previous, strict=True))
+        previous = errors
+    assert errors[-1] < optimum.mean_squared_error * (1 + 1e-4)
+
+
+@pytest.mark.parametrize(
+    ("workload", "expected"),
+    [
+        (Workload(100_000), 1e-9),
+        (Workload(100_001), 1e-6),
+        (Workload(30_000, 0.9), 1e-9),
+        (Workload(30_001, 0.9), 1e-6),
+        (matrix_workload(np.eye(2)), 1e-9),
+    ],
+)
+def test_default_tolerance(workload, expected):
+    """That of the command line and of a solve without one: looser where rounding leaves no less."""
+    assert default_tolerance(workload) == expected
+
+
+def test_no_tolerance_is_the_default_one():
+    """The same certificate, by Python and by its number."""
+    assert factorize(Workload(50)).lower_bound == factorize(Workload(50), tolerance=1e-9).lower_bound

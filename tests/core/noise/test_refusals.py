@@ -130,6 +130,7 @@ def test_bad_arguments(changed, slug, said):
         (np.diag([1.0, math.nan]), "not-finite"),
         (np.diag([1.0, math.inf]), "not-finite"),
         (np.triu(np.ones((3, 3))), "not-causal"),
+        (np.ones((3, 2)), "shape-mismatch"),
         (generators(decays=np.ones((2, 2))), "shape-mismatch"),
         (generators(inputs=np.ones((3, 1))), "shape-mismatch"),
         (generators(outputs=np.ones(3)), "shape-mismatch"),
@@ -211,3 +212,20 @@ def test_normals_that_are_none(returned):
             stream.next_round()
         assert caught.value.slug == "bad-normals"
     assert stream.t == 0
+
+
+def test_hints_for_arrays_of_files(factorization, tmp_path):
+    """What is given in place of one matrix: the whole file, a series, C of a tree, parts of two files."""
+    np.savez(tmp_path / "file.npz", C_inv=IDENTITY)
+    with np.load(tmp_path / "file.npz") as file:
+        error = refused(file)
+        assert error.slug == "invalid-type"
+        assert "['C_inv'] for increments" in error.hint
+        assert NoiseStream(file["C_inv"], **OPTIONS).T == 3
+    assert "given as Generators" in refused(np.ones(3)).hint
+    tree = dense_factors(factorization("tree", 4))
+    assert tree.C.shape == (7, 4)
+    assert "noise takes its B" in refused(tree.C).hint
+    assert NoiseStream(tree.B, **OPTIONS).T == 4
+    error = refused(generators(diagonal=np.ones(2)))
+    assert "decays (3, 2), inputs (3, 2), outputs (3, 2), diagonal (2,)" in error.message
