@@ -54,6 +54,14 @@ def test_an_order_next_to_one_is_certified(delta):
     assert epsilon_of(mechanism, sigma * (1 - 1e-8), delta, Accountant.RDP) > target.epsilon
 
 
+def test_account_agrees_where_a_test_function_has_little_room():
+    """At a delta of 0.852 account had only the Renyi bound, at 22 times the epsilon that calibrate proves."""
+    mechanism, target = Mechanism(L2, 0.00345, Geometry(800.0)), Target(0.004, 0.852)
+    found = calibrate(mechanism, target, Accountant.TIGHT, verify=True)
+    assert epsilon_of(mechanism, found.sigma, target.delta, Accountant.TIGHT) <= target.epsilon
+    assert epsilon_of(mechanism, found.sigma * (1 - 1e-8), target.delta, Accountant.TIGHT) > target.epsilon
+
+
 def test_the_noise_multiplier_is_certified_where_one_ulp_counts():
     """Near delta 1 an ulp of sigma moves epsilon by 2e-10, and sigma / l2_norm l2_norm is one less here."""
     mechanism = Mechanism("linf-csgm", 1.8371408328592851e-9, Geometry(999000.0, 1e-30, dim=10**12))
