@@ -213,7 +213,7 @@ def remove_exponent(law: Law, epsilon: float, scale: float) -> float:
 
     Smaller good sets have larger exponents, and larger errors. 0 where those have no room either.
     """
-    z = _first_remove_z(law, epsilon, scale)
+    z = min(_first_remove_z(law, epsilon, scale), 700.0)  # far beyond any with such an exponent
     exponent, j = admissible_exponent(law.gamma, z), round(8 * math.log2(z))
     while exponent < 1.0 + LEAST_POLE:
         z, j = 2 ** (j / 8), j - 1
