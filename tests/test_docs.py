@@ -308,6 +308,34 @@ def test_json_keys_are_documented():
     assert missing == []
 
 
+def answers(schema):
+    """Return the properties of every answer in a schema: of each object that has a ``statement``."""
+    if isinstance(schema, list):
+        return [found for part in schema for found in answers(part)]
+    if not isinstance(schema, dict):
+        return []
+    own = schema.get("properties", {})
+    return [own] * ("statement" in own) + answers(list(schema.values()))
+
+
+def may_be_null(kind):
+    """Tell whether a property is sometimes null, but not always, in any of the ways that a schema says so."""
+    if kind.get("type") == "null":
+        return False
+    types = [kind.get("type"), *(option.get("type") for option in kind.get("anyOf", []))]
+    return None in kind.get("enum", []) or any("null" in (found or ()) for found in types)
+
+
+@pytest.mark.parametrize("command", ["account", "calibrate", "compare", "plan", "sweep"])
+def test_schemas_say_when_an_answer_is_null(command):
+    """Whatever can be null in an answer says in its description where it is."""
+    path = ROOT / "csgm_cli" / "storage" / "schemas" / f"csgm.{command}.1.json"
+    [answer, *_] = answers(json.loads(path.read_text(encoding="utf-8")))
+    nullable = {name: kind for name, kind in answer.items() if may_be_null(kind)}
+    assert {"order", "conversion", "mean_noise_std", "mse"} <= set(nullable)
+    assert [name for name, kind in nullable.items() if "null" not in kind.get("description", "")] == []
+
+
 def anchors(page: Path) -> set[str]:
     """Return the fragment of every heading of ``page``, as GitHub makes them."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)

@@ -66,7 +66,8 @@ def _limit_set_aside(request: Request) -> tuple[Notice, ...]:
     limit = request.sources["max_epsilon"]
     if request["max_epsilon"] is not None or limit.rank == Rank.DEFAULT:
         return ()
-    return (Notice("limit-set-aside", f"{limit.label} is not checked: with --epsilon, delta is the answer"),)
+    why = "with --epsilon, delta is the answer; give --delta in its place to check an epsilon"
+    return (Notice("limit-set-aside", f"{limit.label} is not checked: {why}"),)
 
 
 def _one_round(request: Request) -> tuple[Notice, ...]:

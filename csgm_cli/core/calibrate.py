@@ -127,18 +127,28 @@ def _certified(
     """The least sigma that account, asked for its epsilon, agrees with."""
     enough = _sufficient(mechanism, accountant, target)
     for sigma in (sigma * (1 + room) for sigma in reversed(enough) for room in _ROOM):
-        guarantee = epsilon_guarantee(
-            mechanism,
-            sigma,
-            target.delta,
-            accountant,
-            verify=verify,
-            near=target.epsilon,
-            with_lower=False,
-        )
+        guarantee = _confirmed(mechanism, accountant, target, sigma, verify=verify)
         if guarantee.epsilon <= target.epsilon:
             break
     return sigma, guarantee
+
+
+def _confirmed(
+    mechanism: Mechanism, accountant: Accountant, target: Target, sigma: float, *, verify: bool
+) -> Guarantee:
+    """What account says of this sigma; or of its noise multiplier, should that round to less and miss."""
+
+    def at(noise: float, *, verify: bool) -> Guarantee:
+        return epsilon_guarantee(
+            mechanism, noise, target.delta, accountant, verify=verify, near=target.epsilon, with_lower=False
+        )
+
+    found, l2_norm = at(sigma, verify=verify), mechanism.geometry.l2_norm
+    rounded = sigma / l2_norm * l2_norm
+    if rounded >= sigma or found.epsilon > target.epsilon:
+        return found
+    other = at(rounded, verify=False)
+    return other if other.epsilon > target.epsilon else found
 
 
 def sufficient_sigma(mechanism: Mechanism, accountant: Accountant, target: Target) -> float:

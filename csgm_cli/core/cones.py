@@ -32,6 +32,8 @@ _ERROR_SHARE = 1e-3
 _FURTHEST = 400
 #: Poles (exponents - 1) that contours keep clear of, relative to that of the exponent to begin with.
 POLE_ROOM = 0.9
+#: Contours closer to the imaginary axis than such a pole lets them be take too long, and show little.
+LEAST_POLE = 0.1
 #: By how much bounds from the loss grid may exceed what they bound, relative.
 GRID_SLACK = 1e-4
 
@@ -65,6 +67,12 @@ def log_outside(law: Law, z: float) -> float:
     return math.log(law.total_t) + tail
 
 
+def _least_good_set(law: Law) -> float:
+    """Up to z with (z - s^2/2)/s = sqrt 2 the error need not fall fast enough with s."""
+    s = math.sqrt(law.largest_t)
+    return s * math.sqrt(2) + s * s / 2
+
+
 def lattice(low: float, high: float) -> NDArray[np.float64]:
     """The powers of 2^(1/8) from about ``low`` to about ``high``.
 
@@ -80,10 +88,9 @@ def _over_good_sets(
 ) -> Certificate | None:
     """The least ``bound(z)`` over a lattice of z, downhill from about ``first``.
 
-    From (z - s^2/2)/s >= sqrt 2 on the error falls fast enough with s for the sum to fall with it.
+    From `_least_good_set` on the error falls fast enough with s for the sum to fall with it.
     """
-    s = math.sqrt(law.largest_t)
-    least = math.ceil(8 * math.log2(s * math.sqrt(2) + s * s / 2))
+    least = math.ceil(8 * math.log2(_least_good_set(law)))
 
     @cache
     def found(j: int) -> Certificate | None:
@@ -202,8 +209,18 @@ def remove_bound(
 
 
 def remove_exponent(law: Law, epsilon: float, scale: float) -> float:
-    """About the exponent that `remove_cone` will use."""
-    return admissible_exponent(law.gamma, _first_remove_z(law, epsilon, scale))
+    """About the exponent that `remove_cone` will use, or the first of its lattice with room for a contour.
+
+    Smaller good sets have larger exponents, and larger errors. 0 where those have no room either.
+    """
+    z = min(_first_remove_z(law, epsilon, scale), 700.0)  # far beyond any with such an exponent
+    exponent, j = admissible_exponent(law.gamma, z), round(8 * math.log2(z))
+    while exponent < 1.0 + LEAST_POLE:
+        z, j = 2 ** (j / 8), j - 1
+        if z < _least_good_set(law) or epsilon + log_outside(law, z) > 0.0:
+            return 0.0
+        exponent = admissible_exponent(law.gamma, z)
+    return exponent
 
 
 def _first_remove_z(law: Law, epsilon: float, scale: float) -> float:

@@ -69,6 +69,16 @@ def epsilon_at(order: float, moment: LogMoment, log_delta: float) -> Converted:
     return Converted(value, error, order, moment)
 
 
+def allowed_moment(order: float, epsilon: float, log_delta: float) -> float:
+    """The log-moment that converts to exactly ``epsilon`` at one order; not positive where none does."""
+    return math.fsum(((order - 1) * epsilon, -(order - 1) * log_shrink(order), log_delta, math.log(order)))
+
+
+def integers_next_to(order: float) -> list[float]:
+    """The one or two integer orders next to a real one, lowest first; the least is 2."""
+    return sorted({float(max(2, math.floor(order))), float(max(2, math.ceil(order)))})
+
+
 def epsilon_slope(order: float, moment: LogMoment, log_delta: float) -> Slope:
     """(order - 1)^2 times the derivative of `epsilon_at` in the order; increasing, as is its derivative."""
     value = (order - 1) * moment.d_order - moment.value + math.log(order) + log_delta
@@ -164,10 +174,8 @@ def _best(
         return math.isfinite(step) and settled(at(1.0 + math.exp(log_gap)), value, step)
 
     order = 1.0 + math.exp(increasing_root(objective, math.log(start - 1), settled=enough))
-    orders = {order}
-    if curve.integer_orders:
-        orders = {float(max(2, math.floor(order))), float(max(2, math.ceil(order)))}
-    best = min((at(a) for a in sorted(orders)), key=lambda point: point.value)
+    orders = integers_next_to(order) if curve.integer_orders else [order]
+    best = min((at(a) for a in orders), key=lambda point: point.value)
     if not math.isfinite(best.value):
         raise NoAnswerError(
             "out-of-reach", f"the privacy loss at sigma {sigma:g} is beyond what can be computed"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from csgm_cli.core.conversion import log_shrink
+from csgm_cli.core.conversion import allowed_moment
 
 if TYPE_CHECKING:
     from csgm_cli.core.curves import Curve
@@ -44,7 +44,7 @@ def first_guess(curve: Curve, target: Target) -> tuple[float, float]:
 def _log_t(curve: Curve, target: Target, log_gap: float) -> float:
     """Log (clip / sigma)^2 at which an order meets the target; -inf where none does."""
     order = 1.0 + math.exp(log_gap)
-    wanted = (order - 1) * (target.epsilon - log_shrink(order)) + math.log(target.delta) + math.log(order)
+    wanted = allowed_moment(order, target.epsilon, math.log(target.delta))
     if wanted <= 0.0:
         return -math.inf
     clip = max(delta for _, delta in curve.parts)

@@ -24,18 +24,19 @@ from csgm_cli.core.compose import (
 )
 from csgm_cli.core.conversion import (
     LEAST_LOG_GAP,
+    allowed_moment,
     best_epsilon_from,
     epsilon_at,
     epsilon_slope,
-    log_shrink,
+    integers_next_to,
 )
 from csgm_cli.core.moment import summed
+from csgm_cli.core.renyi_noise import noise_at
 from csgm_cli.core.search import Slope, increasing_root
 from csgm_cli.model import Accountant, Bound, Target
 from csgm_cli.ranges import RANGES
 
 if TYPE_CHECKING:
-    from csgm_cli.core.curves import Curve
     from csgm_cli.core.moment import LogMoment
 
 #: Room for the rounding of numbers derived from sigma.
@@ -157,7 +158,7 @@ class Headroom:
             room = self._room(rest, order) / mechanism.releases
             if room <= 0.0:
                 return None
-            factor = _quieter(own, order, room, factor)
+            factor = noise_at(own, order, room, factor)
             return own.moment(order, factor)
 
         def boundary(order: float) -> LogMoment:
@@ -184,9 +185,7 @@ class Headroom:
         return best.value + best.error < self.limit.epsilon
 
     def _allowed(self, order: float) -> float:
-        """The log-moment that converts to exactly the limit at this order."""
-        gap = order - 1
-        return gap * (self.limit.epsilon - log_shrink(order)) + self.log_delta + math.log(order)
+        return allowed_moment(order, self.limit.epsilon, self.log_delta)
 
     def _room(self, curve: MixedCurve, order: float) -> float:
         return self._allowed(order) - curve.moment(order).value
@@ -195,9 +194,7 @@ class Headroom:
         point = epsilon_at(order, moment, self.log_delta)
         return point.value + point.error <= self.limit.epsilon
 
-    def _orders(
-        self, boundary: Callable[[float], LogMoment], start: float, *, integers: bool
-    ) -> tuple[float, ...]:
+    def _orders(self, boundary: Callable[[float], LogMoment], start: float, *, integers: bool) -> list[float]:
         """The order at which the boundary is furthest out, or the integers next to it."""
 
         def objective(log_gap: float) -> Slope:
@@ -215,9 +212,7 @@ class Headroom:
             return math.isfinite(step) and abs(value * step) <= 1e-14 * gap * self.limit.epsilon
 
         order = 1.0 + math.exp(increasing_root(objective, math.log(start - 1), settled=settled))
-        if not integers:
-            return (order,)
-        return tuple(dict.fromkeys((float(max(2, math.floor(order))), float(max(2, math.ceil(order))))))
+        return integers_next_to(order) if integers else [order]
 
 
 def _squared_mu(releases: Iterable[Noisy]) -> float:
@@ -231,17 +226,3 @@ def _most(fits: Callable[[int], bool], limit: int) -> int:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
     return low
-
-
-def _quieter(curve: Curve, order: float, room: float, start: float) -> float:
-    """By which factor the noise must be ``curve``'s for its moment to be ``room``."""
-
-    def miss(log_factor: float) -> Slope:
-        moment = curve.moment(order, math.exp(log_factor))
-        if math.isinf(moment.value):
-            return -math.inf, 0.0
-        if moment.value == 0.0:
-            return math.inf, 0.0
-        return math.log(room / moment.value), 2 * moment.d_log_t / moment.value
-
-    return math.exp(increasing_root(miss, math.log(start), tolerance=1e-13))

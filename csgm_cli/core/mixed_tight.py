@@ -19,7 +19,7 @@ import numpy as np
 
 from csgm_cli.core import gaussian
 from csgm_cli.core.certificate import Certificate, Proof
-from csgm_cli.core.cones import POLE_ROOM, best_spread, concave_bound, remove_bound
+from csgm_cli.core.cones import LEAST_POLE, POLE_ROOM, best_spread, concave_bound, remove_bound
 from csgm_cli.core.contour import Contour, Direction, Law, build_contour
 from csgm_cli.core.conversion import Converted, best_log_delta, log_delta_at
 from csgm_cli.core.curves import Curve, renyi_curve
@@ -241,8 +241,9 @@ def _remove_cone(
         outside = log_outside_all(laws, exponent)
         return outside if outside == math.inf else math.log(math.exp(outside) + beyond + _TINY)
 
-    first = first_small(exponents, lambda b: log_error(b) + math.log(b) + epsilon, delta)
-    if exponents[first] <= 1.0:
+    roomy = sum(exponent >= 1.0 + LEAST_POLE for exponent in exponents)  # largest first
+    first = min(first_small(exponents, lambda b: log_error(b) + math.log(b) + epsilon, delta), roomy - 1)
+    if first < 0 or log_error(exponents[first]) + epsilon > 0.0:
         return None
     together = releases.with_capped(capped, reach)
     line = _line(together, Direction.REMOVE, epsilon, delta, pole=POLE_ROOM * (exponents[first] - 1.0))

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from csgm_cli.core.bounds import TRUST, oracle_epsilon
-from csgm_cli.core.conversion import Converted, best_epsilon, epsilon_at, epsilon_slope
+from csgm_cli.core.conversion import (
+    Converted,
+    allowed_moment,
+    best_epsilon,
+    epsilon_at,
+    epsilon_slope,
+    integers_next_to,
+)
 from csgm_cli.core.curves import Curve, renyi_curve
 from csgm_cli.core.first_guess import first_guess
 from csgm_cli.core.search import Slope, increasing_root, least_safe
@@ -38,9 +46,36 @@ def _renyi(point: Converted) -> float:
 
 def _near_sigma(curve: Curve, target: Target) -> tuple[float, float]:
     """Where epsilon(sigma) meets the target to 1e-12 or so, and the order there."""
+    if curve.integer_orders:
+        return _near_sigma_of_integers(curve, target)
     guess = first_guess(curve, target)
-    quick = None if curve.integer_orders else _joint_newton(curve, target, guess)
-    return quick or _nested_newton(curve, target, guess)
+    return _joint_newton(curve, target, guess) or _nested_newton(curve, target, guess)
+
+
+def _near_sigma_of_integers(curve: Curve, target: Target) -> tuple[float, float]:
+    """The same where only integer orders count: at one of the two next to the best real order.
+
+    The orders that meet the target at a noise are an interval, which grows with the noise: out of the
+    best real order, at the least noise of all, until it holds an integer.
+    """
+    sigma, best = _near_sigma(replace(curve, integer_orders=False), target)
+    log_delta = math.log(target.delta)
+    rooms = {a: allowed_moment(a, target.epsilon, log_delta) for a in integers_next_to(best)}
+    return min((noise_at(curve, a, room, sigma), a) for a, room in rooms.items() if room > 0.0)
+
+
+def noise_at(curve: Curve, order: float, room: float, start: float) -> float:
+    """The sigma at which the log-moment of ``curve`` at this order is ``room``, by Newton's method."""
+
+    def miss(log_sigma: float) -> Slope:
+        moment = curve.moment(order, math.exp(log_sigma))
+        if math.isinf(moment.value):
+            return -math.inf, 0.0
+        if moment.value == 0.0:
+            return math.inf, 0.0
+        return math.log(room / moment.value), 2 * moment.d_log_t / moment.value
+
+    return math.exp(increasing_root(miss, math.log(start), tolerance=1e-13))
 
 
 def _joint_newton(curve: Curve, target: Target, guess: tuple[float, float]) -> tuple[float, float] | None:

@@ -28,16 +28,16 @@ def increasing_root(
 
     Stops when a Newton step is at most ``tolerance`` or rounding (the step is taken), or at the x last
     looked at when ``settled(x, value, newton step)``, or when the bracket is down to rounding. While
-    the root is not bracketed, ``stride`` limits a step, and steps grow where Newton's do not halve (they
-    creep along a cliff). In the bracket, a Newton step that leaves it or does not halve the step
-    before gives way to bisection. Values may be infinite.
+    the root is not bracketed, ``stride`` limits a step, and steps grow where Newton's do not halve the
+    least so far (they creep along a cliff, or hop about on a staircase). In the bracket, a Newton step
+    that leaves it or does not halve the step before gives way to bisection. Values may be infinite.
 
     Raises:
         NoAnswerError: no root was found, for lack of a sign change or of convergence.
     """
     low, high = -math.inf, math.inf
     x, last = start, math.inf
-    reach, before = 0.0, math.inf
+    reach, least = 0.0, math.inf
     for _ in range(_MAX_STEPS):
         value, slope = function(x)
         low, high = (x, high) if value < 0.0 else (low, x)
@@ -47,8 +47,8 @@ def increasing_root(
         if abs(newton) <= max(tolerance, _ULP * abs(x)):
             return min(max(x + newton, low), high)
         if math.isinf(high - low):
-            reach = 2 * reach if abs(newton) > before / 2 else 0.0
-            reach, before = min(max(abs(newton), reach), stride), abs(newton)
+            reach = 2 * reach if abs(newton) > least / 2 else 0.0
+            reach, least = min(max(abs(newton), reach), stride), min(abs(newton), least)
             step = math.copysign(reach, -value)
         elif low < x + newton < high and abs(newton) <= last / 2:
             step = newton

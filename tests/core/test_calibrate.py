@@ -7,7 +7,7 @@ import math
 import pytest
 
 from csgm_cli.core import renyi_noise
-from csgm_cli.core.account import account_epsilon
+from csgm_cli.core.account import account_epsilon, epsilon_guarantee
 from csgm_cli.core.bounds import OF_THE_PROFILE
 from csgm_cli.core.calibrate import calibrate, gaussian_sigma, least_sigma
 from csgm_cli.core.conversion import epsilon_at
@@ -52,6 +52,23 @@ def test_an_order_next_to_one_is_certified(delta):
     sigma = calibrate(mechanism, target, Accountant.RDP).sigma
     assert epsilon_of(mechanism, sigma, delta, Accountant.RDP) <= target.epsilon
     assert epsilon_of(mechanism, sigma * (1 - 1e-8), delta, Accountant.RDP) > target.epsilon
+
+
+def test_account_agrees_where_a_test_function_has_little_room():
+    """At a delta of 0.852 account had only the Renyi bound, at 22 times the epsilon that calibrate proves."""
+    mechanism, target = Mechanism(L2, 0.00345, Geometry(800.0)), Target(0.004, 0.852)
+    found = calibrate(mechanism, target, Accountant.TIGHT, verify=True)
+    assert epsilon_of(mechanism, found.sigma, target.delta, Accountant.TIGHT) <= target.epsilon
+    assert epsilon_of(mechanism, found.sigma * (1 - 1e-8), target.delta, Accountant.TIGHT) > target.epsilon
+
+
+def test_the_noise_multiplier_is_certified_where_one_ulp_counts():
+    """Near delta 1 an ulp of sigma moves epsilon by 2e-10, and sigma / l2_norm l2_norm is one less here."""
+    mechanism = Mechanism("linf-csgm", 1.8371408328592851e-9, Geometry(999000.0, 1e-30, dim=10**12))
+    found = calibrate(mechanism, Target(1e4, 1 - 2**-53))
+    for sigma in (found.sigma, found.noise_multiplier * 1e-30):
+        guarantee = epsilon_guarantee(mechanism, sigma, 1 - 2**-53, Accountant.AUTO, with_lower=False)
+        assert guarantee.epsilon <= 1e4
 
 
 @pytest.mark.parametrize(

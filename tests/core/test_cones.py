@@ -19,6 +19,8 @@ from csgm_cli.core.cones import (
     touching,
 )
 from csgm_cli.core.contour import Direction, Law, build_contour
+from csgm_cli.core.tight import tight_delta
+from csgm_cli.model import Geometry, Mechanism
 
 _SHAPES = [(e, b) for e in (0.0, 0.5, 4.0) for b in (0.0, 1e-3, 0.5, 0.999, 1.0, 1.001, 2.0, 30.0)]
 
@@ -170,3 +172,22 @@ def test_the_twin_is_the_oracles_and_as_tight_as_recorded(gamma, epsilon):
     exact = profile_oracle.concave_remove(gamma, law.total_t, epsilon, found.exponent, r, 10)
     error = profile_oracle.err_concave(found.z, s, law.total_t, gamma, epsilon, found.exponent, r)
     assert float(exact + error) * (1 - 1e-9) <= found.value <= float(exact + error) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("gamma", "ratio", "noise"),
+    [
+        (0.00345, 800.0, 0.0020381863035038093),  # the first exponent tried was 1.015, the best is 3.19
+        (0.011459605341091679, 54.22286752486467, 0.05),
+        (0.05257970228568257, 77.5728015322292, 0.03),
+        (0.0019134865634282327, 1512.5983484763885, 0.001),
+    ],
+)
+def test_delta_falls_with_epsilon_where_exponents_are_close_to_one(gamma, ratio, noise):
+    """Delta of any mechanism falls as epsilon grows, 1-Lipschitz in e^eps; the bound must not come and go."""
+    mechanism = Mechanism("l2-csgm", gamma, Geometry(ratio))
+    epsilons = np.geomspace(1e-3, 1.0, 25)
+    deltas = np.array([tight_delta(mechanism, noise, float(epsilon)).upper for epsilon in epsilons])
+    assert (deltas > 0.0).all()
+    assert (np.diff(deltas) <= 0.0).all()
+    assert (np.diff(deltas) >= -1.01 * np.diff(np.exp(epsilons))).all()

@@ -2,12 +2,90 @@
 
 import math
 
+import mpmath
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from csgm_cli.core import renyi_noise
+from csgm_cli.core import oracle, renyi_noise
+from csgm_cli.core.calibrate import calibrate
+from csgm_cli.core.conversion import allowed_moment
 from csgm_cli.core.curves import renyi_curve
 from csgm_cli.core.first_guess import first_guess
-from csgm_cli.model import Bound, Geometry, Mechanism, Target
+from csgm_cli.model import Accountant, Adjacency, Bound, Geometry, Mechanism, Target
+
+
+def least_epsilon(mechanism, sigma, delta, order):
+    """The oracle's epsilon at the best integer order, downhill from ``order``: there is one minimum."""
+
+    def at(a):
+        return oracle.epsilon(mechanism, sigma, delta, a, Bound.PAPER, 20) if a >= 2 else math.inf
+
+    while True:
+        best = min((order, order - 1, order + 1), key=at)
+        if best == order:
+            return at(order)
+        order = best
+
+
+def assert_least_at_integer_orders(mechanism, target):
+    """The answer meets the target by the oracle, and hardly less noise does not, at any integer order."""
+    found = calibrate(mechanism, target, Accountant.PAPER)
+    order = found.guarantee.order
+    assert order == int(order) >= 2
+    assert oracle.epsilon(mechanism, found.sigma, target.delta, order, Bound.PAPER, 20) <= target.epsilon
+    less = found.sigma * (1 - 1e-8)
+    assert least_epsilon(mechanism, less, target.delta, order) > target.epsilon
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "target"),
+    [
+        (Mechanism("l2-csgm", 1e-9, Geometry(1.0, dim=1)), Target(7e-5, 1e-300)),
+        (Mechanism("l2-csgm", 3.625128303014993e-9, Geometry(1.0)), Target(1.3297048143900593e-4, 8.32e-234)),
+        (Mechanism("l2-csgm", 5.129011255e-9, Geometry(1.0), rounds=3), Target(4.126763657e-5, 2.678e-179)),
+        (Mechanism("l2-csgm", 2.325667e-9, Geometry(2.55)), Target(2.4919819e-4, 4.8967e-290)),
+        (
+            Mechanism("l2-csgm", 2.325667e-9, Geometry(2.55), adjacency=Adjacency.REPLACE_ONE),
+            Target(2.4919819e-4, 4.8967e-290),
+        ),
+        (Mechanism("linf-csgm", 1e-9, Geometry(1.0, dim=1)), Target(1e-6, 1e-300)),
+        (Mechanism("l2-csgm", 1e-3, Geometry(1.0)), Target(1e-3, 1e-300)),
+        (Mechanism("l2-csgm", 0.5, Geometry(1.0)), Target(20.0, 1e-5)),  # order 2
+        (Mechanism("l2-csgm", 0.01, Geometry(1e3)), Target(1e4, 1e-8)),  # the best real order is below 2
+        (Mechanism("l2-csgm", 0.3, Geometry(10.0), rounds=100), Target(2.0, 0.9)),
+    ],
+)
+def test_the_least_noise_at_integer_orders(mechanism, target):
+    """Also where the moment grows e^40-fold from one order to the next: epsilon(sigma) is a staircase."""
+    assert_least_at_integer_orders(mechanism, target)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    gamma=st.floats(-9.0, -0.01),
+    epsilon=st.floats(-6.0, 1.5),
+    delta=st.floats(-300.0, -0.1),
+    ratio=st.sampled_from([1.0, 2.5, 30.0]),
+    rounds=st.sampled_from([1, 7]),
+    adjacency=st.sampled_from(Adjacency),
+)
+def test_the_least_noise_at_integer_orders_anywhere(gamma, epsilon, delta, ratio, rounds, adjacency):
+    """Steep or not, one coordinate or many."""
+    mechanism = Mechanism("l2-csgm", 10.0**gamma, Geometry(ratio), rounds, adjacency)
+    assert_least_at_integer_orders(mechanism, Target(10.0**epsilon, 10.0**delta))
+
+
+@pytest.mark.parametrize(
+    ("order", "epsilon", "delta"), [(2.0, 20.0, 1e-5), (1.3, 1e3, 0.9), (9.6e6, 7.3e-5, 1e-300)]
+)
+def test_the_allowed_moment_converts_to_epsilon(order, epsilon, delta):
+    """Canonne, Kamath and Steinke's Proposition 12, written out in 30 digits."""
+    allowed = allowed_moment(order, epsilon, math.log(delta))
+    with mpmath.workdps(30):
+        a, d = mpmath.mpf(order), mpmath.mpf(delta)
+        found = allowed / (a - 1) + mpmath.log1p(-1 / a) - mpmath.log(d * a) / (a - 1)
+        assert abs(found - epsilon) <= 1e-12 * max(epsilon, -mpmath.log(d) / (a - 1))
 
 
 def test_the_joint_search_finds_what_the_nested_one_finds(reference):

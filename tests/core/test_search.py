@@ -26,6 +26,8 @@ CURVES = {
     "arctangent": (lambda x: (math.atan(x + 20), 1 / (1 + (x + 20) ** 2)), -20.0),
     "wrong slope": (lambda x: (x - 3, 1e-9), 3.0),
     "no slope": (lambda x: (x - 3, 0.0), 3.0),
+    "slopes at random": (lambda x: (x - 3, 10 ** (4 + math.sin(1e9 * x))), 3.0),
+    "staircase": (lambda x: (math.floor(1e6 * (x - 3)) + 0.5, 1e6 * 10 ** (4 + math.sin(1e9 * x))), 3.0),
     "step": (lambda x: (1.0 if x > 3 else -1.0, 0.0), 3.0),
     "infinite above": (lambda x: (math.inf, math.inf) if x > 4 else (x - 3, 1.0), 3.0),
     "infinite below": (lambda x: (-math.inf, 0.0) if x < 2 else (x - 3, 1.0), 3.0),
