@@ -12,22 +12,32 @@ from numpy.typing import NDArray
 
 from csgm_cli.core.contour import Direction
 from csgm_cli.core.loss_cuts import Cuts, add_cuts, remove_cuts
-from csgm_cli.core.loss_far import LEFT_OUT, SMALLEST, Chernoff, Far, Parts, far_event
-from csgm_cli.core.loss_line import ROUNDING, Bracket, Transform, choose_line, outward, transform, unblurred
+from csgm_cli.core.loss_far import LEFT_OUT, SMALLEST, Chernoff, Far, Parts, far_event, softened
+from csgm_cli.core.loss_line import (
+    RAISED,
+    ROUNDING,
+    Bracket,
+    Transform,
+    choose_line,
+    falling_line,
+    outward,
+    transform,
+    unblurred,
+)
 from csgm_cli.core.search import downhill
 from csgm_cli.core.sliced_law import HIGHEST, LOWEST, single_round
 
 Array = NDArray[np.float64]
 
-#: The relative width of a bracket that is aimed at, and the blurs (standard deviations of the loss)
-#: to begin with: relative to 1/saddle, and at most. Test functions are blurred by the last, relative
-#: to 1/sqrt(saddle (saddle + 1)), which makes them larger by half its square.
-_GOAL, _FIRST_BLUR, _WIDEST_BLUR, _MIXTURE_BLUR = 1e-5, 0.03, 0.5, 0.007
-#: How much a blur of all losses may add to the mean of a test function, relative, at most this often
-#: as wide as the one that was used; and how much bounds are raised for that.
-_BLUR_COST, _WIDER, RAISED = 5e-5, 10.0, 9e-5
+#: The relative width of a blurred bracket that is aimed at, and the blurs (standard deviations of the
+#: loss) to begin with: relative to 1/saddle, and at most.
+_GOAL, _FIRST_BLUR, _WIDEST_BLUR = 1e-5, 0.03, 0.5
+#: Bounds are raised by more than a blur may add, which is tried with this one (relative to 1/saddle).
+_TRIED, _BLUR_COST = 0.003, 0.5
 #: A strike is near another where the integrand differs by less than exp of this.
 _NEAR = 1.0
+#: How much of a bound may be what is left out.
+_LEFT = 1e-7
 #: A first guess looks at one test function in so many, and not at losses below this.
 _COARSE = 4
 _LEAST_LOSS = 1e-4
@@ -40,16 +50,23 @@ def _size(parts: Parts, epsilon: float) -> float:
 
 
 @dataclass(frozen=True)
+class Mean:
+    """``upper`` is above the mean of a test function; ``wobble`` is as in a `Certificate`."""
+
+    upper: float
+    wobble: float
+
+
+@dataclass(frozen=True)
 class Event:
     """What is computed once for a law and a strike, and good for strikes around that one.
 
-    ``sums`` with a blur of log-variance ``variance`` is None where Chernoff bounds do.
+    ``sums`` is None where Chernoff bounds do.
     """
 
     far: Far
     cuts: Cuts | Chernoff
     sums: Transform | None = None
-    variance: float = 0.0
 
     def is_near(self, strike: float) -> bool:
         """True where the bounds are about as good as if all had been made for that strike."""
@@ -60,11 +77,28 @@ class Event:
     def bracket(self, strike: float) -> Bracket:
         """Of the add direction's hockey-stick."""
         settled, left_out = self.settled(strike), self.left_out(strike)
-        rest = Bracket(0.0, 0.0, 0.0, 0.0)
-        if self.sums is not None:
-            rest = unblurred(self.sums, self.variance, strike)
         error = self.far.error(strike)
-        return outward(settled - error + rest.lower, settled + error + left_out + rest.upper, rest)
+        value, off = self._sum(strike, mixture=False)
+        aliases = 0.0 if self.sums is None else self.sums.aliases(0.0, strike - self.sums.cuts.strike)
+        lower = settled - error + value - off - aliases
+        upper = settled + error + left_out + value + off
+        wobble = ROUNDING * (error + off) / upper if upper > 0.0 else math.inf
+        return outward(lower, upper, self._blur(strike, upper, mixture=False), wobble)
+
+    def _sum(self, strike: float, variance: float = 0.0, *, mixture: bool) -> tuple[float, float]:
+        if self.sums is None:
+            return 0.0, 0.0
+        return self.sums.integral(variance, strike - self.sums.cuts.strike, mixture=mixture)
+
+    def _blur(self, strike: float, value: float, *, mixture: bool) -> float:
+        """Log-variance of a blur that adds about `_BLUR_COST` of `RAISED` to ``value``."""
+        allowed = _BLUR_COST * RAISED * value
+        slope = self.far.p / 2 if mixture else 0.0
+        if self.sums is None:
+            return allowed / max(slope, SMALLEST)
+        tried = (_TRIED / self.sums.cuts.saddle) ** 2
+        added = self._sum(strike, tried, mixture=mixture)[0] - self._sum(strike, mixture=mixture)[0]
+        return min(allowed / max(slope + added / tried, SMALLEST), tried)
 
     def settled(self, strike: float) -> float:
         """What far losses add, but for the strays among them."""
@@ -80,35 +114,15 @@ class Event:
             return total + math.exp(self.cuts.kept.log_bound(strike))
         return total + self.sums.dropped(strike - self.cuts.strike)
 
-    def mixture(self, strike: float) -> float:
+    def mixture(self, strike: float) -> Mean:
         """An upper bound on the mean of y log(y/v) - y + v for y >= v, log v = ``strike``."""
-        bound = self.mixture_settled(strike) + self.mixture_left_out(strike)
-        return bound + sum(self._mixture_sums(strike))
+        value, off = self._sum(strike, mixture=True)
+        upper = self.mixture_settled(strike) + self.mixture_left_out(strike) + value + off
+        return Mean(upper, ROUNDING * off / max(upper, SMALLEST))
 
-    def _mixture_sums(self, strike: float) -> tuple[float, float]:
-        if self.sums is None:
-            return 0.0, 0.0
-        return self.sums.integral(self.variance, strike - self.sums.cuts.strike, mixture=True)
-
-    def mixture_raised(self, strike: float) -> float:
-        """``mixture`` without what its blur adds, but for the square of that, and `RAISED` above it.
-
-        That is more: the blur depends on the cuts, and bounds that jumped with it would not be monotone.
-        """
-        bound = self.mixture(strike)
-        return max(bound, (bound - self._mixture_excess(strike)) * (1 + RAISED))
-
-    def _mixture_excess(self, strike: float) -> float:
-        """About how much the blur adds to ``mixture``: as much as a second one."""
-        if self.sums is None:
-            return 0.0
-        away = strike - self.sums.cuts.strike
-        narrow, wide = (self.sums.integral(c * self.variance, away, mixture=True)[0] for c in (1.0, 2.0))
-        return max(wide - narrow, 0.0)
-
-    def mixture_wobble(self, strike: float) -> float:
-        """How much ``mixture_raised`` may jump around there, relative."""
-        return 3 * ROUNDING * self._mixture_sums(strike)[1] / max(self.mixture(strike), SMALLEST)
+    def mixture_blur(self, strike: float) -> float:
+        """Log-variance of a blur that adds less than `RAISED` of it to ``mixture``."""
+        return self._blur(strike, self.mixture(strike).upper, mixture=True)
 
     def mixture_settled(self, strike: float) -> float:
         """What far losses add to that.
@@ -130,14 +144,6 @@ class Event:
             return math.inf
         left_out = self.sums.dropped(strike - self.cuts.strike) / self.cuts.shift
         return left_out + (math.exp(self.cuts.bulk.log_mixture_bound(strike)) if self.cuts.bulk else 0.0)
-
-    def mixture_blur(self, strike: float) -> float:
-        """Log-variance of a blur that adds about `_BLUR_COST` of it to ``mixture``."""
-        allowed, far = _BLUR_COST * self.mixture(strike), self.far.p / 2
-        if self.sums is None:
-            return allowed / max(far, SMALLEST)
-        slope = far + self._mixture_excess(strike) / self.variance
-        return min(allowed / max(slope, SMALLEST), _WIDER**2 * self.variance)
 
 
 @lru_cache(maxsize=8)
@@ -172,11 +178,12 @@ def _try_add(parts: Parts, strike: float, size: float) -> Event | None:
     cuts = add_cuts(parts, strike, size, far)
     if cuts is None or isinstance(cuts, Chernoff):
         return None if cuts is None else Event(far, cuts)
+    far = softened(far)
     settled = far.p - math.exp(strike + far.log_q)
     if cuts.kept.log_bound(strike) < math.log(LEFT_OUT * max(settled, SMALLEST)):
         return Event(far, cuts)
-    sums, variance = _narrow(cuts, settled, size)
-    return Event(far, cuts, sums, variance)
+    falling = falling_line(cuts, max(_expected(cuts, size) + settled, 1e-5 * SMALLEST))
+    return None if falling is None else Event(far, cuts, transform(cuts, *falling))
 
 
 def remove_bracket(parts: Parts, epsilon: float) -> Bracket | None:
@@ -186,10 +193,10 @@ def remove_bracket(parts: Parts, epsilon: float) -> Bracket | None:
         return None
     if isinstance(cuts, Chernoff):
         return outward(0.0, math.exp(cuts.log_bound(epsilon)))
-    sums, variance = _narrow(cuts, 0.0, SMALLEST)
+    sums, variance = _narrow(cuts)
     rest = unblurred(sums, variance, epsilon)
     dropped = sums.dropped(0.0) if sums is not None else 0.0
-    return replace(outward(rest.lower, rest.upper + dropped, rest), wobble=math.inf)
+    return outward(rest.lower, rest.upper + dropped, variance, math.inf)
 
 
 def bounds_of_family(event: Event, weights: Array, log_strikes: Array) -> Callable[[int], float]:
@@ -197,7 +204,7 @@ def bounds_of_family(event: Event, weights: Array, log_strikes: Array) -> Callab
 
     @cache
     def bound(i: int) -> float:
-        return float(weights[i]) * event.mixture_raised(float(log_strikes[i]))
+        return float(weights[i]) * event.mixture(float(log_strikes[i])).upper * (1 + RAISED)
 
     return bound
 
@@ -243,24 +250,22 @@ def _mixture_event(parts: Parts, log_strike: float) -> Event | None:
         cuts = add_cuts(parts, log_strike, size, far)
         if cuts is None:
             break
-        event = Event(far, cuts) if isinstance(cuts, Chernoff) else _blurred(far, cuts, size)
-        if event.mixture(log_strike) < least:
-            best, least = event, event.mixture(log_strike)
-        if event.mixture_left_out(log_strike) <= 1e-5 * least or size <= SMALLEST:
+        event = Event(far, cuts) if isinstance(cuts, Chernoff) else _summed(far, cuts, size)
+        bound = event.mixture(log_strike).upper
+        if bound < least:
+            best, least = event, bound
+        if event.mixture_left_out(log_strike) <= _LEFT * least or size <= SMALLEST:
             break
         size = max(1e-3 * size, SMALLEST)
     return best
 
 
-def _blurred(far: Far, cuts: Cuts, size: float) -> Event:
-    """With the sums for test functions; without any where that would take too wide a blur."""
-    event = Event(far, cuts)
-    expected = (
-        event.mixture_settled(cuts.strike) + 0.1 * _expected(cuts, size) / (1.0 + cuts.saddle) + SMALLEST
-    )
-    width = min(_MIXTURE_BLUR / math.sqrt(cuts.saddle * (cuts.saddle + 1)), _WIDEST_BLUR)
-    line, width = choose_line(cuts, width, expected, mixture=True)
-    return event if width > 1.0 else Event(far, cuts, transform(cuts, line), width**2)
+def _summed(far: Far, cuts: Cuts, size: float) -> Event:
+    """With the sums for test functions; without any where that would take too many orders."""
+    event = Event(softened(far), cuts)
+    rest = 0.1 * _expected(cuts, size) / (1.0 + cuts.saddle)
+    falling = falling_line(cuts, event.mixture_settled(cuts.strike) + rest + SMALLEST)
+    return event if falling is None else replace(event, sums=transform(cuts, *falling))
 
 
 def _expected(cuts: Cuts, size: float) -> float:
@@ -269,12 +274,12 @@ def _expected(cuts: Cuts, size: float) -> float:
     return peak if cuts.bulk is None else min(peak, max(size, 1e-10 * peak))
 
 
-def _narrow(cuts: Cuts, settled: float, size: float) -> tuple[Transform | None, float]:
-    """Sums for steps 3 and 4, with an accuracy that suits the sum with ``settled``, and their blur."""
-    expected = max(_expected(cuts, size) + settled, 1e-5 * SMALLEST)
+def _narrow(cuts: Cuts) -> tuple[Transform | None, float]:
+    """Sums for a blurred bracket, as narrow as is within reach, and the log-variance of their blur."""
+    expected = max(_expected(cuts, SMALLEST), 1e-5 * SMALLEST)
     sums, width = _blurred_sums(cuts, min(_FIRST_BLUR / cuts.saddle, _WIDEST_BLUR), expected)
     bracket = unblurred(sums, width**2, cuts.strike)
-    goal, gap = _GOAL * (bracket.lower + settled), bracket.upper - bracket.lower
+    goal, gap = _GOAL * bracket.lower, bracket.upper - bracket.lower
     if gap > 1.01 * goal > 0.0:
         sums, width = _blurred_sums(cuts, width * math.sqrt(goal / gap), expected)
     return sums, width**2

@@ -150,5 +150,5 @@ def grid_convex(
     if not math.isfinite(bounds(at)):
         return None
     strike = float(log_strikes[at]) + away
-    wobble = event.mixture_wobble(strike) if shared else math.inf
+    wobble = event.mixture(strike).wobble if shared else math.inf
     return Mixture(bounds(at), at, event.mixture_blur(strike), wobble)
