@@ -68,8 +68,8 @@ def decay(order: float, gamma: float, t: float, log_moment: float, *, few: bool)
     u = np.where(z < 1.0, np.log1p(gamma * np.expm1(np.minimum(z, 1.0))), _log_ratio(gamma, z))
     log_bell = -x * x / 2 - 0.5 * math.log(2 * math.pi) - log_moment
     density = np.exp(order * u + log_bell - math.log(gamma * s) - z + u)
-    valley = valley(order, gamma, s)
-    sides = [np.ones(x.size, dtype=bool)] if valley is None else [x <= valley[0], x >= valley[1]]
+    between = valley(order, gamma, s)
+    sides = [np.ones(x.size, dtype=bool)] if between is None else [x <= between[0], x >= between[1]]
     peaks = [_one_peak(u[side], density[side]) for side in sides if side.any()]
     masses, widths = (np.concatenate(column) for column in zip(*peaks, strict=True))
     nothing = np.empty((0, 0))

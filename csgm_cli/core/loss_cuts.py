@@ -37,6 +37,8 @@ Array = NDArray[np.float64]
 _LEVELS = 80
 #: The step of a split goes down to this share of its loss.
 _DEEP = 4.0
+#: Shifts are looked at up to so much further than the answer's size lets expect the saddle.
+_FURTHER = 10.0
 #: Nodes that only find where to cut are so much fewer.
 _COARSER = 8.0
 #: Shifts below the saddle that are looked at, relative to it, and how much larger the integrand may be there.
@@ -136,6 +138,8 @@ def add_cuts(parts: Parts, strike: float, size: float, far: Far) -> Cuts | Chern
     losses = np.geomspace(lowest, far.top, _LEVELS).tolist()
     levels = [np.array([min(part.place(u), HIGHEST + part.s) for u in losses]) for part in parts]
     finest = FINEST / (far.top - min(float(part.loss(np.array(LOWEST))) for part in parts))
+    if strike > 0.0:  # about where E[Y^a] is e^(shift strike) times the answer, and further
+        finest = min(finest, _FURTHER * (5.0 - math.log(size)) / strike)
     grids = [
         part.nodes(LOWEST, float(x[-1]), finest / _COARSER, x[:-1])
         for part, x in zip(parts, levels, strict=True)

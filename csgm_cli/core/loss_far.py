@@ -30,6 +30,8 @@ _BLOCKS = 8
 #: Stairs above a step, in widths below it.
 _STAIRS = (*map(float, range(13)), 15.0, 19.0, 24.0, 30.0, 38.0)
 _LOG_HEIGHTS = np.log(-np.diff([1.0, *(upper_tail(away) for away in _STAIRS)]))
+#: The top is searched among so many, so often.
+_TRIES, _ROUNDS = 20, 6
 #: Strikes up to so much higher, relative, share the cuts of one strike.
 _ABOVE = 0.015
 
@@ -174,10 +176,12 @@ def far_event(parts: Parts, strike: float, size: float) -> Far:
     low = max(highest, 0.0)
     high = low + max(float(part.loss(np.array(HIGHEST + part.s))) for part in parts)
     limit = math.log(LEFT_OUT * size)
-    for _ in range(55):
-        middle = (low + high) / 2
-        low, high = (low, middle) if _log_stray(parts, middle, highest) <= limit else (middle, high)
-    return _far(parts, high, tuple(Step(part.place(high)) for part in parts))
+    for _ in range(_ROUNDS):
+        tops = np.linspace(low, high, _TRIES)
+        fitting = np.flatnonzero(_log_strays(parts, tops, highest) <= limit)
+        enough = int(fitting[0]) if fitting.size else _TRIES - 1
+        low, high = float(tops[max(enough - 1, 0)]), float(tops[enough])
+    return _far(parts, high, tuple(Step(min(part.place(high), HIGHEST + part.s)) for part in parts))
 
 
 def softened(far: Far) -> Far:
@@ -194,14 +198,16 @@ def _far(parts: Parts, top: float, tops: tuple[Step, ...]) -> Far:
     return Far(parts, top, tops, p, log_q, p * (1e-14 + 1e-15 * steepest))
 
 
-def _log_stray(parts: Parts, top: float, strike: float) -> float:
-    """Log of a bound on E_Q[(k - Y)_+; some u above ``top``], by the Chernoff bounds of the other losses."""
+def _log_strays(parts: Parts, tops: Array, strike: float) -> Array:
+    """Logs of bounds on E_Q[(k - Y)_+; some u above a top], by the Chernoff bounds of the other losses."""
     others = (sum(part.count for part in parts) - 1.0) * parts[0].floor
-    if top + others >= strike:
-        return -math.inf
-    log_qs = [math.log(part.count) + log_upper_tail(part.place(top)) for part in parts]
-    negative = min(0.0, negative_moments(parts).log_bound(top - strike))
-    return strike + min(0.0, float(np.logaddexp.reduce(log_qs)) + negative)
+    log_qs = [
+        np.array([math.log(part.count) + log_upper_tail(part.place(top)) for top in tops.tolist()])
+        for part in parts
+    ]
+    negative = np.minimum(0.0, negative_moments(parts).log_bounds(tops - strike))
+    bounds = strike + np.minimum(0.0, np.logaddexp.reduce(log_qs) + negative)
+    return np.where(tops + others >= strike, -np.inf, bounds)
 
 
 @lru_cache(maxsize=8)

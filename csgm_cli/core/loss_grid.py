@@ -35,6 +35,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,9 +43,9 @@ from numpy.typing import NDArray
 from csgm_cli.core.contour import Direction, Law
 from csgm_cli.core.loss_event import add_event, bounds_of_family, convex_event, remove_bracket
 from csgm_cli.core.loss_far import SMALLEST, Parts
-from csgm_cli.core.loss_line import Bracket, outward
+from csgm_cli.core.loss_line import RAISED, Bracket, outward
 from csgm_cli.core.search import downhill
-from csgm_cli.core.sliced_law import Coordinates, single_round
+from csgm_cli.core.sliced_law import Coordinates, single_mixture, single_round
 
 Array = NDArray[np.float64]
 
@@ -120,6 +121,22 @@ def _single_bracket(part: Coordinates, direction: Direction, epsilon: float) -> 
     return outward(low * (1 - 1e-11), high * (1 + 1e-11))
 
 
+def _single_convex(part: Coordinates, weights: Array, log_strikes: Array) -> Mixture | None:
+    """The least of the family by quadrature; the Q-density beyond the strike is smooth."""
+
+    @cache
+    def bound(i: int) -> float:
+        return float(weights[i]) * single_mixture(part, float(log_strikes[i])) * (1 + RAISED)
+
+    at = downhill(bound, weights.size // 2, weights.size - 1)
+    return Mixture(bound(at), at, _single_blur(part, float(log_strikes[at])), 1e-12)
+
+
+def _single_blur(part: Coordinates, log_strike: float) -> float:
+    """Log-variance of a blur that adds about half of `RAISED`: that of v adds at most E[Y] v/2 = v/2."""
+    return RAISED * single_mixture(part, log_strike)
+
+
 def _parts_of(law: Law) -> Parts:
     return tuple(Coordinates(float(n), law.gamma, math.sqrt(t)) for n, t in law.parts if n > 0 and t > 0)
 
@@ -136,6 +153,8 @@ def grid_convex(
     parts = _parts_of(law)
     if parts[0].s > _LARGEST_S:
         return None
+    if sum(part.count for part in parts) == 1.0:
+        return _single_convex(parts[0], weights, log_strikes + away)
     found, shared = convex_event(parts, tuple(weights.tolist()), tuple(log_strikes.tolist())), True
     if found is not None and not found[0].is_near(float(log_strikes[found[1]]) + away):
         found, shared = (

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,10 +22,12 @@ Array = NDArray[np.float64]
 
 #: What is so many widths on the wrong side of a step is left out: a share of 2e-33.
 _REACH = 12.0
+#: Entries of a table of the normal law for one deviation, and terms of the series in between.
+_PER_UNIT, _TERMS = 16, 13
 #: How many widths a step is away from the place of a cut: it leaves a share of 1e-9.
 _ASIDE = 6.0
 #: The normal density changes by no more than exp of this over the width of a step.
-_STEEPEST = 3.0
+_STEEPEST = 1.5
 
 
 @dataclass(frozen=True)
@@ -60,10 +62,27 @@ class Step:
 
 
 def _normal_cdf(z: Array) -> Array:
+    """Phi(z) to 1e-14 relative, and 0 or 1 beyond `_REACH`: Taylor series around the multiples of 1/16."""
     result = (z > 0.0).astype(float)
     near = np.abs(z) < _REACH
-    result[near] = [0.5 * math.erfc(-x / math.sqrt(2)) for x in z[near].tolist()]
+    at = np.rint(z[near] * _PER_UNIT)
+    start = at / _PER_UNIT
+    h, values = z[near] - start, _cdf_table()[at.astype(np.int64) + round(_PER_UNIT * _REACH)]
+    # The derivatives of the density are f_n = -z f_(n-1) - (n-1) f_(n-2).
+    before, now = np.zeros_like(h), np.exp(-start * start / 2) / math.sqrt(2 * math.pi)
+    power = h.copy()
+    for n in range(1, _TERMS):
+        values = values + now * power
+        before, now = now, -start * now - (n - 1) * before
+        power = power * h / (n + 1)
+    result[near] = values
     return result
+
+
+@cache
+def _cdf_table() -> Array:
+    ends = round(_PER_UNIT * _REACH)
+    return np.array([0.5 * math.erfc(-j / _PER_UNIT / math.sqrt(2)) for j in range(-ends, ends + 1)])
 
 
 def step_beside(part: Coordinates, cut: float, other: float) -> Step:

@@ -27,6 +27,8 @@ _VISIBLE = 16.0
 _FEW_SENT, _MANY_SENT, _LEAST_VARIANCE = 0.22, 20.0, 0.01
 #: but for a smooth loss, with a smaller t than this and gamma times what is sent above that.
 _SMOOTH, _LEAST_SHARE = 0.5, 0.1
+#: The border itself is outside: this is more than the rounding of what is compared.
+_BORDER = 1e-9
 #: How much brackets, and contours at the border of their reach, are above the profile.
 GAP = RAISED
 #: Brackets of at most this relative width are as good as exact.
@@ -70,7 +72,8 @@ def reach(law: Law) -> float:
     bulk = min(sent / _FEW_SENT, variance / _LEAST_VARIANCE) - 1.0
     smooth = min(2.0 - 2.0 * t / _SMOOTH, law.gamma * sent / _LEAST_SHARE - 1.0)
     many = sent / _MANY_SENT - 1.0
-    return min(1.0, max(0.0, min(2.0 - 2.0 * t / _VISIBLE, max(many, bulk, smooth))))
+    inside = min(2.0 - 2.0 * t / _VISIBLE, max(many, bulk, smooth))
+    return min(1.0, inside) if inside > _BORDER else 0.0
 
 
 def over(law: Law) -> float:

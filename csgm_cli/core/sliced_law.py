@@ -190,7 +190,7 @@ class Coordinates:
         ``damped`` > 0: only real orders between -``rate`` and -``damped`` will be asked for; where they
         make the integrand negligible it need not be resolved.
         """
-        x = np.linspace(low, high, 4000)
+        x = np.linspace(low, high, 1500)
         rise = rate * (self.loss(x) - float(self.loss(x[:1])[0]))
         if damped > 0.0:  # by more than the Gaussian can make up for on the way up from ``low``
             alive = 50.0 + low * low / 2
@@ -387,6 +387,15 @@ def single_round(gamma: float, t: float, direction: Direction, epsilon: float) -
     if add:
         return gamma * (upper_tail(u) - math.exp(log_m0 + log_upper_tail(x0)))
     return math.exp(scale) * gamma * (math.exp(log_m0) * upper_tail(u) - upper_tail(s - x0))
+
+
+def single_mixture(part: Coordinates, log_strike: float) -> float:
+    """The mean of y log(y/v) - y + v for y >= v, log v = ``log_strike``, for ONE coordinate-round."""
+    low, end = max(part.place(log_strike), LOWEST), HIGHEST + part.s
+    if low >= end:
+        return 0.0
+    nodes = part.nodes(low, end, 1.0)
+    return float((np.exp(nodes.log_mass + nodes.loss) * excess(log_strike - nodes.loss)).sum())
 
 
 def _log_crossing(gamma: float, log_y: float) -> float:
