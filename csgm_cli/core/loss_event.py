@@ -30,8 +30,9 @@ from csgm_cli.core.sliced_law import HIGHEST, LOWEST, single_round
 Array = NDArray[np.float64]
 
 #: The relative width of a blurred bracket that is aimed at, and the blurs (standard deviations of the
-#: loss) to begin with: relative to 1/saddle, and at most.
-_GOAL, _FIRST_BLUR, _WIDEST_BLUR = 1e-5, 0.03, 0.5
+#: loss) to begin with: relative to 1/saddle, and at most; and that of test functions, relative to
+#: 1/sqrt(saddle (saddle + 1)), which makes them larger by half its square.
+_GOAL, _FIRST_BLUR, _WIDEST_BLUR, _MIXTURE_BLUR = 1e-5, 0.03, 0.5, 0.003
 #: Bounds are raised by more than a blur may add, which is tried with this one (relative to 1/saddle).
 _TRIED, _BLUR_COST = 0.003, 0.5
 #: A strike is near another where the integrand differs by less than exp of this.
@@ -61,12 +62,14 @@ class Mean:
 class Event:
     """What is computed once for a law and a strike, and good for strikes around that one.
 
-    ``sums`` is None where Chernoff bounds do.
+    ``sums`` is None where Chernoff bounds do. They are blurred, with a log-variance ``variance``, where
+    the transform falls too slowly by itself.
     """
 
     far: Far
     cuts: Cuts | Chernoff
     sums: Transform | None = None
+    variance: float = 0.0
 
     def is_near(self, strike: float) -> bool:
         """True where the bounds are about as good as if all had been made for that strike."""
@@ -79,19 +82,29 @@ class Event:
         settled, left_out = self.settled(strike), self.left_out(strike)
         error = self.far.error(strike)
         value, off = self._sum(strike, mixture=False)
-        aliases = 0.0 if self.sums is None else self.sums.aliases(0.0, strike - self.sums.cuts.strike)
-        lower = settled - error + value - off - aliases
+        lower = settled - error + self._least(strike)
         upper = settled + error + left_out + value + off
         wobble = ROUNDING * (error + off) / upper if upper > 0.0 else math.inf
         return outward(lower, upper, self._blur(strike, upper, mixture=False), wobble)
 
+    def _least(self, strike: float) -> float:
+        """A lower bound on what the sums are for."""
+        if self.sums is None:
+            return 0.0
+        if self.variance > 0.0:
+            return unblurred(self.sums, self.variance, strike).lower
+        value, off = self._sum(strike, mixture=False)
+        return value - off - self.sums.aliases(0.0, strike - self.sums.cuts.strike)
+
     def _sum(self, strike: float, variance: float = 0.0, *, mixture: bool) -> tuple[float, float]:
         if self.sums is None:
             return 0.0, 0.0
-        return self.sums.integral(variance, strike - self.sums.cuts.strike, mixture=mixture)
+        return self.sums.integral(self.variance + variance, strike - self.sums.cuts.strike, mixture=mixture)
 
     def _blur(self, strike: float, value: float, *, mixture: bool) -> float:
         """Log-variance of a blur that adds about `_BLUR_COST` of `RAISED` to ``value``."""
+        if self.variance > 0.0:
+            return self.variance
         allowed = _BLUR_COST * RAISED * value
         slope = self.far.p / 2 if mixture else 0.0
         if self.sums is None:
@@ -183,7 +196,9 @@ def _try_add(parts: Parts, strike: float, size: float) -> Event | None:
     if cuts.kept.log_bound(strike) < math.log(LEFT_OUT * max(settled, SMALLEST)):
         return Event(far, cuts)
     falling = falling_line(cuts, max(_expected(cuts, size) + settled, 1e-5 * SMALLEST))
-    return None if falling is None else Event(far, cuts, transform(cuts, *falling))
+    if falling is None:
+        return Event(far, cuts, *_narrow(cuts, settled, size))
+    return Event(far, cuts, transform(cuts, *falling))
 
 
 def remove_bracket(parts: Parts, epsilon: float) -> Bracket | None:
@@ -193,7 +208,7 @@ def remove_bracket(parts: Parts, epsilon: float) -> Bracket | None:
         return None
     if isinstance(cuts, Chernoff):
         return outward(0.0, math.exp(cuts.log_bound(epsilon)))
-    sums, variance = _narrow(cuts)
+    sums, variance = _narrow(cuts, 0.0, SMALLEST)
     rest = unblurred(sums, variance, epsilon)
     dropped = sums.dropped(0.0) if sums is not None else 0.0
     return outward(rest.lower, rest.upper + dropped, variance, math.inf)
@@ -261,11 +276,16 @@ def _mixture_event(parts: Parts, log_strike: float) -> Event | None:
 
 
 def _summed(far: Far, cuts: Cuts, size: float) -> Event:
-    """With the sums for test functions; without any where that would take too many orders."""
+    """With the sums for test functions; without any where that would take too wide a blur."""
     event = Event(softened(far), cuts)
     rest = 0.1 * _expected(cuts, size) / (1.0 + cuts.saddle)
-    falling = falling_line(cuts, event.mixture_settled(cuts.strike) + rest + SMALLEST)
-    return event if falling is None else replace(event, sums=transform(cuts, *falling))
+    expected = event.mixture_settled(cuts.strike) + rest + SMALLEST
+    falling = falling_line(cuts, expected)
+    if falling is not None:
+        return replace(event, sums=transform(cuts, *falling))
+    width = min(_MIXTURE_BLUR / math.sqrt(cuts.saddle * (cuts.saddle + 1)), _WIDEST_BLUR)
+    line, width = choose_line(cuts, width, expected)
+    return event if width > 1.0 else replace(event, sums=transform(cuts, line), variance=width**2)
 
 
 def _expected(cuts: Cuts, size: float) -> float:
@@ -274,12 +294,12 @@ def _expected(cuts: Cuts, size: float) -> float:
     return peak if cuts.bulk is None else min(peak, max(size, 1e-10 * peak))
 
 
-def _narrow(cuts: Cuts) -> tuple[Transform | None, float]:
-    """Sums for a blurred bracket, as narrow as is within reach, and the log-variance of their blur."""
-    expected = max(_expected(cuts, SMALLEST), 1e-5 * SMALLEST)
+def _narrow(cuts: Cuts, settled: float, size: float) -> tuple[Transform | None, float]:
+    """Sums for a blurred bracket, accurate enough beside ``settled``, and the log-variance of their blur."""
+    expected = max(_expected(cuts, size) + settled, 1e-5 * SMALLEST)
     sums, width = _blurred_sums(cuts, min(_FIRST_BLUR / cuts.saddle, _WIDEST_BLUR), expected)
     bracket = unblurred(sums, width**2, cuts.strike)
-    goal, gap = _GOAL * bracket.lower, bracket.upper - bracket.lower
+    goal, gap = _GOAL * (bracket.lower + settled), bracket.upper - bracket.lower
     if gap > 1.01 * goal > 0.0:
         sums, width = _blurred_sums(cuts, width * math.sqrt(goal / gap), expected)
     return sums, width**2

@@ -25,13 +25,13 @@ SMALLEST = 1e-303
 SHIFTS, FINEST = 32, 4000.0
 #: x above which Y^-shift is damped out.
 DAMPED_OUT = 12.0
-#: The shifts of negative moments come in as many blocks with nodes of their own.
-_BLOCKS = 8
+#: The shifts of negative moments, which come in as many blocks with nodes of their own.
+_NEGATIVE, _BLOCKS = 20, 5
 #: Stairs above a step, in widths below it.
 _STAIRS = (*map(float, range(13)), 15.0, 19.0, 24.0, 30.0, 38.0)
 _LOG_HEIGHTS = np.log(-np.diff([1.0, *(upper_tail(away) for away in _STAIRS)]))
 #: The top is searched among so many, so often.
-_TRIES, _ROUNDS = 20, 6
+_TRIES, _ROUNDS = 9, 6
 #: Strikes up to so much higher, relative, share the cuts of one strike.
 _ABOVE = 0.015
 
@@ -118,7 +118,7 @@ class Far:
             bounds = np.minimum(0.0, log_masses + np.minimum(0.0, negative.log_bounds(losses - strike)))
             bounds[losses + lowest >= strike] = -np.inf
             total += float(np.exp(strike + math.log(part.count) + _LOG_HEIGHTS + bounds).sum())
-        return total + math.exp(strike) * upper_tail(_STAIRS[-1]) * (1.0 if total > 0.0 else 0.0)
+        return total + (math.exp(min(strike + log_upper_tail(_STAIRS[-1]), 700.0)) if total > 0.0 else 0.0)
 
     @cached_property
     def _stairs(self) -> list[tuple[Array, Array]]:
@@ -145,14 +145,14 @@ def _mean_above(part: Coordinates, top: Step) -> float:
     start, end = max(top.start, LOWEST), HIGHEST + part.s
     if start >= end:
         return 0.0
-    nodes = part.nodes(start, end, 1.0, bends=[(top.place, top.width)])
+    nodes = part.nodes(start, end, 1.0, bends=top.bends)
     nodes = nodes.weighted(top.above(nodes.x))
     return float((np.exp(nodes.log_mass + nodes.loss) * nodes.loss).sum())
 
 
 def _mean_below(part: Coordinates, top: Step) -> float:
     """E_P[log Y; below the step], from Y log Y = (Y log Y - Y + 1) + (Y - 1)."""
-    nodes = part.nodes(LOWEST, min(top.end, HIGHEST + part.s), 1.0, bends=[(top.place, top.width)])
+    nodes = part.nodes(LOWEST, min(top.end, HIGHEST + part.s), 1.0, bends=top.bends)
     nodes = nodes.weighted(top.below(nodes.x))
     return float((np.exp(nodes.log_mass + nodes.loss) * excess(-nodes.loss)).sum()) - beyond(part, top).excess
 
@@ -173,7 +173,7 @@ def far_event(parts: Parts, strike: float, size: float) -> Far:
     With cuts for steps.
     """
     highest = strike + _ABOVE * abs(strike)
-    low = max(highest, 0.0)
+    low = max(highest, 1e-14)
     high = low + max(float(part.loss(np.array(HIGHEST + part.s))) for part in parts)
     limit = math.log(LEFT_OUT * size)
     for _ in range(_ROUNDS):
@@ -213,7 +213,7 @@ def _log_strays(parts: Parts, tops: Array, strike: float) -> Array:
 @lru_cache(maxsize=8)
 def negative_moments(parts: Parts) -> Chernoff:
     """E_Q[Y^-shift] of the whole loss, which is at least 1."""
-    shifts = np.geomspace(1e-3, FINEST / depth(parts), SHIFTS)
+    shifts = np.geomspace(1e-3, FINEST / depth(parts), _NEGATIVE)
     blocks = [_negative_block(parts, block) for block in np.split(shifts, _BLOCKS)]
     return Chernoff(shifts, np.concatenate(blocks))
 

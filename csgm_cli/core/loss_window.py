@@ -52,6 +52,11 @@ class Step:
         """Above this it is next to 1."""
         return self.place + _REACH * self.width
 
+    @property
+    def bends(self) -> list[tuple[float, float]]:
+        """Its place and width, for quadrature; none of a cut."""
+        return [(self.place, self.width)] if self.width > 0.0 else []
+
     def above(self, x: Array) -> Array:
         """The step."""
         return _normal_cdf((x - self.place) / self.width) if self.width else (x > self.place).astype(float)
@@ -92,7 +97,8 @@ def step_beside(part: Coordinates, cut: float, other: float) -> Step:
     """
     end = HIGHEST + part.s
     x, beside = min(part.place(cut), end), min(part.place(other), end)
-    width = min(max(abs(beside - x) / (_ASIDE + 1.0), 1e-3), _STEEPEST / max(1.0, abs(x)))
+    least = min(0.05, 0.3 / part.s)
+    width = min(max(abs(beside - x) / (_ASIDE + 1.0), least), _STEEPEST / max(1.0, abs(x)))
     return Step(x + math.copysign(_ASIDE * width, other - cut), width)
 
 
@@ -138,8 +144,7 @@ class Window:
         return Outside(far.mass + float(mass.sum()), far.excess + float(more.sum()))
 
     def _nodes(self, low: float, high: float, rate: float) -> Nodes:
-        steps = [self.top] if self.split is None else [self.split, self.top]
-        bends = [(step.place, step.width) for step in steps if step.width > 0.0]
+        bends = self.top.bends + ([] if self.split is None else self.split.bends)
         nodes = self.part.nodes(low, max(high, low + 1e-9), rate, bends=bends)
         return nodes.weighted(self.top.below(nodes.x))
 
