@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,9 @@ from csgm_cli.core.loss_far import (
     depth,
     log_any,
     negative_moments,
+    power_below,
     reached,
+    rounded,
     softened,
 )
 from csgm_cli.core.loss_window import Step, Window, step_beside
@@ -134,28 +137,13 @@ def add_cuts(parts: Parts, strike: float, size: float, far: Far) -> Cuts | Chern
 
     Or the moments with none far, where their bound makes cuts needless.
     """
-    lowest = max(1e-7 * far.top, min(0.1 * parts[0].gamma, far.top / 2))
-    losses = np.geomspace(lowest, far.top, _LEVELS).tolist()
-    levels = [np.array([min(part.place(u), HIGHEST + part.s) for u in losses]) for part in parts]
-    finest = FINEST / (far.top - min(float(part.loss(np.array(LOWEST))) for part in parts))
-    if strike > 0.0:  # about where E[Y^a] is e^(shift strike) times the answer, and further
-        finest = min(finest, _FURTHER * (5.0 - math.log(size)) / strike)
-    grids = [
-        part.nodes(LOWEST, float(x[-1]), finest / _COARSER, x[:-1])
-        for part, x in zip(parts, levels, strict=True)
-    ]
-    scan = _Scan(1, parts, grids, levels)
-    divergence = sum(part.count * part.divergence for part in parts)
-    span = far.top + abs(strike) + divergence + math.sqrt(divergence)
-    shifts = np.geomspace(0.05 / span, finest, SHIFTS)
-    slices = scan.slices(shifts)
-    bounds = [Chernoff(shifts, column).log_bound(strike) for column in slices.log_below.T]
-    fitting = np.flatnonzero(np.array(bounds) <= math.log(LEFT_OUT * size))
-    split = losses[int(fitting[-1])] if fitting.size else None
-    if split == losses[-1]:
+    shifts, split = _split(rounded(parts), strike, power_below(size), far.top)
+    if split == far.top:
         hard = tuple(Window(part, LOWEST, None, top) for part, top in zip(parts, far.tops, strict=True))
         return Chernoff(shifts, Moments.of(hard, shifts).whole)
-    windows = tuple(_window(part, split, top) for part, top in zip(parts, softened(far).tops, strict=True))
+    windows = tuple(
+        _window(part, split, top) for part, top in zip(parts, softened(far, strike, size).tops, strict=True)
+    )
     moments = Moments.of(windows, shifts)
     kept = Chernoff(shifts, moments.event)
     saddle = _saddle(kept, strike)
@@ -167,6 +155,28 @@ def add_cuts(parts: Parts, strike: float, size: float, far: Far) -> Cuts | Chern
     there = Moments.of(windows, np.array([shift]))
     log_peak, log_whole = (float(logs[0]) - shift * strike for logs in (there.event, there.whole))
     return Cuts(1, strike, windows, saddle, shift, log_peak, log_whole, mass, 0.0, kept, bulk)
+
+
+@lru_cache(maxsize=64)
+def _split(parts: Parts, strike: float, size: float, top: float) -> tuple[Array, float | None]:
+    """Shifts to look at, and about the highest loss that all can be below without adding to the answer."""
+    lowest = max(1e-7 * top, min(0.1 * parts[0].gamma, top / 2))
+    losses = [*np.geomspace(lowest, top, _LEVELS).tolist()[:-1], top]
+    levels = [np.array([min(part.place(u), HIGHEST + part.s) for u in losses]) for part in parts]
+    finest = FINEST / (top - min(float(part.loss(np.array(LOWEST))) for part in parts))
+    # About where E[Y^a] is e^(shift strike) times the answer, and further:
+    finest = min(finest, _FURTHER * (5.0 - math.log(size)) / max(strike, top / _FURTHER))
+    grids = [
+        part.nodes(LOWEST, float(x[-1]), finest / _COARSER, x[:-1])
+        for part, x in zip(parts, levels, strict=True)
+    ]
+    divergence = sum(part.count * part.divergence for part in parts)
+    span = top + abs(strike) + divergence + math.sqrt(divergence)
+    shifts = np.geomspace(0.05 / span, finest, SHIFTS)
+    slices = _Scan(1, parts, grids, levels).slices(shifts)
+    bounds = [Chernoff(shifts, column).log_bound(strike) for column in slices.log_below.T]
+    fitting = np.flatnonzero(np.array(bounds) <= math.log(LEFT_OUT * size))
+    return shifts, losses[int(fitting[-1])] if fitting.size else None
 
 
 def _window(part: Coordinates, split: float | None, top: Step) -> Window:
@@ -240,7 +250,8 @@ def remove_cuts(parts: Parts, strike: float) -> Cuts | Chernoff | None:
         return None
     core, dropped = found
     windows = tuple(
-        Window(part, part.lowest(shift), None, Step(x)) for part, x in zip(parts, scan.places(core), strict=True)
+        Window(part, part.lowest(shift), None, Step(x))
+        for part, x in zip(parts, scan.places(core), strict=True)
     )
     return Cuts(-1, strike, windows, shift, shift, log_peak, log_peak, 1.0, dropped + above, kept, None)
 

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from csgm_cli.core.contour import Direction
 from csgm_cli.core.loss_cuts import Cuts, add_cuts, remove_cuts
-from csgm_cli.core.loss_far import LEFT_OUT, SMALLEST, Chernoff, Far, Parts, far_event, softened
+from csgm_cli.core.loss_far import LEFT_OUT, SMALLEST, Chernoff, Far, Parts, far_event, mean_below, softened
 from csgm_cli.core.loss_line import (
+    MOVED,
     RAISED,
     ROUNDING,
     Bracket,
@@ -24,8 +25,9 @@ from csgm_cli.core.loss_line import (
     transform,
     unblurred,
 )
+from csgm_cli.core.loss_window import Step
 from csgm_cli.core.search import downhill
-from csgm_cli.core.sliced_law import HIGHEST, LOWEST, single_round
+from csgm_cli.core.sliced_law import HIGHEST, LOWEST, excess, single_round
 
 Array = NDArray[np.float64]
 
@@ -84,7 +86,7 @@ class Event:
         value, off = self._sum(strike, mixture=False)
         lower = settled - error + self._least(strike)
         upper = settled + error + left_out + value + off
-        wobble = ROUNDING * (error + off) / upper if upper > 0.0 else math.inf
+        wobble = ROUNDING * (error + off) / upper + MOVED if upper > 0.0 else math.inf
         return outward(lower, upper, self._blur(strike, upper, mixture=False), wobble)
 
     def _least(self, strike: float) -> float:
@@ -128,10 +130,17 @@ class Event:
         return total + self.sums.dropped(strike - self.cuts.strike)
 
     def mixture(self, strike: float) -> Mean:
-        """An upper bound on the mean of y log(y/v) - y + v for y >= v, log v = ``strike``."""
+        """An upper bound on the mean of y log(y/v) - y + v for y >= v, log v = ``strike``.
+
+        Raised by `RAISED` it is one; what a blur adds is left out but for its square, if it is less.
+        """
         value, off = self._sum(strike, mixture=True)
-        upper = self.mixture_settled(strike) + self.mixture_left_out(strike) + value + off
-        return Mean(upper, ROUNDING * off / max(upper, SMALLEST))
+        rest = self.mixture_settled(strike) + self.mixture_left_out(strike) + off
+        if self.variance > 0.0:
+            added = self._sum(strike, self.variance, mixture=True)[0] - value
+            value = max(value - added, (value + rest) / (1 + RAISED) - rest)
+        upper = value + rest
+        return Mean(upper, ROUNDING * off / max(upper, SMALLEST) + MOVED)
 
     def mixture_blur(self, strike: float) -> float:
         """Log-variance of a blur that adds less than `RAISED` of it to ``mixture``."""
@@ -157,6 +166,38 @@ class Event:
             return math.inf
         left_out = self.sums.dropped(strike - self.cuts.strike) / self.cuts.shift
         return left_out + (math.exp(self.cuts.bulk.log_mixture_bound(strike)) if self.cuts.bulk else 0.0)
+
+
+@dataclass(frozen=True)
+class Settled:
+    """For strikes at or below ``lowest``, the lowest loss: no test function y log(y/v) - y + v is cut off.
+
+    ``mean`` is E_P[L] = E_Q[Y log Y - Y + 1]. Above ``lowest`` it serves as a bound.
+    """
+
+    lowest: float
+    mean: float
+
+    @staticmethod
+    def of(parts: Parts) -> Settled:
+        """What it takes, for a law."""
+        everything = Step(math.inf)
+        return Settled(
+            sum(part.count * part.floor for part in parts),
+            sum(part.count * mean_below(part, everything) for part in parts),
+        )
+
+    def is_near(self, strike: float) -> bool:
+        """As of an `Event`."""
+        return strike <= self.lowest
+
+    def mixture(self, strike: float) -> Mean:
+        """As of an `Event`, but exact."""
+        return Mean(self.mean + float(excess(np.array([strike]))[0]), 1e-12)
+
+    def mixture_blur(self, strike: float) -> float:
+        """As of an `Event`; a blur of v adds E[Y] v/2."""
+        return _BLUR_COST * 2 * RAISED * self.mixture(strike).upper
 
 
 @lru_cache(maxsize=8)
@@ -191,7 +232,7 @@ def _try_add(parts: Parts, strike: float, size: float) -> Event | None:
     cuts = add_cuts(parts, strike, size, far)
     if cuts is None or isinstance(cuts, Chernoff):
         return None if cuts is None else Event(far, cuts)
-    far = softened(far)
+    far = softened(far, strike, size)
     settled = far.p - math.exp(strike + far.log_q)
     if cuts.kept.log_bound(strike) < math.log(LEFT_OUT * max(settled, SMALLEST)):
         return Event(far, cuts)
@@ -214,7 +255,7 @@ def remove_bracket(parts: Parts, epsilon: float) -> Bracket | None:
     return outward(rest.lower, rest.upper + dropped, variance, math.inf)
 
 
-def bounds_of_family(event: Event, weights: Array, log_strikes: Array) -> Callable[[int], float]:
+def bounds_of_family(event: Event | Settled, weights: Array, log_strikes: Array) -> Callable[[int], float]:
     """The bound on the mean of each test function of a family, by index."""
 
     @cache
@@ -227,7 +268,7 @@ def bounds_of_family(event: Event, weights: Array, log_strikes: Array) -> Callab
 @lru_cache(maxsize=8)
 def convex_event(
     parts: Parts, weights: tuple[float, ...], log_strikes: tuple[float, ...]
-) -> tuple[Event, int] | None:
+) -> tuple[Event | Settled, int] | None:
     """What serves the family around its least mean, and the index of that."""
     c, strikes = np.array(weights), np.array(log_strikes)
     at = _COARSE * int(np.argmin(c[::_COARSE] * _mixture_sizes(parts, strikes[::_COARSE])))
@@ -257,8 +298,10 @@ def _mixture_sizes(parts: Parts, log_strikes: Array) -> Array:
     return np.asarray(total / math.sqrt(2 * math.pi) + SMALLEST + np.expm1(low) - low)
 
 
-def _mixture_event(parts: Parts, log_strike: float) -> Event | None:
+def _mixture_event(parts: Parts, log_strike: float) -> Event | Settled | None:
     """What serves the means with strikes around that one; None where nothing is known."""
+    if log_strike <= sum(part.count * part.floor for part in parts):
+        return Settled.of(parts)
     size, best, least = _size(parts, max(log_strike, 0.0)), None, math.inf
     for _ in range(3):
         far = far_event(parts, log_strike, size)
@@ -277,7 +320,7 @@ def _mixture_event(parts: Parts, log_strike: float) -> Event | None:
 
 def _summed(far: Far, cuts: Cuts, size: float) -> Event:
     """With the sums for test functions; without any where that would take too wide a blur."""
-    event = Event(softened(far), cuts)
+    event = Event(softened(far, cuts.strike, size), cuts)
     rest = 0.1 * _expected(cuts, size) / (1.0 + cuts.saddle)
     expected = event.mixture_settled(cuts.strike) + rest + SMALLEST
     falling = falling_line(cuts, expected)

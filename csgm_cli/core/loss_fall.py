@@ -20,13 +20,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from csgm_cli.core.decay import missing, valley
-from csgm_cli.core.loss_window import Window
-from csgm_cli.core.sliced_law import Nodes
+
+if TYPE_CHECKING:
+    from csgm_cli.core.loss_window import Window
+    from csgm_cli.core.sliced_law import Nodes
 
 Array = NDArray[np.float64]
 
@@ -66,7 +69,7 @@ class Fall:
 
 
 def log_fall(windows: Sequence[Window], falls: Sequence[Fall], height: float) -> float:
-    """Log of a bound on the event's transform for all y >= ``height``, relative to its moment E[Y^a; none far].
+    """Log of a bound on the event's transform for all y >= ``height``, relative to E[Y^a; none far].
 
     |b + j|^n - |b|^n is at most n |j| (b + j)^(n-1) where all is at real orders but for |j|.
     """

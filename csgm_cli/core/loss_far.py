@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -27,6 +27,10 @@ SHIFTS, FINEST = 32, 4000.0
 DAMPED_OUT = 12.0
 #: The shifts of negative moments, which come in as many blocks with nodes of their own.
 _NEGATIVE, _BLOCKS = 20, 5
+#: Steps to an octave of the lattice of s on which choices are made.
+_CELLS = 32.0
+#: The integrand at the saddle grows by no more than about exp of this over a step.
+_GROWTH = 7.0
 #: Stairs above a step, in widths below it.
 _STAIRS = (*map(float, range(13)), 15.0, 19.0, 24.0, 30.0, 38.0)
 _LOG_HEIGHTS = np.log(-np.diff([1.0, *(upper_tail(away) for away in _STAIRS)]))
@@ -113,7 +117,7 @@ class Far:
         Above a stair the Chernoff bounds of the other coordinates' losses serve.
         """
         lowest = (sum(part.count for part in self.parts) - 1.0) * self.parts[0].floor
-        total, negative = 0.0, negative_moments(self.parts)
+        total, negative = 0.0, negative_moments(rounded(self.parts))
         for part, (losses, log_masses) in zip(self.parts, self._stairs, strict=True):
             bounds = np.minimum(0.0, log_masses + np.minimum(0.0, negative.log_bounds(losses - strike)))
             bounds[losses + lowest >= strike] = -np.inf
@@ -136,7 +140,7 @@ class Far:
         for part, top in zip(self.parts, self.tops, strict=True):
             p = math.exp(log_p_above(part, top))
             beside = 1.0 if p >= 1.0 else (self.p - p) / (1.0 - p)  # P(some other coordinate is far)
-            total += part.count * (_mean_above(part, top) + max(beside, 0.0) * _mean_below(part, top))
+            total += part.count * (_mean_above(part, top) + max(beside, 0.0) * mean_below(part, top))
         return total
 
 
@@ -150,7 +154,7 @@ def _mean_above(part: Coordinates, top: Step) -> float:
     return float((np.exp(nodes.log_mass + nodes.loss) * nodes.loss).sum())
 
 
-def _mean_below(part: Coordinates, top: Step) -> float:
+def mean_below(part: Coordinates, top: Step) -> float:
     """E_P[log Y; below the step], from Y log Y = (Y log Y - Y + 1) + (Y - 1)."""
     nodes = part.nodes(LOWEST, min(top.end, HIGHEST + part.s), 1.0, bends=top.bends)
     nodes = nodes.weighted(top.below(nodes.x))
@@ -168,10 +172,16 @@ def log_any(parts: Parts, log_masses: Sequence[float]) -> float:
 
 
 def far_event(parts: Parts, strike: float, size: float) -> Far:
-    """Far with the lowest top whose strays are negligible next to ``size``, also for strikes a bit higher.
+    """Far with about the lowest top whose strays are negligible next to ``size``, and strikes a bit higher.
 
-    With cuts for steps.
+    With cuts for steps. The top is the same for all parts and sizes nearby, so that bounds are smooth.
     """
+    top = _top(rounded(parts), strike, power_below(size))
+    return _far(parts, top, tuple(Step(min(part.place(top), HIGHEST + part.s)) for part in parts))
+
+
+@lru_cache(maxsize=64)
+def _top(parts: Parts, strike: float, size: float) -> float:
     highest = strike + _ABOVE * abs(strike)
     low = max(highest, 1e-14)
     high = low + max(float(part.loss(np.array(HIGHEST + part.s))) for part in parts)
@@ -181,13 +191,25 @@ def far_event(parts: Parts, strike: float, size: float) -> Far:
         fitting = np.flatnonzero(_log_strays(parts, tops, highest) <= limit)
         enough = int(fitting[0]) if fitting.size else _TRIES - 1
         low, high = float(tops[max(enough - 1, 0)]), float(tops[enough])
-    return _far(parts, high, tuple(Step(min(part.place(high), HIGHEST + part.s)) for part in parts))
+    return high
 
 
-def softened(far: Far) -> Far:
-    """With smooth steps a bit further out."""
-    further = math.exp(min(1.0, 1 / far.top)) * far.top
-    return _far(far.parts, far.top, tuple(step_beside(part, far.top, further) for part in far.parts))
+def rounded(parts: Parts) -> Parts:
+    """With each s rounded up to a lattice: negative moments rise with s, since Y is a martingale in s^2."""
+    return tuple(replace(part, s=2.0 ** (math.ceil(_CELLS * math.log2(part.s)) / _CELLS)) for part in parts)
+
+
+def softened(far: Far, strike: float, size: float) -> Far:
+    """With smooth steps a bit further out, but less than makes what is not far grow much at the saddle."""
+    further = math.expm1(min(1.0, 1 / far.top)) * far.top
+    further = min(further, _GROWTH * max(strike, far.top / 10) / (5.0 - math.log(power_below(size))))
+    tops = tuple(step_beside(part, far.top, far.top + further) for part in far.parts)
+    return _far(far.parts, far.top, tops)
+
+
+def power_below(size: float) -> float:
+    """The power of 2 at or below it: what is chosen by that is the same for all sizes nearby."""
+    return 2.0 ** math.floor(math.log2(size))
 
 
 def _far(parts: Parts, top: float, tops: tuple[Step, ...]) -> Far:
@@ -210,7 +232,7 @@ def _log_strays(parts: Parts, tops: Array, strike: float) -> Array:
     return np.where(tops + others >= strike, -np.inf, bounds)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=16)
 def negative_moments(parts: Parts) -> Chernoff:
     """E_Q[Y^-shift] of the whole loss, which is at least 1."""
     shifts = np.geomspace(1e-3, FINEST / depth(parts), _NEGATIVE)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from csgm_cli.core.loss_far import SMALLEST, log_kappa
 from csgm_cli.core.loss_fall import fall_of, log_fall
+from csgm_cli.core.loss_far import SMALLEST, log_kappa
 from csgm_cli.core.sliced_law import Line, log_more
 
 if TYPE_CHECKING:
@@ -28,8 +28,9 @@ RAISED = 1e-5
 #: Rounding makes bounds wobble by less than this times the bounds on the errors.
 ROUNDING = 0.003
 _MOST_ORDERS, _MOST_NODES = 1 << 17, 2_000_000
-#: What the orders leave out is at most this, relative.
-_NEGLIGIBLE = 1e-10
+#: What the orders leave out is at most the first, relative to a guess, and moves sums by less than the
+#: second, relative.
+_NEGLIGIBLE, MOVED = 1e-11, 1e-10
 #: Blurred integrals end at one of these times 1/width.
 _ENDS = (3.0, 3.5, 4.0, 4.5, 5.0, 5.5, 6.0, 6.5, 7.0, 7.5, 8.0)
 
@@ -137,8 +138,7 @@ def falling_line(cuts: Cuts, expected: float) -> tuple[Line, float] | None:
     """
     order = 1.0 + cuts.shift
     logs = [
-        float(window.part.real_moments(*window.whole(order), np.array([order]))[0])
-        for window in cuts.windows
+        float(window.part.real_moments(*window.whole(order), np.array([order]))[0]) for window in cuts.windows
     ]
     falls = [fall_of(window, order, log) for window, log in zip(cuts.windows, logs, strict=True)]
     period = cuts.kept.period(cuts.strike, cuts.shift, cuts.mass, _NEGLIGIBLE * expected, 0.0)

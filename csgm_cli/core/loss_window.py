@@ -45,12 +45,12 @@ class Step:
     @property
     def start(self) -> float:
         """Below this it is next to 0."""
-        return self.place - _REACH * self.width
+        return self.place - _REACH * self.width if self.width else self.place
 
     @property
     def end(self) -> float:
         """Above this it is next to 1."""
-        return self.place + _REACH * self.width
+        return self.place + _REACH * self.width if self.width else self.place
 
     @property
     def bends(self) -> list[tuple[float, float]]:

@@ -36,6 +36,7 @@ HIGHEST = 38.0
 _LARGE = 30.0
 #: |log Y^a| up to which Y^a is summed as a power series.
 _NEAR = 4.0
+_UNSEEN = 46.0  # all terms below exp(-46) of the largest are less than the errors of their sum
 _BEND = 13.0  # widths from a step on which it is resolved
 _SWING = 14.0  # of an exponent, over one panel of 16 nodes: exact to 1e-16
 _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(16)
@@ -303,7 +304,8 @@ def _sums(line: Line, nodes: Nodes, origin: float) -> tuple[ComplexArray, Array,
     loss = nodes.loss - origin
     exponents = line.real_order * loss + nodes.log_mass
     log_scale = float(exponents.max())
-    tilted = np.exp(exponents - log_scale)
+    seen = exponents > log_scale - _UNSEEN
+    loss, tilted = loss[seen], np.exp(exponents[seen] - log_scale)
     sums = exponential_sums(line.sign * loss, tilted, line.step, line.count)
     return sums, sum_errors(loss, tilted, line.step, line.count), log_scale
 
