@@ -1,29 +1,24 @@
 """The privacy profile where few mask bits are ever sent, between certified bounds.
 
 There the law of the loss L = sum log Y is nearly an atom with a few rare jumps, and the contour
-integrals of ``contour`` converge slowly or, since jumps can be large, not at all. Four exact steps
-mend that. With k = e^eps, Y = e^L, and each coordinate's loss either bulk (u <= b), a jump
-(b < u <= h) or far (u > h; ``loss_cuts`` chooses b and h):
+integrals of ``contour`` converge slowly or, since jumps can be large, not at all. Three exact steps
+mend that (docs/theory.md, "Rare mask bits"). With k = e^eps, Y = e^L, and each coordinate's loss
+either bulk, a jump or far (``loss_cuts`` chooses where, and ``loss_window`` makes the borders smooth):
 
 1. Some coordinate is far: E[(Y - k)_+; far] = P(far) - k Q(far) + E[(k - Y)_+; far], and the last
    term, of strays whose other losses make up for the far one, is between 0 and a Chernoff bound.
 2. All are bulk: E[(Y - k)_+; all bulk] is between 0 and a Chernoff bound.
 3. D(k) = E[(Y - k)_+; some jump, none far] is a contour integral with E[Y^a; none far] - E[Y^a; all
    bulk] as its transform. That is computed as a small number where the event is rare, so nothing
-   cancels. It still decays slowly, which a blur by an independent lognormal R mends, of mean 1 and
-   log-variance v: a factor exp(z (z+1) v/2).
-4. The blur is undone: with A(v) = E_R[D(k R)],
+   cancels, and it falls fast (``loss_fall`` proves how fast).
+
+The remove direction has no far losses and needs step 3 alone, with E[Y^-z], (1 - k Y)_+. There, and
+where the transform would take too many nodes, D is blurred by an independent lognormal R of mean 1 and
+log-variance v, A(v) = E_R[D(k R)], a factor exp(z (z+1) v/2), and
 
        A(v) - (A(2v) - A(v)) / (sqrt 2 e^(-v/8) - 1)  <=  D(k)  <=  A(v).
 
-   Proof. D is convex in k, so the right side is Jensen's. D(k) = int (y - k)_+ dmu(y) gives
-   A(v) - D(k) = int G_v dmu, where G_v(y) = E_R[(y - k R)_+] - (y - k)_+ >= 0 is the time value of
-   an option of total volatility w = sqrt v, so dG/dw = k phi(log(k/y)/w + w/2) (vega). At sqrt 2 w
-   that is at least e^(-w^2/8) times what it is at w, so G_2v >= sqrt 2 e^(-v/8) G_v.
-
-The remove direction has no far losses and needs steps 3 and 4 alone, with E[Y^-z], (1 - k Y)_+.
-
-Cuts, shift and transform are chosen for one strike of a lattice and serve all strikes around it, so
+Windows, shift and transform are chosen for one strike of a lattice and serve all strikes around it, so
 that the bounds are smooth in epsilon there, and searches for an epsilon cheap.
 
 Errors. The trapezoid rule adds the same expectations at other strikes: not negative, so upper bounds

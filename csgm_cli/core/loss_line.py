@@ -195,7 +195,7 @@ def _grown(sizes: Array, log_factors: Array) -> Array:
 
 
 def unblurred(sums: Transform | None, variance: float, strike: float) -> Bracket:
-    """The bracket of a blurred hockey-stick at one strike (step 4 of ``loss_grid``)."""
+    """The bracket of a blurred hockey-stick at one strike (see ``loss_grid``)."""
     if sums is None:
         return Bracket(0.0, 1.0)
     away = strike - sums.cuts.strike
