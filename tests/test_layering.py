@@ -49,8 +49,10 @@ HOMES = {
             "loss_grid",
             "loss_cuts",
             "loss_event",
+            "loss_fall",
             "loss_far",
             "loss_line",
+            "loss_window",
             "sliced_law",
             "exponential_sums",
         )

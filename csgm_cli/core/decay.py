@@ -47,7 +47,7 @@ class Decay:
 
     def log_bound(self, height: float) -> float:
         """Log of a bound on |E[Y^(a + iy)]| / E[Y^a] for all y >= ``height``."""
-        drop = float(self.masses @ _missing(self.widths * (height / 2)))
+        drop = float(self.masses @ missing(self.widths * (height / 2)))
         best = math.log1p(-min(drop, 1 - 1e-9))
         if not self.log_sizes.size:
             return best
@@ -68,8 +68,8 @@ def decay(order: float, gamma: float, t: float, log_moment: float, *, few: bool)
     u = np.where(z < 1.0, np.log1p(gamma * np.expm1(np.minimum(z, 1.0))), _log_ratio(gamma, z))
     log_bell = -x * x / 2 - 0.5 * math.log(2 * math.pi) - log_moment
     density = np.exp(order * u + log_bell - math.log(gamma * s) - z + u)
-    valley = _valley(order, gamma, s)
-    sides = [np.ones(x.size, dtype=bool)] if valley is None else [x <= valley[0], x >= valley[1]]
+    between = valley(order, gamma, s)
+    sides = [np.ones(x.size, dtype=bool)] if between is None else [x <= between[0], x >= between[1]]
     peaks = [_one_peak(u[side], density[side]) for side in sides if side.any()]
     masses, widths = (np.concatenate(column) for column in zip(*peaks, strict=True))
     nothing = np.empty((0, 0))
@@ -88,7 +88,7 @@ def _log_ratio(gamma: float, z: Array) -> Array:
     return np.asarray(np.logaddexp(log_rest, math.log(gamma) + z))
 
 
-def _valley(order: float, gamma: float, s: float) -> tuple[float, float] | None:
+def valley(order: float, gamma: float, s: float) -> tuple[float, float] | None:
     """The x between which the density may rise again; None where it has a single peak."""
     steepness = (order + 1) * s * s
     if steepness <= 4.0 or gamma == 1.0:
@@ -112,7 +112,7 @@ def _one_peak(u: Array, density: Array) -> tuple[Array, Array]:
     return np.diff(heights, append=0.0) * -widths, widths
 
 
-def _missing(x: Array) -> Array:
+def missing(x: Array) -> Array:
     """A lower bound on 1 - |sin x'/x'| for all x' >= x."""
     small = x * x / 6 * (1 - x * x / 20)
     place = np.minimum(np.maximum(x, 1e-3), math.pi)

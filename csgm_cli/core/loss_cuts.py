@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,14 +26,24 @@ from csgm_cli.core.loss_far import (
     depth,
     log_any,
     negative_moments,
+    power_below,
     reached,
+    rounded,
+    softened,
 )
-from csgm_cli.core.sliced_law import HIGHEST, LOWEST, Nodes, upper_tail
+from csgm_cli.core.loss_window import Step, Window, step_beside
+from csgm_cli.core.sliced_law import HIGHEST, LOWEST, Coordinates, Nodes, upper_tail
 
 Array = NDArray[np.float64]
 
 #: How many losses are looked at as places of cuts.
 _LEVELS = 80
+#: The step of a split goes down to this share of its loss.
+_DEEP = 4.0
+#: Shifts are looked at up to so much further than the answer's size lets expect the saddle.
+_FURTHER = 10.0
+#: Nodes that only find where to cut are so much fewer.
+_COARSER = 8.0
 #: Shifts below the saddle that are looked at, relative to it, and how much larger the integrand may be there.
 _LOWER, _LARGER = (1.0, 0.85, 0.7), 30.0
 #: Bulk that weighs this little at the shift is dropped.
@@ -41,25 +52,22 @@ _DROPPED = 1e-12
 
 @dataclass(frozen=True)
 class Cuts:
-    """Where to cut, and where to integrate; places are x, one for each part.
+    """Where to cut, and where to integrate.
 
-    The event is: some u above its split, none above its top (all of them below it where there is
-    no split). The contour runs through ``shift``, not above the ``saddle``. ``log_peak``: log of the
-    transform at the shift, times exp(-shift strike); ``mass``: a bound on the event's hockey-stick at
-    any strike. ``dropped``: relative to the peak, bulk above the cores. ``kept`` and ``bulk``: the
-    moments of the event, and of what is all bulk where there is a split.
+    The event is: some jump, none far (or all that is not far, where there is no split). The contour
+    runs through ``shift``, not above the ``saddle``. ``log_peak``: log of the transform at the shift,
+    times exp(-shift strike), and ``log_whole`` without the condition of a jump; ``mass``: a bound on the
+    event's hockey-stick at any strike. ``dropped``: relative to the peak, bulk that is left out.
+    ``kept`` and ``bulk``: the moments of the event, and of what is all bulk where there is a split.
     """
 
     sign: int
     strike: float
-    parts: Parts
-    lows: tuple[float, ...]
-    cores: tuple[float, ...]
-    splits: tuple[float, ...] | None
-    tops: tuple[float, ...]
+    windows: tuple[Window, ...]
     saddle: float
     shift: float
     log_peak: float
+    log_whole: float
     mass: float
     dropped: float
     kept: Chernoff
@@ -68,34 +76,25 @@ class Cuts:
     @property
     def range(self) -> float:
         """Of all losses between the cuts together."""
-        spans = [(low, core) for low, core in zip(self.lows, self.cores, strict=True)]
-        spans += [] if self.splits is None else list(zip(self.splits, self.tops, strict=True))
-        parts = self.parts if self.splits is None else self.parts * 2
-        ends = [part.loss(np.array(span)) for part, span in zip(parts, spans, strict=True)]
-        return sum(float(end[1] - end[0]) for end in ends)
+        total = 0.0
+        for window in self.windows:
+            ends = [(window.low, window.top.end)]
+            ends += [] if window.split is None else [(window.split.start, window.top.end)]
+            total += sum(float(np.diff(window.part.loss(np.array(pair)))[0]) for pair in ends)
+        return total
 
 
 @dataclass(frozen=True)
 class _Slices:
     """Transforms at real shifts (rows) of all losses below a level (columns), or up to the top.
 
-    ``log_below``: log E[Y^a; all u <= level]. ``log_more``: log of the factor of going on to the top.
-    ``between``: sum of E[Y^a; level < u <= top] / E[Y^a; u <= level] over all coordinates.
+    ``log_below``: log E[Y^a; all u <= level]. ``between``: sum of E[Y^a; level < u <= top] /
+    E[Y^a; u <= level] over all coordinates.
     """
 
     shifts: Array
     log_below: Array
-    log_more: Array
     between: Array
-
-    def with_jumps(self, level: int) -> Array:
-        """Log E[Y^a; some u above the level, none above the top]; at level -1 just all up to the top."""
-        if level < 0:
-            return self.log_below[:, -1]
-        more = self.log_more[:, level]
-        with np.errstate(all="ignore"):
-            few = np.log(np.expm1(np.minimum(more, 30.0)))
-            return np.asarray(self.log_below[:, level] + np.where(more > 30.0, more, few))
 
 
 @dataclass(frozen=True)
@@ -109,7 +108,7 @@ class _Scan:
 
     def slices(self, shifts: Array) -> _Slices:
         shape = (shifts.size, self.levels[0].size)
-        below, more, between = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+        below, between = np.zeros(shape), np.zeros(shape)
         orders = 1.0 + shifts if self.sign > 0 else -shifts
         for part, nodes, levels in zip(self.parts, self.nodes, self.levels, strict=True):
             log_below, ratio = part.table(nodes, levels, orders)
@@ -117,22 +116,18 @@ class _Scan:
                 log_below = np.where(reached(part, shifts)[:, None], log_below, np.inf)
             with np.errstate(all="ignore"):
                 below += part.count * log_below
-                more += part.count * np.log1p(ratio)
                 between += part.count * ratio
-        return _Slices(shifts, below, more, between)
+        return _Slices(shifts, below, between)
 
     def places(self, level: int) -> tuple[float, ...]:
         return tuple(float(levels[level]) for levels in self.levels)
 
-    def core(self, shift: float, split: int) -> tuple[int, float] | None:
-        """The lowest level above which, up to the split, bulk weighs next to nothing; and how much.
+    def core(self, shift: float) -> tuple[int, float] | None:
+        """The lowest level above which, up to the top, bulk weighs next to nothing; and how much.
 
         None where moments overflow.
         """
-        ends = self.places(split)
-        short = [nodes.up_to(x) for nodes, x in zip(self.nodes, ends, strict=True)]
-        cut = [levels[: split + 1] if split >= 0 else levels for levels in self.levels]
-        between = _Scan(self.sign, self.parts, short, cut).slices(np.array([shift])).between[0]
+        between = self.slices(np.array([shift])).between[0]
         levels = np.flatnonzero(between <= _DROPPED)
         return (int(levels[0]), math.expm1(float(between[levels[0]]))) if levels.size else None
 
@@ -142,37 +137,82 @@ def add_cuts(parts: Parts, strike: float, size: float, far: Far) -> Cuts | Chern
 
     Or the moments with none far, where their bound makes cuts needless.
     """
-    lowest = max(1e-7 * far.top, min(0.1 * parts[0].gamma, far.top / 2))
-    losses = np.geomspace(lowest, far.top, _LEVELS).tolist()
-    levels = [np.array([min(part.place(u), HIGHEST + part.s) for u in losses]) for part in parts]
-    finest = FINEST / (far.top - min(float(part.loss(np.array(LOWEST))) for part in parts))
-    grids = [part.nodes(LOWEST, float(x[-1]), finest, x[:-1]) for part, x in zip(parts, levels, strict=True)]
-    scan = _Scan(1, parts, grids, levels)
-    divergence = sum(part.count * part.divergence for part in parts)
-    span = far.top + abs(strike) + divergence + math.sqrt(divergence)
-    slices = scan.slices(np.geomspace(0.05 / span, finest, SHIFTS))
-    bounds = [Chernoff(slices.shifts, column).log_bound(strike) for column in slices.log_below.T]
-    fitting = np.flatnonzero(np.array(bounds) <= math.log(LEFT_OUT * size))
-    split = int(fitting[-1]) if fitting.size else -1
-    if split == _LEVELS - 1:
-        return Chernoff(slices.shifts, slices.log_below[:, -1])
-    kept = Chernoff(slices.shifts, slices.with_jumps(split))
+    shifts, split = _split(rounded(parts), strike, power_below(size), far.top)
+    if split == far.top:
+        hard = tuple(Window(part, LOWEST, None, top) for part, top in zip(parts, far.tops, strict=True))
+        return Chernoff(shifts, Moments.of(hard, shifts).whole)
+    windows = tuple(
+        _window(part, split, top) for part, top in zip(parts, softened(far, strike, size).tops, strict=True)
+    )
+    moments = Moments.of(windows, shifts)
+    kept = Chernoff(shifts, moments.event)
     saddle = _saddle(kept, strike)
     if saddle is None:
         return None
-    lows, tops, splits, mass, bulk = (LOWEST,) * len(parts), scan.places(-1), None, 1.0, None
-    if split >= 0:
-        splits, bulk = scan.places(split), Chernoff(slices.shifts, slices.log_below[:, split])
-        mass = math.exp(log_any(parts, [part.log_p_above(x) for part, x in zip(parts, splits, strict=True)]))
+    bulk = None if split is None else Chernoff(shifts, moments.bulk)
+    mass = math.exp(log_any(parts, [window.log_p_jumps() for window in windows]))
     shift = _shift(kept, strike, saddle, mass, LEFT_OUT * size)
-    log_peak = float(scan.slices(np.array([shift])).with_jumps(split)[0]) - shift * strike
-    found = (-1, 0.0) if split < 0 else scan.core(shift, split)
-    if found is None:
-        return None
-    cores, dropped = scan.places(found[0]), found[1]
-    return Cuts(
-        1, strike, parts, lows, cores, splits, tops, saddle, shift, log_peak, mass, dropped, kept, bulk
-    )
+    there = Moments.of(windows, np.array([shift]))
+    log_peak, log_whole = (float(logs[0]) - shift * strike for logs in (there.event, there.whole))
+    return Cuts(1, strike, windows, saddle, shift, log_peak, log_whole, mass, 0.0, kept, bulk)
+
+
+@lru_cache(maxsize=64)
+def _split(parts: Parts, strike: float, size: float, top: float) -> tuple[Array, float | None]:
+    """Shifts to look at, and about the highest loss that all can be below without adding to the answer."""
+    lowest = max(1e-7 * top, min(0.1 * parts[0].gamma, top / 2))
+    losses = [*np.geomspace(lowest, top, _LEVELS).tolist()[:-1], top]
+    levels = [np.array([min(part.place(u), HIGHEST + part.s) for u in losses]) for part in parts]
+    finest = FINEST / (top - min(float(part.loss(np.array(LOWEST))) for part in parts))
+    # About where E[Y^a] is e^(shift strike) times the answer, and further:
+    finest = min(finest, _FURTHER * (5.0 - math.log(size)) / max(strike, top / _FURTHER))
+    grids = [
+        part.nodes(LOWEST, float(x[-1]), finest / _COARSER, x[:-1])
+        for part, x in zip(parts, levels, strict=True)
+    ]
+    divergence = sum(part.count * part.divergence for part in parts)
+    span = top + abs(strike) + divergence + math.sqrt(divergence)
+    shifts = np.geomspace(0.05 / span, finest, SHIFTS)
+    slices = _Scan(1, parts, grids, levels).slices(shifts)
+    bounds = [Chernoff(shifts, column).log_bound(strike) for column in slices.log_below.T]
+    fitting = np.flatnonzero(np.array(bounds) <= math.log(LEFT_OUT * size))
+    return shifts, losses[int(fitting[-1])] if fitting.size else None
+
+
+def _window(part: Coordinates, split: float | None, top: Step) -> Window:
+    step = None if split is None else step_beside(part, split, split / _DEEP)
+    return Window(part, LOWEST, step, top)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Log E[Y^(1 + shift)] of what is all bulk, of what is none far, and of the event, at each shift."""
+
+    bulk: Array
+    whole: Array
+    event: Array
+
+    @staticmethod
+    def of(windows: tuple[Window, ...], shifts: Array) -> Moments:
+        """All parts together."""
+        bulk, more = np.zeros((2, shifts.size))
+        orders, finest = 1.0 + shifts, 1.0 + float(shifts[-1])
+        for window in windows:
+            part, (nodes, outside) = window.part, window.bulk(finest)
+            log_bulk = part.real_moments(nodes, outside, orders)
+            bulk += part.count * log_bulk
+            jumps = window.jumps(finest)
+            if jumps is not None:
+                exponents = orders[:, None] * jumps.loss + jumps.log_mass
+                peak = exponents.max(axis=1)
+                with np.errstate(all="ignore"):
+                    ratio = np.exp(exponents - peak[:, None]).sum(axis=1) * np.exp(peak - log_bulk)
+                    more += part.count * np.log1p(ratio)
+        if windows[0].split is None:
+            return Moments(bulk, bulk, bulk)
+        with np.errstate(all="ignore"):
+            few = np.log(np.expm1(np.minimum(more, 30.0)))
+        return Moments(bulk, bulk + more, bulk + np.where(more > 30.0, more, few))
 
 
 def remove_cuts(parts: Parts, strike: float) -> Cuts | Chernoff | None:
@@ -205,14 +245,15 @@ def remove_cuts(parts: Parts, strike: float) -> Cuts | Chernoff | None:
     if shift is None or not all(part.reached(shift) for part in parts):
         return None
     log_peak = float(scan.slices(np.array([shift])).log_below[0, -1]) - shift * strike
-    found = scan.core(shift, -1)
+    found = scan.core(shift)
     if found is None:
         return None
     core, dropped = found
-    cores, lows = scan.places(core), tuple(part.lowest(shift) for part in parts)
-    return Cuts(
-        -1, strike, parts, lows, cores, None, cores, shift, shift, log_peak, 1.0, dropped + above, kept, None
+    windows = tuple(
+        Window(part, part.lowest(shift), None, Step(x))
+        for part, x in zip(parts, scan.places(core), strict=True)
     )
+    return Cuts(-1, strike, windows, shift, shift, log_peak, log_peak, 1.0, dropped + above, kept, None)
 
 
 def _heights(kept: Chernoff, strike: float) -> Array:

@@ -12,22 +12,35 @@ from numpy.typing import NDArray
 
 from csgm_cli.core.contour import Direction
 from csgm_cli.core.loss_cuts import Cuts, add_cuts, remove_cuts
-from csgm_cli.core.loss_far import LEFT_OUT, SMALLEST, Chernoff, Far, Parts, far_event
-from csgm_cli.core.loss_line import ROUNDING, Bracket, Transform, choose_line, outward, transform, unblurred
+from csgm_cli.core.loss_far import LEFT_OUT, SMALLEST, Chernoff, Far, Parts, far_event, mean_below, softened
+from csgm_cli.core.loss_line import (
+    MOVED,
+    RAISED,
+    ROUNDING,
+    Bracket,
+    Transform,
+    choose_line,
+    falling_line,
+    outward,
+    transform,
+    unblurred,
+)
+from csgm_cli.core.loss_window import Step
 from csgm_cli.core.search import downhill
-from csgm_cli.core.sliced_law import HIGHEST, LOWEST, single_round
+from csgm_cli.core.sliced_law import HIGHEST, LOWEST, excess, single_round
 
 Array = NDArray[np.float64]
 
-#: The relative width of a bracket that is aimed at, and the blurs (standard deviations of the loss)
-#: to begin with: relative to 1/saddle, and at most. Test functions are blurred by the last, relative
-#: to 1/sqrt(saddle (saddle + 1)), which makes them larger by half its square.
-_GOAL, _FIRST_BLUR, _WIDEST_BLUR, _MIXTURE_BLUR = 1e-5, 0.03, 0.5, 0.007
-#: How much a blur of all losses may add to the mean of a test function, relative, at most this often
-#: as wide as the one that was used; and how much bounds are raised for that.
-_BLUR_COST, _WIDER, RAISED = 5e-5, 10.0, 9e-5
+#: The relative width of a blurred bracket that is aimed at, and the blurs (standard deviations of the
+#: loss) to begin with: relative to 1/saddle, and at most; and that of test functions, relative to
+#: 1/sqrt(saddle (saddle + 1)), which makes them larger by half its square.
+_GOAL, _FIRST_BLUR, _WIDEST_BLUR, _MIXTURE_BLUR = 1e-5, 0.03, 0.5, 0.003
+#: Bounds are raised by more than a blur may add, which is tried with this one (relative to 1/saddle).
+_TRIED, _BLUR_COST = 0.003, 0.5
 #: A strike is near another where the integrand differs by less than exp of this.
 _NEAR = 1.0
+#: How much of a bound may be what is left out.
+_LEFT = 1e-7
 #: A first guess looks at one test function in so many, and not at losses below this.
 _COARSE = 4
 _LEAST_LOSS = 1e-4
@@ -40,10 +53,19 @@ def _size(parts: Parts, epsilon: float) -> float:
 
 
 @dataclass(frozen=True)
+class Mean:
+    """``upper`` is above the mean of a test function; ``wobble`` is as in a `Certificate`."""
+
+    upper: float
+    wobble: float
+
+
+@dataclass(frozen=True)
 class Event:
     """What is computed once for a law and a strike, and good for strikes around that one.
 
-    ``sums`` with a blur of log-variance ``variance`` is None where Chernoff bounds do.
+    ``sums`` is None where Chernoff bounds do. They are blurred, with a log-variance ``variance``, where
+    the transform falls too slowly by itself.
     """
 
     far: Far
@@ -60,11 +82,38 @@ class Event:
     def bracket(self, strike: float) -> Bracket:
         """Of the add direction's hockey-stick."""
         settled, left_out = self.settled(strike), self.left_out(strike)
-        rest = Bracket(0.0, 0.0, 0.0, 0.0)
-        if self.sums is not None:
-            rest = unblurred(self.sums, self.variance, strike)
         error = self.far.error(strike)
-        return outward(settled - error + rest.lower, settled + error + left_out + rest.upper, rest)
+        value, off = self._sum(strike, mixture=False)
+        lower = settled - error + self._least(strike)
+        upper = settled + error + left_out + value + off
+        wobble = ROUNDING * (error + off) / upper + MOVED if upper > 0.0 else math.inf
+        return outward(lower, upper, self._blur(strike, upper, mixture=False), wobble)
+
+    def _least(self, strike: float) -> float:
+        """A lower bound on what the sums are for."""
+        if self.sums is None:
+            return 0.0
+        if self.variance > 0.0:
+            return unblurred(self.sums, self.variance, strike).lower
+        value, off = self._sum(strike, mixture=False)
+        return value - off - self.sums.aliases(0.0, strike - self.sums.cuts.strike)
+
+    def _sum(self, strike: float, variance: float = 0.0, *, mixture: bool) -> tuple[float, float]:
+        if self.sums is None:
+            return 0.0, 0.0
+        return self.sums.integral(self.variance + variance, strike - self.sums.cuts.strike, mixture=mixture)
+
+    def _blur(self, strike: float, value: float, *, mixture: bool) -> float:
+        """Log-variance of a blur that adds about `_BLUR_COST` of `RAISED` to ``value``."""
+        if self.variance > 0.0:
+            return self.variance
+        allowed = _BLUR_COST * RAISED * value
+        slope = self.far.p / 2 if mixture else 0.0
+        if self.sums is None:
+            return allowed / max(slope, SMALLEST)
+        tried = (_TRIED / self.sums.cuts.saddle) ** 2
+        added = self._sum(strike, tried, mixture=mixture)[0] - self._sum(strike, mixture=mixture)[0]
+        return min(allowed / max(slope + added / tried, SMALLEST), tried)
 
     def settled(self, strike: float) -> float:
         """What far losses add, but for the strays among them."""
@@ -80,35 +129,22 @@ class Event:
             return total + math.exp(self.cuts.kept.log_bound(strike))
         return total + self.sums.dropped(strike - self.cuts.strike)
 
-    def mixture(self, strike: float) -> float:
-        """An upper bound on the mean of y log(y/v) - y + v for y >= v, log v = ``strike``."""
-        bound = self.mixture_settled(strike) + self.mixture_left_out(strike)
-        return bound + sum(self._mixture_sums(strike))
+    def mixture(self, strike: float) -> Mean:
+        """An upper bound on the mean of y log(y/v) - y + v for y >= v, log v = ``strike``.
 
-    def _mixture_sums(self, strike: float) -> tuple[float, float]:
-        if self.sums is None:
-            return 0.0, 0.0
-        return self.sums.integral(self.variance, strike - self.sums.cuts.strike, mixture=True)
-
-    def mixture_raised(self, strike: float) -> float:
-        """``mixture`` without what its blur adds, but for the square of that, and `RAISED` above it.
-
-        That is more: the blur depends on the cuts, and bounds that jumped with it would not be monotone.
+        Raised by `RAISED` it is one; what a blur adds is left out but for its square, if it is less.
         """
-        bound = self.mixture(strike)
-        return max(bound, (bound - self._mixture_excess(strike)) * (1 + RAISED))
+        value, off = self._sum(strike, mixture=True)
+        rest = self.mixture_settled(strike) + self.mixture_left_out(strike) + off
+        if self.variance > 0.0:
+            added = self._sum(strike, self.variance, mixture=True)[0] - value
+            value = max(value - added, (value + rest) / (1 + RAISED) - rest)
+        upper = value + rest
+        return Mean(upper, ROUNDING * off / max(upper, SMALLEST) + MOVED)
 
-    def _mixture_excess(self, strike: float) -> float:
-        """About how much the blur adds to ``mixture``: as much as a second one."""
-        if self.sums is None:
-            return 0.0
-        away = strike - self.sums.cuts.strike
-        narrow, wide = (self.sums.integral(c * self.variance, away, mixture=True)[0] for c in (1.0, 2.0))
-        return max(wide - narrow, 0.0)
-
-    def mixture_wobble(self, strike: float) -> float:
-        """How much ``mixture_raised`` may jump around there, relative."""
-        return 3 * ROUNDING * self._mixture_sums(strike)[1] / max(self.mixture(strike), SMALLEST)
+    def mixture_blur(self, strike: float) -> float:
+        """Log-variance of a blur that adds less than `RAISED` of it to ``mixture``."""
+        return self._blur(strike, self.mixture(strike).upper, mixture=True)
 
     def mixture_settled(self, strike: float) -> float:
         """What far losses add to that.
@@ -131,13 +167,37 @@ class Event:
         left_out = self.sums.dropped(strike - self.cuts.strike) / self.cuts.shift
         return left_out + (math.exp(self.cuts.bulk.log_mixture_bound(strike)) if self.cuts.bulk else 0.0)
 
+
+@dataclass(frozen=True)
+class Settled:
+    """For strikes at or below ``lowest``, the lowest loss: no test function y log(y/v) - y + v is cut off.
+
+    ``mean`` is E_P[L] = E_Q[Y log Y - Y + 1]. Above ``lowest`` it serves as a bound.
+    """
+
+    lowest: float
+    mean: float
+
+    @staticmethod
+    def of(parts: Parts) -> Settled:
+        """What it takes, for a law."""
+        everything = Step(math.inf)
+        return Settled(
+            sum(part.count * part.floor for part in parts),
+            sum(part.count * mean_below(part, everything) for part in parts),
+        )
+
+    def is_near(self, strike: float) -> bool:
+        """As of an `Event`."""
+        return strike <= self.lowest
+
+    def mixture(self, strike: float) -> Mean:
+        """As of an `Event`, but exact."""
+        return Mean(self.mean + float(excess(np.array([strike]))[0]), 1e-12)
+
     def mixture_blur(self, strike: float) -> float:
-        """Log-variance of a blur that adds about `_BLUR_COST` of it to ``mixture``."""
-        allowed, far = _BLUR_COST * self.mixture(strike), self.far.p / 2
-        if self.sums is None:
-            return allowed / max(far, SMALLEST)
-        slope = far + self._mixture_excess(strike) / self.variance
-        return min(allowed / max(slope, SMALLEST), _WIDER**2 * self.variance)
+        """As of an `Event`; a blur of v adds E[Y] v/2."""
+        return _BLUR_COST * 2 * RAISED * self.mixture(strike).upper
 
 
 @lru_cache(maxsize=8)
@@ -172,11 +232,14 @@ def _try_add(parts: Parts, strike: float, size: float) -> Event | None:
     cuts = add_cuts(parts, strike, size, far)
     if cuts is None or isinstance(cuts, Chernoff):
         return None if cuts is None else Event(far, cuts)
+    far = softened(far, strike, size)
     settled = far.p - math.exp(strike + far.log_q)
     if cuts.kept.log_bound(strike) < math.log(LEFT_OUT * max(settled, SMALLEST)):
         return Event(far, cuts)
-    sums, variance = _narrow(cuts, settled, size)
-    return Event(far, cuts, sums, variance)
+    falling = falling_line(cuts, max(_expected(cuts, size) + settled, 1e-5 * SMALLEST))
+    if falling is None:
+        return Event(far, cuts, *_narrow(cuts, settled, size))
+    return Event(far, cuts, transform(cuts, *falling))
 
 
 def remove_bracket(parts: Parts, epsilon: float) -> Bracket | None:
@@ -189,15 +252,15 @@ def remove_bracket(parts: Parts, epsilon: float) -> Bracket | None:
     sums, variance = _narrow(cuts, 0.0, SMALLEST)
     rest = unblurred(sums, variance, epsilon)
     dropped = sums.dropped(0.0) if sums is not None else 0.0
-    return replace(outward(rest.lower, rest.upper + dropped, rest), wobble=math.inf)
+    return outward(rest.lower, rest.upper + dropped, variance, math.inf)
 
 
-def bounds_of_family(event: Event, weights: Array, log_strikes: Array) -> Callable[[int], float]:
+def bounds_of_family(event: Event | Settled, weights: Array, log_strikes: Array) -> Callable[[int], float]:
     """The bound on the mean of each test function of a family, by index."""
 
     @cache
     def bound(i: int) -> float:
-        return float(weights[i]) * event.mixture_raised(float(log_strikes[i]))
+        return float(weights[i]) * event.mixture(float(log_strikes[i])).upper * (1 + RAISED)
 
     return bound
 
@@ -205,7 +268,7 @@ def bounds_of_family(event: Event, weights: Array, log_strikes: Array) -> Callab
 @lru_cache(maxsize=8)
 def convex_event(
     parts: Parts, weights: tuple[float, ...], log_strikes: tuple[float, ...]
-) -> tuple[Event, int] | None:
+) -> tuple[Event | Settled, int] | None:
     """What serves the family around its least mean, and the index of that."""
     c, strikes = np.array(weights), np.array(log_strikes)
     at = _COARSE * int(np.argmin(c[::_COARSE] * _mixture_sizes(parts, strikes[::_COARSE])))
@@ -235,32 +298,37 @@ def _mixture_sizes(parts: Parts, log_strikes: Array) -> Array:
     return np.asarray(total / math.sqrt(2 * math.pi) + SMALLEST + np.expm1(low) - low)
 
 
-def _mixture_event(parts: Parts, log_strike: float) -> Event | None:
+def _mixture_event(parts: Parts, log_strike: float) -> Event | Settled | None:
     """What serves the means with strikes around that one; None where nothing is known."""
+    if log_strike <= sum(part.count * part.floor for part in parts):
+        return Settled.of(parts)
     size, best, least = _size(parts, max(log_strike, 0.0)), None, math.inf
     for _ in range(3):
         far = far_event(parts, log_strike, size)
         cuts = add_cuts(parts, log_strike, size, far)
         if cuts is None:
             break
-        event = Event(far, cuts) if isinstance(cuts, Chernoff) else _blurred(far, cuts, size)
-        if event.mixture(log_strike) < least:
-            best, least = event, event.mixture(log_strike)
-        if event.mixture_left_out(log_strike) <= 1e-5 * least or size <= SMALLEST:
+        event = Event(far, cuts) if isinstance(cuts, Chernoff) else _summed(far, cuts, size)
+        bound = event.mixture(log_strike).upper
+        if bound < least:
+            best, least = event, bound
+        if event.mixture_left_out(log_strike) <= _LEFT * least or size <= SMALLEST:
             break
         size = max(1e-3 * size, SMALLEST)
     return best
 
 
-def _blurred(far: Far, cuts: Cuts, size: float) -> Event:
+def _summed(far: Far, cuts: Cuts, size: float) -> Event:
     """With the sums for test functions; without any where that would take too wide a blur."""
-    event = Event(far, cuts)
-    expected = (
-        event.mixture_settled(cuts.strike) + 0.1 * _expected(cuts, size) / (1.0 + cuts.saddle) + SMALLEST
-    )
+    event = Event(softened(far, cuts.strike, size), cuts)
+    rest = 0.1 * _expected(cuts, size) / (1.0 + cuts.saddle)
+    expected = event.mixture_settled(cuts.strike) + rest + SMALLEST
+    falling = falling_line(cuts, expected)
+    if falling is not None:
+        return replace(event, sums=transform(cuts, *falling))
     width = min(_MIXTURE_BLUR / math.sqrt(cuts.saddle * (cuts.saddle + 1)), _WIDEST_BLUR)
-    line, width = choose_line(cuts, width, expected, mixture=True)
-    return event if width > 1.0 else Event(far, cuts, transform(cuts, line), width**2)
+    line, width = choose_line(cuts, width, expected)
+    return event if width > 1.0 else replace(event, sums=transform(cuts, line), variance=width**2)
 
 
 def _expected(cuts: Cuts, size: float) -> float:
@@ -270,7 +338,7 @@ def _expected(cuts: Cuts, size: float) -> float:
 
 
 def _narrow(cuts: Cuts, settled: float, size: float) -> tuple[Transform | None, float]:
-    """Sums for steps 3 and 4, with an accuracy that suits the sum with ``settled``, and their blur."""
+    """Sums for a blurred bracket, accurate enough beside ``settled``, and the log-variance of their blur."""
     expected = max(_expected(cuts, size) + settled, 1e-5 * SMALLEST)
     sums, width = _blurred_sums(cuts, min(_FIRST_BLUR / cuts.saddle, _WIDEST_BLUR), expected)
     bracket = unblurred(sums, width**2, cuts.strike)

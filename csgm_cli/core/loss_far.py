@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from csgm_cli.core.loss_window import Step, beyond, log_p_above, log_q_above, step_beside
 from csgm_cli.core.sliced_law import HIGHEST, LOWEST, Coordinates, excess, log_upper_tail, upper_tail
 
 Array = NDArray[np.float64]
@@ -24,8 +25,17 @@ SMALLEST = 1e-303
 SHIFTS, FINEST = 32, 4000.0
 #: x above which Y^-shift is damped out.
 DAMPED_OUT = 12.0
-#: The shifts of negative moments come in as many blocks with nodes of their own.
-_BLOCKS = 8
+#: The shifts of negative moments, which come in as many blocks with nodes of their own.
+_NEGATIVE, _BLOCKS = 20, 5
+#: Steps to an octave of the lattice of s on which choices are made.
+_CELLS = 32.0
+#: The integrand at the saddle grows by no more than about exp of this over a step.
+_GROWTH = 7.0
+#: Stairs above a step, in widths below it.
+_STAIRS = (*map(float, range(13)), 15.0, 19.0, 24.0, 30.0, 38.0)
+_LOG_HEIGHTS = np.log(-np.diff([1.0, *(upper_tail(away) for away in _STAIRS)]))
+#: The top is searched among so many, so often.
+_TRIES, _ROUNDS = 9, 6
 #: Strikes up to so much higher, relative, share the cuts of one strike.
 _ABOVE = 0.015
 
@@ -43,6 +53,11 @@ class Chernoff:
     def log_bound(self, strike: float) -> float:
         """For E[(Y - k)_+; event] with log k = ``strike``, or E[(1 - Y/k)_+; event] with -``strike``."""
         return self._least(log_kappa(self.shifts) - self.shifts * strike)
+
+    def log_bounds(self, strikes: Array) -> Array:
+        """The same for many strikes."""
+        terms = self.log_moments + log_kappa(self.shifts) - strikes[:, None] * self.shifts
+        return np.asarray(np.where(np.isfinite(terms), terms, np.inf).min(axis=1))
 
     def log_mixture_bound(self, strike: float) -> float:
         """For Y log(Y/v) - Y + v = int_v^inf (Y - k)_+ dk/k on Y > v, log v = ``strike``."""
@@ -80,14 +95,14 @@ def log_kappa(shift: Array) -> Array:
 
 @dataclass(frozen=True)
 class Far:
-    """The event that some coordinate is above its entry of ``tops`` (x); all of these at loss ``top``.
+    """The event that some coordinate is above its step of ``tops``; all but next to all of these at ``top``.
 
     ``rounding`` bounds the error of p, and of e^top q.
     """
 
     parts: Parts
     top: float
-    tops: tuple[float, ...]
+    tops: tuple[Step, ...]
     p: float
     log_q: float
     rounding: float
@@ -97,33 +112,53 @@ class Far:
         return self.rounding * math.exp(max(0.0, strike - self.top))
 
     def stray(self, strike: float) -> float:
-        """A bound on E_Q[(k - Y)_+; far], log k = ``strike``."""
-        return math.exp(_log_stray(self.parts, self.top, strike))
+        """A bound on E_Q[(k - Y)_+; far], log k = ``strike``: steps are at most stairs.
+
+        Above a stair the Chernoff bounds of the other coordinates' losses serve.
+        """
+        lowest = (sum(part.count for part in self.parts) - 1.0) * self.parts[0].floor
+        total, negative = 0.0, negative_moments(rounded(self.parts))
+        for part, (losses, log_masses) in zip(self.parts, self._stairs, strict=True):
+            bounds = np.minimum(0.0, log_masses + np.minimum(0.0, negative.log_bounds(losses - strike)))
+            bounds[losses + lowest >= strike] = -np.inf
+            total += float(np.exp(strike + math.log(part.count) + _LOG_HEIGHTS + bounds).sum())
+        return total + (math.exp(min(strike + log_upper_tail(_STAIRS[-1]), 700.0)) if total > 0.0 else 0.0)
+
+    @cached_property
+    def _stairs(self) -> list[tuple[Array, Array]]:
+        """For each part: the losses where its stairs begin, and the logs of the Q-masses above."""
+        places = [step.place - np.array(_STAIRS) * step.width for step in self.tops]
+        return [
+            (part.loss(x), np.array([log_upper_tail(x_i) for x_i in x.tolist()]))
+            for part, x in zip(self.parts, places, strict=True)
+        ]
 
     @cached_property
     def mean_loss(self) -> float:
         """E_P[L; far]: the far coordinates' own losses, and those of the others beside them."""
         total = 0.0
         for part, top in zip(self.parts, self.tops, strict=True):
-            p = math.exp(part.log_p_above(top))
+            p = math.exp(log_p_above(part, top))
             beside = 1.0 if p >= 1.0 else (self.p - p) / (1.0 - p)  # P(some other coordinate is far)
-            total += part.count * (_mean_above(part, top) + max(beside, 0.0) * _mean_below(part, top))
+            total += part.count * (_mean_above(part, top) + max(beside, 0.0) * mean_below(part, top))
         return total
 
 
-def _mean_above(part: Coordinates, x: float) -> float:
-    """E_P[log Y; above x]."""
-    end = HIGHEST + part.s
-    if x >= end:
+def _mean_above(part: Coordinates, top: Step) -> float:
+    """E_P[log Y; above the step]."""
+    start, end = max(top.start, LOWEST), HIGHEST + part.s
+    if start >= end:
         return 0.0
-    nodes = part.nodes(x, end, 1.0)
+    nodes = part.nodes(start, end, 1.0, bends=top.bends)
+    nodes = nodes.weighted(top.above(nodes.x))
     return float((np.exp(nodes.log_mass + nodes.loss) * nodes.loss).sum())
 
 
-def _mean_below(part: Coordinates, x: float) -> float:
-    """E_P[log Y; below x], from Y log Y = (Y log Y - Y + 1) + (Y - 1)."""
-    nodes = part.nodes(LOWEST, min(x, HIGHEST + part.s), 1.0)
-    return float((np.exp(nodes.log_mass + nodes.loss) * excess(-nodes.loss)).sum()) - part.excess_above(x)
+def mean_below(part: Coordinates, top: Step) -> float:
+    """E_P[log Y; below the step], from Y log Y = (Y log Y - Y + 1) + (Y - 1)."""
+    nodes = part.nodes(LOWEST, min(top.end, HIGHEST + part.s), 1.0, bends=top.bends)
+    nodes = nodes.weighted(top.below(nodes.x))
+    return float((np.exp(nodes.log_mass + nodes.loss) * excess(-nodes.loss)).sum()) - beyond(part, top).excess
 
 
 def log_any(parts: Parts, log_masses: Sequence[float]) -> float:
@@ -137,35 +172,70 @@ def log_any(parts: Parts, log_masses: Sequence[float]) -> float:
 
 
 def far_event(parts: Parts, strike: float, size: float) -> Far:
-    """Far with the lowest top whose strays are negligible next to ``size``, also for strikes a bit higher."""
+    """Far with about the lowest top whose strays are negligible next to ``size``, and strikes a bit higher.
+
+    With cuts for steps. The top is the same for all parts and sizes nearby, so that bounds are smooth.
+    """
+    top = _top(rounded(parts), strike, power_below(size))
+    return _far(parts, top, tuple(Step(min(part.place(top), HIGHEST + part.s)) for part in parts))
+
+
+@lru_cache(maxsize=64)
+def _top(parts: Parts, strike: float, size: float) -> float:
     highest = strike + _ABOVE * abs(strike)
-    low = max(highest, 0.0)
+    low = max(highest, 1e-14)
     high = low + max(float(part.loss(np.array(HIGHEST + part.s))) for part in parts)
     limit = math.log(LEFT_OUT * size)
-    for _ in range(55):
-        middle = (low + high) / 2
-        low, high = (low, middle) if _log_stray(parts, middle, highest) <= limit else (middle, high)
-    xs = tuple(part.place(high) for part in parts)
-    p = math.exp(log_any(parts, [part.log_p_above(x) for part, x in zip(parts, xs, strict=True)]))
-    log_q = log_any(parts, [log_upper_tail(x) for x in xs])
-    steepest = max([0.0, *(x * x for part, x in zip(parts, xs, strict=True) if x < HIGHEST + part.s)])
-    return Far(parts, high, xs, p, log_q, p * (1e-14 + 1e-15 * steepest))
+    for _ in range(_ROUNDS):
+        tops = np.linspace(low, high, _TRIES)
+        fitting = np.flatnonzero(_log_strays(parts, tops, highest) <= limit)
+        enough = int(fitting[0]) if fitting.size else _TRIES - 1
+        low, high = float(tops[max(enough - 1, 0)]), float(tops[enough])
+    return high
 
 
-def _log_stray(parts: Parts, top: float, strike: float) -> float:
-    """Log of a bound on E_Q[(k - Y)_+; some u above ``top``], by the Chernoff bounds of the other losses."""
+def rounded(parts: Parts) -> Parts:
+    """With each s rounded up to a lattice: negative moments rise with s, since Y is a martingale in s^2."""
+    return tuple(replace(part, s=2.0 ** (math.ceil(_CELLS * math.log2(part.s)) / _CELLS)) for part in parts)
+
+
+def softened(far: Far, strike: float, size: float) -> Far:
+    """With smooth steps a bit further out, but less than makes what is not far grow much at the saddle."""
+    further = math.expm1(min(1.0, 1 / far.top)) * far.top
+    further = min(further, _GROWTH * max(strike, far.top / 10) / (5.0 - math.log(power_below(size))))
+    tops = tuple(step_beside(part, far.top, far.top + further) for part in far.parts)
+    return _far(far.parts, far.top, tops)
+
+
+def power_below(size: float) -> float:
+    """The power of 2 at or below it: what is chosen by that is the same for all sizes nearby."""
+    return 2.0 ** math.floor(math.log2(size))
+
+
+def _far(parts: Parts, top: float, tops: tuple[Step, ...]) -> Far:
+    p = math.exp(log_any(parts, [log_p_above(part, step) for part, step in zip(parts, tops, strict=True)]))
+    log_q = log_any(parts, [log_q_above(step) for step in tops])
+    places = [(step.place / step.spread, HIGHEST + part.s) for part, step in zip(parts, tops, strict=True)]
+    steepest = max([0.0, *(x * x for x, end in places if x < end)])
+    return Far(parts, top, tops, p, log_q, p * (1e-14 + 1e-15 * steepest))
+
+
+def _log_strays(parts: Parts, tops: Array, strike: float) -> Array:
+    """Logs of bounds on E_Q[(k - Y)_+; some u above a top], by the Chernoff bounds of the other losses."""
     others = (sum(part.count for part in parts) - 1.0) * parts[0].floor
-    if top + others >= strike:
-        return -math.inf
-    log_qs = [math.log(part.count) + log_upper_tail(part.place(top)) for part in parts]
-    negative = min(0.0, negative_moments(parts).log_bound(top - strike))
-    return strike + min(0.0, float(np.logaddexp.reduce(log_qs)) + negative)
+    log_qs = [
+        np.array([math.log(part.count) + log_upper_tail(part.place(top)) for top in tops.tolist()])
+        for part in parts
+    ]
+    negative = np.minimum(0.0, negative_moments(parts).log_bounds(tops - strike))
+    bounds = strike + np.minimum(0.0, np.logaddexp.reduce(log_qs) + negative)
+    return np.where(tops + others >= strike, -np.inf, bounds)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=16)
 def negative_moments(parts: Parts) -> Chernoff:
     """E_Q[Y^-shift] of the whole loss, which is at least 1."""
-    shifts = np.geomspace(1e-3, FINEST / depth(parts), SHIFTS)
+    shifts = np.geomspace(1e-3, FINEST / depth(parts), _NEGATIVE)
     blocks = [_negative_block(parts, block) for block in np.split(shifts, _BLOCKS)]
     return Chernoff(shifts, np.concatenate(blocks))
 

@@ -1,29 +1,24 @@
 """The privacy profile where few mask bits are ever sent, between certified bounds.
 
 There the law of the loss L = sum log Y is nearly an atom with a few rare jumps, and the contour
-integrals of ``contour`` converge slowly or, since jumps can be large, not at all. Four exact steps
-mend that. With k = e^eps, Y = e^L, and each coordinate's loss either bulk (u <= b), a jump
-(b < u <= h) or far (u > h; ``loss_cuts`` chooses b and h):
+integrals of ``contour`` converge slowly or, since jumps can be large, not at all. Three exact steps
+mend that (docs/theory.md, "Rare mask bits"). With k = e^eps, Y = e^L, and each coordinate's loss
+either bulk, a jump or far (``loss_cuts`` chooses where, and ``loss_window`` makes the borders smooth):
 
 1. Some coordinate is far: E[(Y - k)_+; far] = P(far) - k Q(far) + E[(k - Y)_+; far], and the last
    term, of strays whose other losses make up for the far one, is between 0 and a Chernoff bound.
 2. All are bulk: E[(Y - k)_+; all bulk] is between 0 and a Chernoff bound.
 3. D(k) = E[(Y - k)_+; some jump, none far] is a contour integral with E[Y^a; none far] - E[Y^a; all
    bulk] as its transform. That is computed as a small number where the event is rare, so nothing
-   cancels. It still decays slowly, which a blur by an independent lognormal R mends, of mean 1 and
-   log-variance v: a factor exp(z (z+1) v/2).
-4. The blur is undone: with A(v) = E_R[D(k R)],
+   cancels, and it falls fast (``loss_fall`` proves how fast).
+
+The remove direction has no far losses and needs step 3 alone, with E[Y^-z], (1 - k Y)_+. There, and
+where the transform would take too many nodes, D is blurred by an independent lognormal R of mean 1 and
+log-variance v, A(v) = E_R[D(k R)], a factor exp(z (z+1) v/2), and
 
        A(v) - (A(2v) - A(v)) / (sqrt 2 e^(-v/8) - 1)  <=  D(k)  <=  A(v).
 
-   Proof. D is convex in k, so the right side is Jensen's. D(k) = int (y - k)_+ dmu(y) gives
-   A(v) - D(k) = int G_v dmu, where G_v(y) = E_R[(y - k R)_+] - (y - k)_+ >= 0 is the time value of
-   an option of total volatility w = sqrt v, so dG/dw = k phi(log(k/y)/w + w/2) (vega). At sqrt 2 w
-   that is at least e^(-w^2/8) times what it is at w, so G_2v >= sqrt 2 e^(-v/8) G_v.
-
-The remove direction has no far losses and needs steps 3 and 4 alone, with E[Y^-z], (1 - k Y)_+.
-
-Cuts, shift and transform are chosen for one strike of a lattice and serve all strikes around it, so
+Windows, shift and transform are chosen for one strike of a lattice and serve all strikes around it, so
 that the bounds are smooth in epsilon there, and searches for an epsilon cheap.
 
 Errors. The trapezoid rule adds the same expectations at other strikes: not negative, so upper bounds
@@ -35,6 +30,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,9 +38,9 @@ from numpy.typing import NDArray
 from csgm_cli.core.contour import Direction, Law
 from csgm_cli.core.loss_event import add_event, bounds_of_family, convex_event, remove_bracket
 from csgm_cli.core.loss_far import SMALLEST, Parts
-from csgm_cli.core.loss_line import Bracket, outward
+from csgm_cli.core.loss_line import RAISED, Bracket, outward
 from csgm_cli.core.search import downhill
-from csgm_cli.core.sliced_law import Coordinates, single_round
+from csgm_cli.core.sliced_law import Coordinates, single_mixture, single_round
 
 Array = NDArray[np.float64]
 
@@ -120,6 +116,22 @@ def _single_bracket(part: Coordinates, direction: Direction, epsilon: float) -> 
     return outward(low * (1 - 1e-11), high * (1 + 1e-11))
 
 
+def _single_convex(part: Coordinates, weights: Array, log_strikes: Array) -> Mixture | None:
+    """The least of the family by quadrature; the Q-density beyond the strike is smooth."""
+
+    @cache
+    def bound(i: int) -> float:
+        return float(weights[i]) * single_mixture(part, float(log_strikes[i])) * (1 + RAISED)
+
+    at = downhill(bound, weights.size // 2, weights.size - 1)
+    return Mixture(bound(at), at, _single_blur(part, float(log_strikes[at])), 1e-12)
+
+
+def _single_blur(part: Coordinates, log_strike: float) -> float:
+    """Log-variance of a blur that adds about half of `RAISED`: that of v adds at most E[Y] v/2 = v/2."""
+    return RAISED * single_mixture(part, log_strike)
+
+
 def _parts_of(law: Law) -> Parts:
     return tuple(Coordinates(float(n), law.gamma, math.sqrt(t)) for n, t in law.parts if n > 0 and t > 0)
 
@@ -136,6 +148,8 @@ def grid_convex(
     parts = _parts_of(law)
     if parts[0].s > _LARGEST_S:
         return None
+    if sum(part.count for part in parts) == 1.0:
+        return _single_convex(parts[0], weights, log_strikes + away)
     found, shared = convex_event(parts, tuple(weights.tolist()), tuple(log_strikes.tolist())), True
     if found is not None and not found[0].is_near(float(log_strikes[found[1]]) + away):
         found, shared = (
@@ -150,5 +164,5 @@ def grid_convex(
     if not math.isfinite(bounds(at)):
         return None
     strike = float(log_strikes[at]) + away
-    wobble = event.mixture_wobble(strike) if shared else math.inf
+    wobble = event.mixture(strike).wobble if shared else math.inf
     return Mixture(bounds(at), at, event.mixture_blur(strike), wobble)

@@ -15,6 +15,7 @@ import numpy as np
 
 from csgm_cli.core.contour import Contour, Direction, Law, build_contour
 from csgm_cli.core.loss_grid import grid_hockey_stick
+from csgm_cli.core.loss_line import RAISED
 
 if TYPE_CHECKING:
     from csgm_cli.core.loss_line import Bracket
@@ -26,8 +27,12 @@ _VISIBLE = 16.0
 _FEW_SENT, _MANY_SENT, _LEAST_VARIANCE = 0.22, 20.0, 0.01
 #: but for a smooth loss, with a smaller t than this and gamma times what is sent above that.
 _SMOOTH, _LEAST_SHARE = 0.5, 0.1
+#: The border itself is outside: this is more than the rounding of what is compared.
+_BORDER = 1e-9
 #: How much brackets, and contours at the border of their reach, are above the profile.
-GAP = 1e-5
+GAP = RAISED
+#: Brackets of at most this relative width are as good as exact.
+_NARROW = 1e-7
 #: Relative error up to which a contour integral is used.
 _USEFUL = 1e-6
 
@@ -67,7 +72,8 @@ def reach(law: Law) -> float:
     bulk = min(sent / _FEW_SENT, variance / _LEAST_VARIANCE) - 1.0
     smooth = min(2.0 - 2.0 * t / _SMOOTH, law.gamma * sent / _LEAST_SHARE - 1.0)
     many = sent / _MANY_SENT - 1.0
-    return min(1.0, max(0.0, min(2.0 - 2.0 * t / _VISIBLE, max(many, bulk, smooth))))
+    inside = min(2.0 - 2.0 * t / _VISIBLE, max(many, bulk, smooth))
+    return min(1.0, inside) if inside > _BORDER else 0.0
 
 
 def over(law: Law) -> float:
@@ -105,16 +111,20 @@ def _by_contour(law: Law, direction: Direction, epsilon: float) -> Profile | Non
 def _of_bracket(bracket: Bracket) -> Profile:
     """With the upper end at 1 + GAP of the estimate, if that is higher, for smoothness.
 
-    The bracket is A - 2.41 (A' - A) <= D <= A, with A and A' too high by about v and 2 v times
-    something: 2 A - A' is off by about v^2.
+    A wide bracket is A - 2.41 (A' - A) <= D <= A, with A and A' too high by about v and 2 v times
+    something: 2 A - A' is off by about v^2. A narrow one is exact, and ``bracket.blur`` keeps to its
+    upper end raised by `RAISED`.
     """
     width = bracket.upper - bracket.lower
-    if width <= 1e-9 * bracket.upper:
+    if width <= 1e-9 * bracket.upper and bracket.blur == 0.0:
         return Profile(bracket.lower, bracket.upper, 1e-9, wobble=math.inf)
-    excess = width * (math.sqrt(2.0) - 1.0)  # A - D
-    smooth = (bracket.upper - excess) * (1 + GAP)
-    upper = min(1.0, max(bracket.upper, smooth))
-    blur = bracket.blur * (2.0 if upper >= bracket.upper + 1.2 * excess else 0.9)
+    if width <= _NARROW * bracket.upper:
+        upper, blur = min(1.0, bracket.upper * (1 + GAP)), bracket.blur
+    else:
+        excess = width * (math.sqrt(2.0) - 1.0)  # A - D
+        smooth = (bracket.upper - excess) * (1 + GAP)
+        upper = min(1.0, max(bracket.upper, smooth))
+        blur = bracket.blur * (2.0 if upper >= bracket.upper + 1.2 * excess else 0.9)
     slack = upper / bracket.lower - 1.0 if bracket.lower > 0.0 else math.inf
     return Profile(bracket.lower, upper, slack, blur=blur, wobble=bracket.wobble)
 

@@ -13,6 +13,7 @@ Quadrature is Gauss-Legendre on panels over which no exponent changes by more th
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,6 +36,8 @@ HIGHEST = 38.0
 _LARGE = 30.0
 #: |log Y^a| up to which Y^a is summed as a power series.
 _NEAR = 4.0
+_UNSEEN = 46.0  # all terms below exp(-46) of the largest are less than the errors of their sum
+_BEND = 13.0  # widths from a step on which it is resolved
 _SWING = 14.0  # of an exponent, over one panel of 16 nodes: exact to 1e-16
 _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 _LOG_SQRT_TWO_PI = 0.5 * math.log(2 * math.pi)
@@ -52,6 +55,19 @@ class Nodes:
         """Those at or below x."""
         end = int(np.searchsorted(self.x, x))
         return Nodes(self.x[:end], self.loss[:end], self.log_mass[:end])
+
+    def weighted(self, weights: Array) -> Nodes:
+        """With masses times ``weights`` >= 0, without those of 0."""
+        kept = weights > 0.0
+        return Nodes(self.x[kept], self.loss[kept], self.log_mass[kept] + np.log(weights[kept]))
+
+
+@dataclass(frozen=True)
+class Outside:
+    """What nodes leave out: ``mass`` E_Q[1; left out] and ``excess`` E_Q[Y - 1; left out]."""
+
+    mass: float
+    excess: float
 
 
 @dataclass(frozen=True)
@@ -134,14 +150,15 @@ class Coordinates:
             return known
         return float(np.logaddexp(self.floor + log_upper_tail(x), known))
 
-    def excess_above(self, x: float) -> float:
-        """E_Q[Y - 1; above x] = gamma P(x - s < N(0, 1) <= x)."""
-        if self.s > 0.5 and x > self.s / 2:
-            return self.gamma * (upper_tail(x - self.s) - upper_tail(x))
-        if self.s > 0.5:
-            return self.gamma * (upper_tail(-x) - upper_tail(self.s - x))
-        between = np.exp(-((x - self.s * (1 - _POINTS) / 2) ** 2) / 2 - _LOG_SQRT_TWO_PI)
-        return self.gamma * self.s / 2 * float((_WEIGHTS * between).sum())
+    def excess_above(self, x: float, spread: float = 1.0) -> float:
+        """E_Q[Y - 1; above x] = gamma P(x - s < N(0, 1) <= x); all in units of ``spread``."""
+        s = self.s / spread
+        if s > 0.5 and x > s / 2:
+            return self.gamma * (upper_tail(x - s) - upper_tail(x))
+        if s > 0.5:
+            return self.gamma * (upper_tail(-x) - upper_tail(s - x))
+        between = np.exp(-((x - s * (1 - _POINTS) / 2) ** 2) / 2 - _LOG_SQRT_TWO_PI)
+        return self.gamma * s / 2 * float((_WEIGHTS * between).sum())
 
     def lowest(self, shift: float) -> float:
         """Where to start for orders down to -``shift``: E[Y^-shift] has its peak above -shift s."""
@@ -158,14 +175,23 @@ class Coordinates:
         return shift * self.s * sent <= -x - 10.0 or shift * self.s <= _DEEPER
 
     def nodes(
-        self, low: float, high: float, rate: float, cuts: Array | None = None, *, damped: float = 0.0
+        self,
+        low: float,
+        high: float,
+        rate: float,
+        cuts: Array | None = None,
+        *,
+        damped: float = 0.0,
+        bends: Sequence[tuple[float, float]] = (),
     ) -> Nodes:
         """Nodes on [low, high] that resolve Y^a for |a| up to ``rate``; panels end at the ``cuts``.
+
+        And steps at the ``bends``, pairs of a place and a width.
 
         ``damped`` > 0: only real orders between -``rate`` and -``damped`` will be asked for; where they
         make the integrand negligible it need not be resolved.
         """
-        x = np.linspace(low, high, 4000)
+        x = np.linspace(low, high, 1500)
         rise = rate * (self.loss(x) - float(self.loss(x[:1])[0]))
         if damped > 0.0:  # by more than the Gaussian can make up for on the way up from ``low``
             alive = 50.0 + low * low / 2
@@ -174,6 +200,8 @@ class Coordinates:
         zero_of_y = (math.log(max(1 - self.gamma, 1e-300) / self.gamma) + self.s**2 / 2) / self.s
         singular = 1.5 * np.arcsinh((x - zero_of_y) * self.s / 3)  # log Y is, at distance pi/s from there
         panels = (rise + x * np.abs(x) / 2) / _SWING + x + singular
+        for place, width in bends:
+            panels += np.clip((x - place) / width, -_BEND, _BEND)
         panels -= panels[0]
         marks = np.linspace(0.0, float(panels[-1]), math.ceil(panels[-1]) + 1)
         edges = np.interp(marks, panels, x)
@@ -210,48 +238,65 @@ class Coordinates:
         gone = np.array([upper_tail(x) for x in levels.tolist()])
         return np.asarray(np.log1p(gained - a * (lost + up) - gone))
 
-    def log_moment(self, line: Line, low: float, high: float) -> tuple[ComplexArray, Array]:
-        """Log E_Q[Y^a; x <= high] at the orders of ``line``, and the relative errors of the moment."""
-        nodes = self.nodes(low, high, line.size)
+    def real_moments(self, nodes: Nodes, outside: Outside, orders: Array) -> Array:
+        """Log E_Q[Y^a] over the nodes at real orders a."""
+        exponents = orders[:, None] * nodes.loss + nodes.log_mass
+        peak = exponents.max(axis=1)
+        with np.errstate(all="ignore"):
+            result = peak + np.log(np.exp(exponents - peak[:, None]).sum(axis=1))
+            near_one = peak <= _LARGE
+            a, mass = orders[near_one], np.exp(nodes.log_mass)
+            lost = float((excess(nodes.loss) * mass).sum()) + outside.excess
+            gained = (excess(a[:, None] * nodes.loss) * mass).sum(axis=1)
+            result[near_one] = np.log1p(gained - a * lost - outside.mass)
+        return np.asarray(result)
+
+    def log_moment(self, line: Line, nodes: Nodes, outside: Outside) -> tuple[ComplexArray, Array]:
+        """Log E_Q[Y^a] over the nodes at the orders of ``line``, and the relative errors of the moment."""
         if float((line.real_order * nodes.loss + nodes.log_mass).max()) <= _LARGE:
-            less_one, error = self._less_one(line, nodes, high)
+            less_one, error = _less_one(line, nodes, outside)
             return complex_log1p(less_one), error / np.maximum(np.abs(1.0 + less_one), 1e-300)
         origin = self.floor if line.sign < 0 and self.gamma < 1.0 else 0.0
         sums, error, log_scale = _sums(line, nodes, origin)
         size = np.maximum(np.abs(sums), 1e-300)
         return np.log(size) + 1j * np.angle(sums) + log_scale + line.orders * origin, error / size
 
-    def log_more(
-        self, line: Line, low: float, high: float, log_below: ComplexArray, below_error: Array
-    ) -> tuple[ComplexArray, Array]:
-        """Log of (1 + E_Q[Y^a; low < x <= high] / e^log_below), and errors relative to what is in ().
 
-        ``below_error`` are the relative errors of e^log_below.
-        """
-        sums, error, log_scale = _sums(line, self.nodes(low, high, line.size), 0.0)
-        size = np.maximum(np.abs(sums), 1e-300)
-        log_ratio = np.log(size) + 1j * np.angle(sums) + log_scale - log_below
-        large = log_ratio.real > 300.0
-        ratio = np.exp(np.where(large, 0.0, log_ratio))
-        share = np.where(large, 1.0, np.abs(ratio) / np.maximum(np.abs(1.0 + ratio), 1e-300))
-        return np.where(large, log_ratio, complex_log1p(ratio)), share * (error / size + below_error)
+def log_more(
+    line: Line, nodes: Nodes, log_below: ComplexArray, below_error: Array
+) -> tuple[ComplexArray, Array, Array]:
+    """Log of (1 + E_Q[Y^a] over the nodes / e^log_below), and errors relative to what is in ().
 
-    def _less_one(self, line: Line, nodes: Nodes, high: float) -> tuple[ComplexArray, Array]:
-        """E_Q[Y^a; x <= high] - 1 and its errors; what is below the nodes counts as if a were 1."""
-        mass, orders = np.exp(nodes.log_mass), line.orders
-        near = np.abs(nodes.loss) * line.size <= _NEAR
-        flat, gone = float((excess(nodes.loss) * mass).sum()) + self.excess_above(high), upper_tail(high)
-        series, error = _series(orders / line.size, line.size * nodes.loss[near], mass[near])
-        total = series - orders * flat - gone
-        error += 4e-15 * (np.abs(orders) * abs(flat) + gone)
-        if not near.all():
-            loss, weight = nodes.loss[~near], mass[~near]
-            tilted = np.exp(line.real_order * loss + nodes.log_mass[~near])
-            total += exponential_sums(line.sign * loss, tilted, line.step, line.count)
-            total -= float(weight.sum()) + orders * float((weight * loss).sum())
-            error += sum_errors(loss, tilted, line.step, line.count)
-            error += 1e-15 * (float(weight.sum()) + np.abs(orders) * float((weight * np.abs(loss)).sum()))
-        return total, error
+    ``below_error`` are the relative errors of e^log_below. First of this alone, then of its product with
+    e^log_below, which is a mere sum.
+    """
+    sums, error, log_scale = _sums(line, nodes, 0.0)
+    size = np.maximum(np.abs(sums), 1e-300)
+    log_ratio = np.log(size) + 1j * np.angle(sums) + log_scale - log_below
+    large = log_ratio.real > 300.0
+    ratio = np.exp(np.where(large, 0.0, log_ratio))
+    whole = np.maximum(np.abs(1.0 + ratio), 1e-300)
+    share, rest = np.where(large, 1.0, np.abs(ratio) / whole), np.where(large, 0.0, below_error / whole)
+    off = error / size
+    return np.where(large, log_ratio, complex_log1p(ratio)), share * (off + below_error), share * off + rest
+
+
+def _less_one(line: Line, nodes: Nodes, outside: Outside) -> tuple[ComplexArray, Array]:
+    """E_Q[Y^a] over the nodes - 1 and its errors; what is below the nodes counts as if a were 1."""
+    mass, orders = np.exp(nodes.log_mass), line.orders
+    near = np.abs(nodes.loss) * line.size <= _NEAR
+    flat, gone = float((excess(nodes.loss) * mass).sum()) + outside.excess, outside.mass
+    series, error = _series(orders / line.size, line.size * nodes.loss[near], mass[near])
+    total = series - orders * flat - gone
+    error += 4e-15 * (np.abs(orders) * abs(flat) + gone)
+    if not near.all():
+        loss, weight = nodes.loss[~near], mass[~near]
+        tilted = np.exp(line.real_order * loss + nodes.log_mass[~near])
+        total += exponential_sums(line.sign * loss, tilted, line.step, line.count)
+        total -= float(weight.sum()) + orders * float((weight * loss).sum())
+        error += sum_errors(loss, tilted, line.step, line.count)
+        error += 1e-15 * (float(weight.sum()) + np.abs(orders) * float((weight * np.abs(loss)).sum()))
+    return total, error
 
 
 def _sums(line: Line, nodes: Nodes, origin: float) -> tuple[ComplexArray, Array, float]:
@@ -259,7 +304,8 @@ def _sums(line: Line, nodes: Nodes, origin: float) -> tuple[ComplexArray, Array,
     loss = nodes.loss - origin
     exponents = line.real_order * loss + nodes.log_mass
     log_scale = float(exponents.max())
-    tilted = np.exp(exponents - log_scale)
+    seen = exponents > log_scale - _UNSEEN
+    loss, tilted = loss[seen], np.exp(exponents[seen] - log_scale)
     sums = exponential_sums(line.sign * loss, tilted, line.step, line.count)
     return sums, sum_errors(loss, tilted, line.step, line.count), log_scale
 
@@ -343,6 +389,15 @@ def single_round(gamma: float, t: float, direction: Direction, epsilon: float) -
     if add:
         return gamma * (upper_tail(u) - math.exp(log_m0 + log_upper_tail(x0)))
     return math.exp(scale) * gamma * (math.exp(log_m0) * upper_tail(u) - upper_tail(s - x0))
+
+
+def single_mixture(part: Coordinates, log_strike: float) -> float:
+    """The mean of y log(y/v) - y + v for y >= v, log v = ``log_strike``, for ONE coordinate-round."""
+    low, end = max(part.place(log_strike), LOWEST), HIGHEST + part.s
+    if low >= end:
+        return 0.0
+    nodes = part.nodes(low, end, 1.0)
+    return float((np.exp(nodes.log_mass + nodes.loss) * excess(log_strike - nodes.loss)).sum())
 
 
 def _log_crossing(gamma: float, log_y: float) -> float:

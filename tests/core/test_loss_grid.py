@@ -128,11 +128,11 @@ def brute_force(gamma, rounds, s, direction, epsilon):
     (REMOVE, 0.3, 3, 0.7, 0.9), (REMOVE, 0.3, 3, 12.0, 1.0),
 ])  # fmt: skip
 def test_two_and_three_rounds_by_brute_force(direction, gamma, rounds, s, epsilon):
-    """The bracket contains what nested quadrature gives, and is narrow."""
+    """The bracket contains what nested quadrature gives, and is narrow: as good as exact for add."""
     exact = brute_force(gamma, rounds, s, direction, epsilon)
     bracket = grid_hockey_stick(law_of(gamma, rounds, s), direction, epsilon)
     assert bracket.lower * (1 - 1e-9) <= exact <= bracket.upper * (1 + 1e-9)
-    assert bracket.upper <= bracket.lower * (1 + 2e-5)
+    assert bracket.upper <= bracket.lower * (1 + (3e-8 if direction is ADD else 2e-5))
 
 
 @pytest.mark.parametrize(("gamma", "rounds", "s", "epsilon", "recorded", "rel"), [

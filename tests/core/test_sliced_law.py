@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from csgm_cli.core.sliced_law import LOWEST, Coordinates, Line, log_upper_tail, upper_tail
+from csgm_cli.core.sliced_law import LOWEST, Coordinates, Line, Outside, log_more, log_upper_tail, upper_tail
 
 #: gamma, s, where the slice ends (x)
 SLICES = [(1e-9, 1e-6, 4.0), (1e-6, 1.0, 9.0), (1e-4, 0.3, 25.0), (0.01, 1.0, 3.0), (0.05, 5.0, 3.5),
@@ -64,8 +64,10 @@ def test_complex_moments_are_within_their_errors(gamma, s, high, sign):
     reach = float(np.ptp(part.loss(np.array([LOWEST, high]))))
     line = Line(sign, 1.3, 4.0 / reach, 48)  # up to 120 radians are looked at
     low = LOWEST if sign > 0 else part.lowest(line.shift)
-    log_below, errors = part.log_moment(line, low, high)
-    log_more, off = part.log_more(line, 0.3 * high, high, log_below, errors)
+    outside = Outside(upper_tail(high), part.excess_above(high))
+    log_below, errors = part.log_moment(line, part.nodes(low, high, line.size), outside)
+    jumps = part.nodes(0.3 * high, high, line.size)
+    more, off, together = log_more(line, jumps, log_below, errors)
     for j in (1, 30):
         order = complex(line.orders[j])
         with mpmath.workdps(30):
@@ -74,7 +76,10 @@ def test_complex_moments_are_within_their_errors(gamma, s, high, sign):
             ratio = complex(moment(gamma, s, mpmath.mpc(order), 0.3 * high, high) / below)
         assert abs(log_below[j].real - expected.real) <= errors[j] + 1e-15
         assert abs(math.remainder(log_below[j].imag - expected.imag, 2 * math.pi)) <= errors[j] + 1e-15
-        assert abs(np.expm1(log_more[j]) - ratio) <= (off[j] + 1e-15 * abs(log_more[j])) * abs(1 + ratio)
+        assert abs(np.expm1(more[j]) - ratio) <= (off[j] + 1e-15 * abs(more[j])) * abs(1 + ratio)
+        sums = np.exp(log_below[j] + more[j])
+        whole = complex(below * (1 + ratio))
+        assert abs(sums - whole) <= (together[j] + 1e-15 * (1 + abs(log_below[j] + more[j]))) * abs(whole)
 
 
 def test_moments_far_from_one():
@@ -82,7 +87,8 @@ def test_moments_far_from_one():
     part = Coordinates(1.0, 0.3, 1.0)
     line = Line(-1, 600.0, 3.0, 32)
     low = part.lowest(line.shift)
-    log_moment, errors = part.log_moment(line, low, 4.0)
+    outside = Outside(upper_tail(4.0), part.excess_above(4.0))
+    log_moment, errors = part.log_moment(line, part.nodes(low, 4.0, line.size), outside)
     for j in (0, 20):
         with mpmath.workdps(30):
             exact = mpmath.log(moment(0.3, 1.0, mpmath.mpc(complex(line.orders[j])), low, 4.0))

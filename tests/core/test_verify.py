@@ -15,6 +15,7 @@ from csgm_cli.core import (
     gaussian,
     log_moment,
     loss_event,
+    loss_far,
     loss_line,
     oracle,
     profile,
@@ -216,7 +217,7 @@ def test_brackets_are_recomputed_by_blurred_contours(setting, bound):
 )
 def test_a_bracket_that_is_off_is_caught(monkeypatch, setting, factor):
     """The chance that some loss is far, and the transform of the others, off by little."""
-    right_sum, right_far = loss_line.Transform.integral, loss_event.far_event
+    right_sum, right_far = loss_line.Transform.integral, loss_far._far
 
     def wrong_sum(self, *arguments, **options):
         value, error = right_sum(self, *arguments, **options)
@@ -231,7 +232,7 @@ def test_a_bracket_that_is_off_is_caught(monkeypatch, setting, factor):
             cached.cache_clear()
 
     monkeypatch.setattr(loss_line.Transform, "integral", wrong_sum)
-    monkeypatch.setattr(loss_event, "far_event", wrong_far)
+    monkeypatch.setattr(loss_far, "_far", wrong_far)
     forget()
     try:
         assert_caught([lambda: account_delta(*setting, verify=True)])
