@@ -153,7 +153,7 @@ def _sufficient(mechanism: Mechanism, accountant: Accountant, target: Target) ->
     if target.delta > LARGEST_DELTA:  # the same search for all of them, which ends at the same noise
         target = Target(target.epsilon, LARGEST_DELTA)
         ceiling = min(least_sigma(mechanism, bound, target) for bound in bounds)
-    tight = tight_sigma(mechanism, target.epsilon, target.delta, ceiling) * (1 + _MARGIN)
+    tight = tight_sigma(mechanism, target.epsilon, target.delta, ceiling)
     return [sigma, tight] if tight < sigma else [sigma]
 
 

@@ -124,6 +124,45 @@ def descend(
     return narrowed(function, (low, at_low), (high, at_high), width, (before, at_before), relative=relative)
 
 
+def secant(
+    function: Callable[[float], float], start: float, slope: float, *, width: float, most: int = 10
+) -> float | None:
+    """A root of a smooth function near ``start``, where it rises by about ``slope``, to ``width`` relative.
+
+    None where that is not found soon. No bracket, no guarantee: for estimates.
+    """
+    x, value = start, function(start)
+    for _ in range(most):
+        if not math.isfinite(value) or slope == 0.0:
+            return None
+        step = -value / slope
+        if abs(step) <= width * abs(x):
+            return x + step
+        if not 0.0 < x + step < math.inf:
+            return None
+        before, x = (x, value), x + step
+        value = function(x)
+        slope = (value - before[1]) / (x - before[0]) if x != before[0] else 0.0
+    return None
+
+
+def followed(
+    function: Callable[[float], float], ahead: Callable[[float], float | None], start: float, tries: int = 6
+) -> float | None:
+    """An x where the function is exactly 0, by going from each to where ``ahead`` of it expects that.
+
+    None where that is not found soon, or beyond ``start``.
+    """
+    x: float | None = start
+    for _ in range(tries):
+        if x is None or not 0.0 < x <= start:
+            return None
+        if function(x) == 0.0:
+            return x
+        x = ahead(x)
+    return None
+
+
 #: An argument and the value there.
 Point = tuple[float, float]
 

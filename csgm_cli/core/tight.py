@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 
 import numpy as np
 
-from csgm_cli.core.certificate import Certificate, Proof
+from csgm_cli.core.certificate import Again, Certificate, Proof
 from csgm_cli.core.cones import (
     POLE_ROOM,
     add_cone,
@@ -26,15 +27,17 @@ from csgm_cli.core.contour import Contour, Direction, Law, build_contour
 from csgm_cli.core.conversion import best_log_delta
 from csgm_cli.core.curves import Curve, renyi_curve
 from csgm_cli.core.gaussian import log_delta
-from csgm_cli.core.profile import over, profile, reach
-from csgm_cli.core.search import descend
+from csgm_cli.core.profile import Profile, over, profile, reach
+from csgm_cli.core.retrace import add_cone_again, concave_again, profile_again, remove_cone_again
+from csgm_cli.core.search import descend, followed, secant
 from csgm_cli.core.sliced_law import single_round
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.model import Bound, Mechanism
 
 #: kappa* is not asked for a sigma further below the answer than this, relative.
 _DEEPEST = 0.1
-#: Relative width to which a sigma is solved, and room left for an epsilon solved at it.
+#: Relative width to which a sigma is solved, and room left for an epsilon solved at it, and for the
+#: rounding of numbers derived from it.
 _WIDTH = 4e-13
 #: (sigma/ceiling)^2 is not looked at below this.
 _LEAST_SHARE = 1e-40
@@ -125,6 +128,7 @@ def is_the_truth(mechanism: Mechanism, found: TightDelta) -> bool:
     return is_exact(mechanism) and found.bound is Bound.PROFILE and found.decisive.slack <= _EQUAL
 
 
+@lru_cache(maxsize=32)
 def tight_delta(mechanism: Mechanism, sigma: float, epsilon: float) -> TightDelta:
     """What is proven of delta at this noise and epsilon, under add-remove and for gamma < 1."""
     with np.errstate(all="ignore"):  # what overflows is infinite, and then it is not the best proof
@@ -155,7 +159,8 @@ def _add_proofs(law: Law, every: Law | None, epsilon: float, *, exact: bool) -> 
     at_kappa = profile(law, Direction.ADD, epsilon)
     if at_kappa.contour is not None:
         cone = add_cone(law, at_kappa.contour, epsilon, max(at_kappa.lower, _LEAST))
-        yield replace(cone, value=cone.value * (1 + over(law)), slack=over(law))
+        again = add_cone_again(cone, at_kappa.contour, law)
+        yield replace(cone, value=cone.value * (1 + over(law)), slack=over(law), again=again)
 
 
 def _remove_proofs(
@@ -171,10 +176,12 @@ def _remove_proofs(
     contour = _remove_contour(law, epsilon, scale)
     if contour is not None:
         cone = remove_cone(law, contour, epsilon, scale)
-        least = min(least, cone.value) if cone is not None else least
-        yield cone
+        if cone is not None:
+            least = min(least, cone.value)
+            yield replace(cone, again=remove_cone_again(cone, contour, law))
     if least > _infinitely_spread(law, epsilon) * (1 - 1e-9):
-        yield concave_twin(law, epsilon, scale)
+        twin = concave_twin(law, epsilon, scale)
+        yield None if twin is None else replace(twin, again=concave_again(twin, law))
 
 
 def _infinitely_spread(law: Law, epsilon: float) -> float:
@@ -186,7 +193,10 @@ def _every_coordinate(every: Law, direction: Direction, epsilon: float) -> Certi
     found = profile(every, direction, epsilon)
     if not found.is_known:
         return None
-    return Certificate(Proof.PROFILE, found.upper, slack=found.slack, blur=found.blur, wobble=found.wobble)
+    again = None if found.contour is None else profile_again(found.contour, every)
+    return Certificate(
+        Proof.PROFILE, found.upper, slack=found.slack, blur=found.blur, wobble=found.wobble, again=again
+    )
 
 
 def _remove_contour(law: Law, epsilon: float, scale: float) -> Contour | None:
@@ -203,12 +213,16 @@ def _value(certificate: Certificate) -> float:
 
 def kappa_delta(mechanism: Mechanism, sigma: float, epsilon: float) -> float:
     """A lower bound on the true delta: the profile at kappa*, the larger direction."""
-    law = worst_law(mechanism, sigma)
-    lower = profile(law, Direction.ADD, epsilon).lower
+    return _kappa(worst_law(mechanism, sigma), epsilon).lower
+
+
+def _kappa(law: Law, epsilon: float) -> Profile:
+    add = profile(law, Direction.ADD, epsilon)
     with np.errstate(all="ignore"):
-        if _remove_renyi(law, epsilon).value <= lower:
-            return lower
-        return max(lower, profile(law, Direction.REMOVE, epsilon).lower)
+        if _remove_renyi(law, epsilon).value <= add.lower:
+            return add
+        remove = profile(law, Direction.REMOVE, epsilon)
+    return add if add.lower >= remove.lower else remove
 
 
 def single_delta(mechanism: Mechanism, sigma: float, epsilon: float) -> float:
@@ -265,15 +279,35 @@ def tight_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: flo
 
     slope, _ = _slopes(mechanism, ceiling, epsilon)
 
+    def clear(wobble: float) -> float:
+        return max(_WOBBLE, 2 * wobble if wobble <= _TOO_MUCH * slope else 0.0) + _WIDTH * slope
+
+    def at(share: float) -> Certificate:
+        return tight_delta(mechanism, ceiling * math.sqrt(share), epsilon).decisive
+
+    @cache
     def excess(share: float) -> float:
-        found = tight_delta(mechanism, ceiling * math.sqrt(share), epsilon)
-        wobble = found.decisive.wobble if found.decisive.wobble <= _TOO_MUCH * slope else 0.0
-        value = _log_ratio(found.upper, delta) + max(_WOBBLE, 2 * wobble)
+        found = at(share)
+        wobble = found.wobble if found.wobble <= _TOO_MUCH * slope else 0.0
+        value = _log_ratio(found.value, delta) + clear(found.wobble)
         return _settled(value, max(_WIDTH / 2 * slope, wobble))
 
+    def ahead(share: float) -> float | None:
+        again = at(share).again
+        if again is None:
+            return None
+
+        def value(there: float) -> float:
+            estimate = again(epsilon, there / share)
+            return _log_ratio(estimate, delta) + clear(0.0) + _WIDTH / 2 * slope
+
+        return secant(value, share, -slope / 2 / share, width=1e-15)
+
     # log delta is nearly straight in sigma^2
-    share = descend(excess, 1.0, _LEAST_SHARE, width=2 * _WIDTH, slope=slope / 2)
-    return min(ceiling * math.sqrt(share) * (1 + _WIDTH), ceiling)
+    share = followed(excess, ahead, 1.0)
+    if share is None:
+        share = descend(excess, 1.0, _LEAST_SHARE, width=2 * _WIDTH, slope=slope / 2)
+    return ceiling * math.sqrt(share)
 
 
 def _settled(value: float, room: float) -> float:
@@ -302,13 +336,32 @@ def kappa_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: flo
         return 0.0
     slope, _ = _slopes(mechanism, ceiling, epsilon)
 
+    @cache
     def excess(share: float) -> float:
         value = _log_ratio(kappa_delta(mechanism, ceiling * math.sqrt(share), epsilon), delta)
         return _settled(value, _LOOSE / 2 * slope)
 
+    def ahead(share: float) -> float | None:
+        again = _kappa_again(worst_law(mechanism, ceiling * math.sqrt(share)), epsilon)
+        if again is None:
+            return None
+
+        def value(there: float) -> float:
+            return _log_ratio(again(epsilon, there / share), delta) + _LOOSE / 2 * slope
+
+        return secant(value, share, -slope / 2 / share, width=_LOOSE / 100)
+
+    share = followed(excess, ahead, 1.0)
     floor = _DEEPEST**2
-    share = descend(excess, 1.0, floor, width=2 * _LOOSE, slope=slope / 2)
+    if share is None:
+        share = descend(excess, 1.0, floor, width=2 * _LOOSE, slope=slope / 2)
     return ceiling * math.sqrt(share) * (1 - 2 * _LOOSE) if share > floor else 0.0
+
+
+def _kappa_again(law: Law, epsilon: float) -> Again | None:
+    """How `kappa_delta` goes on."""
+    found = _kappa(law, epsilon)
+    return None if found.contour is None else profile_again(found.contour, law, lower=True)
 
 
 def _log_ratio(value: float, delta: float) -> float:
@@ -328,4 +381,8 @@ def _remove_renyi(law: Law, epsilon: float) -> Certificate:
     t = law.largest_t
     mu = law.gamma * math.sqrt(law.total_t * math.expm1(min(t, 700.0)) / t)
     curve = Curve(1.0, ((1.0, mu),), weak_triangle=False, integer_orders=False)
-    return _renyi(Proof.RENYI_REMOVE, curve, 1.0, epsilon)
+
+    def again(epsilon: float, noise: float = 1.0, rounds: float = 1.0) -> float:
+        return _remove_renyi(law.scaled(noise, rounds), epsilon).value
+
+    return replace(_renyi(Proof.RENYI_REMOVE, curve, 1.0, epsilon), again=again)
