@@ -61,6 +61,8 @@ if TYPE_CHECKING:
 #: Size of the aliases relative to the answer, and of what may be left out at the ends of the contour.
 _NEGLIGIBLE, _LEFT_OUT = 1e-13, 1e-12
 _MOST_NODES = 1 << 14
+#: Rounding of a term, and of as many of them as there may be, in two sums of the root of that many.
+_SUMMED = 4e-14
 #: How far beyond its end a contour may go, relative.
 _END_WIDTH = 1.05
 #: Up to as many coordinates the bounds on the decay for few of them are looked at.
@@ -173,15 +175,22 @@ class Contour:
         return value, 1e-14 * size + tail
 
     def mixtures(self, tilts: Array, weights: Array, exponent: float) -> Array:
-        """Upper bounds on the add integral with factor weight/(exponent + z), for many (tilt, weight)."""
-        base = 1 / (self.z * (self.z + 1) * (exponent + self.z))
-        terms = np.exp(self.exponent[None, :] + tilts[:, None] * self.z[None, :]) * base[None, :]
-        sums = terms.real.sum(axis=1) - terms[:, 0].real / 2
-        rounding = 1e-14 * (np.abs(terms) * (1 + np.abs(self.exponent))[None, :]).sum(axis=1)
-        tails = np.exp(float(self.exponent[0].real) + self.log_tail + tilts * self.shift)
-        return np.asarray(
-            weights * (self.step / math.pi * (sums + rounding) + tails / (exponent + self.shift))
-        )
+        """Upper bounds on the add integral with factor weight/(exponent + z), for many (tilt, weight).
+
+        Powers of exp(i step tilt) are products of two short tables, and so are the sums over them.
+        """
+        terms = np.exp(self.exponent) / (self.z * (self.z + 1) * (exponent + self.z))
+        rows = math.isqrt(terms.size - 1) + 1
+        table = np.zeros(rows * rows, dtype=np.complex128)
+        table[: terms.size] = terms
+        turns = 1j * self.step * tilts
+        within = np.exp(turns[:, None] * np.arange(rows))
+        across = np.exp(turns[:, None] * (rows * np.arange(rows)))
+        sums = ((across @ table.reshape(rows, rows)) * within).sum(axis=1).real - terms[0].real / 2
+        rounding = _SUMMED * float((np.abs(terms) * (1 + np.abs(self.exponent))).sum())
+        tail = math.exp(float(self.exponent[0].real) + self.log_tail) / (exponent + self.shift)
+        front = weights * np.exp(tilts * self.shift)
+        return np.asarray(front * (self.step / math.pi * (sums + rounding) + tail))
 
 
 def order_of(direction: Direction, z: float) -> float:

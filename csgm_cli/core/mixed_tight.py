@@ -37,7 +37,8 @@ from csgm_cli.core.good_sets import (
 from csgm_cli.core.log_moment import mixed_log_moments
 from csgm_cli.core.moment import summed
 from csgm_cli.core.search import descend
-from csgm_cli.core.tight import LARGEST_DELTA, TightDelta, TightEpsilon, tight_delta
+from csgm_cli.core.tight import LARGEST_DELTA, TightDelta, tight_delta
+from csgm_cli.core.tight_solve import TightEpsilon
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.model import Bound
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from csgm_cli.errors import NoAnswerError
 
@@ -14,6 +14,8 @@ _MAX_STEPS = 300
 #: Descents to a positive floor, which may be far below all that counts, take no longer steps than this.
 _FARTHEST = 16.0
 _ULP = 2.0**-53
+#: Of a secant; points closer than this, relative, do not tell its slope.
+_MOST_SECANTS, _TOO_CLOSE = 12, 1e-7
 
 
 def increasing_root(
@@ -124,47 +126,38 @@ def descend(
     return narrowed(function, (low, at_low), (high, at_high), width, (before, at_before), relative=relative)
 
 
-def secant(
-    function: Callable[[float], float], start: float, slope: float, *, width: float, most: int = 10
-) -> float | None:
-    """A root of a smooth function near ``start``, where it rises by about ``slope``, to ``width`` relative.
-
-    None where that is not found soon. No bracket, no guarantee: for estimates.
-    """
-    x, value = start, function(start)
-    for _ in range(most):
-        if not math.isfinite(value) or slope == 0.0:
-            return None
-        step = -value / slope
-        if abs(step) <= width * abs(x):
-            return x + step
-        if not 0.0 < x + step < math.inf:
-            return None
-        before, x = (x, value), x + step
-        value = function(x)
-        slope = (value - before[1]) / (x - before[0]) if x != before[0] else 0.0
-    return None
-
-
-def followed(
-    function: Callable[[float], float], ahead: Callable[[float], float | None], start: float, tries: int = 6
-) -> float | None:
-    """An x where the function is exactly 0, by going from each to where ``ahead`` of it expects that.
-
-    None where that is not found soon, or beyond ``start``.
-    """
-    x: float | None = start
-    for _ in range(tries):
-        if x is None or not 0.0 < x <= start:
-            return None
-        if function(x) == 0.0:
-            return x
-        x = ahead(x)
-    return None
-
-
 #: An argument and the value there.
 Point = tuple[float, float]
+
+
+def secant(
+    function: Callable[[float], float], x: float, value: float, slope: float, *, width: float = 1e-13
+) -> float | None:
+    """A root of a smooth function near ``x``, where it has about that ``value`` and ``slope``.
+
+    To about ``width``, relative; None where it is not found soon. No bracket, no guarantee: for estimates.
+    """
+    before = 1.0
+    for _ in range(_MOST_SECANTS):
+        step = -value / slope if slope != 0.0 else math.nan
+        if not 0.0 < x + step < math.inf:
+            return None
+        ahead = x + step
+        if abs(step * before) <= width * x * x:  # secants square what is off, and better
+            return ahead
+        at_ahead = function(ahead)
+        if abs(step) > _TOO_CLOSE * x:
+            slope = (at_ahead - value) / step
+        x, value, before = ahead, at_ahead, abs(step)
+    return None
+
+
+def interpolated(points: Sequence[Point], x: float) -> float:
+    """The polynomial through the points, at ``x`` (Lagrange)."""
+    return math.fsum(
+        value * math.prod((x - other) / (at - other) for other, _ in points if other != at)
+        for at, value in points
+    )
 
 
 def narrowed(

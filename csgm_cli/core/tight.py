@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import lru_cache
 
 import numpy as np
 
-from csgm_cli.core.certificate import Again, Certificate, Proof
+from csgm_cli.core.certificate import Certificate, Proof
 from csgm_cli.core.cones import (
     POLE_ROOM,
     add_cone,
@@ -29,27 +29,12 @@ from csgm_cli.core.curves import Curve, renyi_curve
 from csgm_cli.core.gaussian import log_delta
 from csgm_cli.core.profile import Profile, over, profile, reach
 from csgm_cli.core.retrace import add_cone_again, concave_again, profile_again, remove_cone_again
-from csgm_cli.core.search import descend, followed, secant
 from csgm_cli.core.sliced_law import single_round
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.model import Bound, Mechanism
 
-#: kappa* is not asked for a sigma further below the answer than this, relative.
-_DEEPEST = 0.1
-#: Relative width to which a sigma is solved, and room left for an epsilon solved at it, and for the
-#: rounding of numbers derived from it.
-_WIDTH = 4e-13
-#: (sigma/ceiling)^2 is not looked at below this.
-_LEAST_SHARE = 1e-40
-#: A slope where none is known.
-_SLOPE = 20.0
-#: Relative width to which lower bounds are solved, and by which they are rounded down.
-_LOOSE = 1e-10
 #: Targets above this delta are met at this one: of what is closer to 1, float64 has too few digits.
 LARGEST_DELTA = 1 - 1e-4
-#: How much log delta may wobble at least; answers keep clear of the target by it. No such room is made
-#: for a wobble that costs more than the second of sigma.
-_WOBBLE, _TOO_MUCH = 1e-12, 1e-9
 #: Bounds that exceed the profile by less than this, relative, are said to equal it.
 _EQUAL = 1e-9
 #: Deltas below this are not told apart from it where parameters are chosen.
@@ -87,17 +72,6 @@ class TightDelta:
     def order(self) -> float | None:
         """The Renyi order of ``bound``, where it is a Renyi bound."""
         return self.decisive.order if self.bound is Bound.RDP else None
-
-
-@dataclass(frozen=True)
-class TightEpsilon:
-    """``lower`` <= the true epsilon <= ``upper``; ``bound`` (and ``order``) decided the upper one."""
-
-    lower: float
-    upper: float
-    bound: Bound
-    order: float | None
-    is_known: bool
 
 
 def worst_law(mechanism: Mechanism, sigma: float) -> Law:
@@ -213,10 +187,11 @@ def _value(certificate: Certificate) -> float:
 
 def kappa_delta(mechanism: Mechanism, sigma: float, epsilon: float) -> float:
     """A lower bound on the true delta: the profile at kappa*, the larger direction."""
-    return _kappa(worst_law(mechanism, sigma), epsilon).lower
+    return kappa_profile(worst_law(mechanism, sigma), epsilon).lower
 
 
-def _kappa(law: Law, epsilon: float) -> Profile:
+def kappa_profile(law: Law, epsilon: float) -> Profile:
+    """The profile at kappa* in the direction that shows more."""
     add = profile(law, Direction.ADD, epsilon)
     with np.errstate(all="ignore"):
         if _remove_renyi(law, epsilon).value <= add.lower:
@@ -229,143 +204,6 @@ def single_delta(mechanism: Mechanism, sigma: float, epsilon: float) -> float:
     """A quick lower bound on the true delta: one coordinate at its clip in one round, and the rest 0."""
     t = (mechanism.linf_sensitivity / sigma) ** 2
     return max(single_round(mechanism.gamma, t, direction, epsilon) for direction in Direction)
-
-
-def tight_epsilon(
-    mechanism: Mechanism, sigma: float, delta: float, ceiling: float, *, near: float, with_lower: bool
-) -> TightEpsilon:
-    """Epsilon at ``delta``, at most ``ceiling``, which is proven; or just ``near`` where that will do.
-
-    It will where the bound there is smooth, so that a search from the ceiling would end no higher.
-    """
-    delta = min(delta, LARGEST_DELTA)
-
-    there = tight_delta(mechanism, sigma, near) if near < ceiling else None
-    if there is not None and _log_ratio(there.upper, delta) + there.decisive.wobble <= 0.0:
-        upper = near
-    else:
-        _, slope = _slopes(mechanism, sigma, ceiling)
-
-        def excess(epsilon: float) -> float:
-            return _settled(
-                _log_ratio(tight_delta(mechanism, sigma, epsilon).upper, delta), _WIDTH / 4 * slope
-            )
-
-        upper = descend(excess, ceiling, 0.0, width=_WIDTH / 2, slope=slope)
-        there = tight_delta(mechanism, sigma, upper)
-    lower = 0.0
-    if upper < ceiling and is_the_truth(mechanism, there):
-        lower = upper
-    elif with_lower:
-        lower = kappa_epsilon(mechanism, sigma, delta, upper)
-    return TightEpsilon(lower, upper, there.bound, there.order, there.is_known)
-
-
-def kappa_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: float) -> float:
-    """The epsilon that kappa* shows at ``delta``, a lower bound on the true one; 0 where it is not known."""
-    if kappa_delta(mechanism, sigma, ceiling) == 0.0:  # out of reach
-        return 0.0
-    _, slope = _slopes(mechanism, sigma, ceiling)
-
-    def excess(epsilon: float) -> float:
-        return _settled(_log_ratio(kappa_delta(mechanism, sigma, epsilon), delta), _LOOSE / 2 * slope)
-
-    return max(0.0, descend(excess, ceiling, 0.0, width=_LOOSE, slope=slope) * (1 - 2 * _LOOSE))
-
-
-def tight_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: float) -> float:
-    """A sigma that suffices for every vector, at most ``ceiling``, which another bound has proven."""
-    delta = min(delta, LARGEST_DELTA)
-
-    slope, _ = _slopes(mechanism, ceiling, epsilon)
-
-    def clear(wobble: float) -> float:
-        return max(_WOBBLE, 2 * wobble if wobble <= _TOO_MUCH * slope else 0.0) + _WIDTH * slope
-
-    def at(share: float) -> Certificate:
-        return tight_delta(mechanism, ceiling * math.sqrt(share), epsilon).decisive
-
-    @cache
-    def excess(share: float) -> float:
-        found = at(share)
-        wobble = found.wobble if found.wobble <= _TOO_MUCH * slope else 0.0
-        value = _log_ratio(found.value, delta) + clear(found.wobble)
-        return _settled(value, max(_WIDTH / 2 * slope, wobble))
-
-    def ahead(share: float) -> float | None:
-        again = at(share).again
-        if again is None:
-            return None
-
-        def value(there: float) -> float:
-            estimate = again(epsilon, there / share)
-            return _log_ratio(estimate, delta) + clear(0.0) + _WIDTH / 2 * slope
-
-        return secant(value, share, -slope / 2 / share, width=1e-15)
-
-    # log delta is nearly straight in sigma^2
-    share = followed(excess, ahead, 1.0)
-    if share is None:
-        share = descend(excess, 1.0, _LEAST_SHARE, width=2 * _WIDTH, slope=slope / 2)
-    return ceiling * math.sqrt(share)
-
-
-def _settled(value: float, room: float) -> float:
-    """``value`` + ``room``; 0, which ends a search, where ``value`` is at most 0 by less than 2 ``room``."""
-    return value + room if not -2 * room <= value <= 0.0 else 0.0
-
-
-def _slopes(mechanism: Mechanism, sigma: float, epsilon: float) -> tuple[float, float]:
-    """About how steeply log delta falls in log sigma and in log epsilon: as steeply as its Renyi bound."""
-    try:
-        point = best_log_delta(renyi_curve(mechanism, Bound.RDP), sigma, epsilon)
-    except NoAnswerError:  # out of reach
-        return _SLOPE, _SLOPE
-    slopes = 2 * point.moment.d_log_t, (point.order - 1) * epsilon
-    return (max(slopes[0], 1.0), max(slopes[1], 1.0)) if math.isfinite(sum(slopes)) else (_SLOPE, _SLOPE)
-
-
-def kappa_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: float) -> float:
-    """The sigma that kappa* needs, at most ``ceiling``, which suffices; 0 where that is not known."""
-    if delta > LARGEST_DELTA:
-        return 0.0
-    if is_exact(mechanism) and is_the_truth(mechanism, tight_delta(mechanism, ceiling, epsilon)):
-        return ceiling
-
-    if kappa_delta(mechanism, ceiling, epsilon) == 0.0:  # out of reach
-        return 0.0
-    slope, _ = _slopes(mechanism, ceiling, epsilon)
-
-    @cache
-    def excess(share: float) -> float:
-        value = _log_ratio(kappa_delta(mechanism, ceiling * math.sqrt(share), epsilon), delta)
-        return _settled(value, _LOOSE / 2 * slope)
-
-    def ahead(share: float) -> float | None:
-        again = _kappa_again(worst_law(mechanism, ceiling * math.sqrt(share)), epsilon)
-        if again is None:
-            return None
-
-        def value(there: float) -> float:
-            return _log_ratio(again(epsilon, there / share), delta) + _LOOSE / 2 * slope
-
-        return secant(value, share, -slope / 2 / share, width=_LOOSE / 100)
-
-    share = followed(excess, ahead, 1.0)
-    floor = _DEEPEST**2
-    if share is None:
-        share = descend(excess, 1.0, floor, width=2 * _LOOSE, slope=slope / 2)
-    return ceiling * math.sqrt(share) * (1 - 2 * _LOOSE) if share > floor else 0.0
-
-
-def _kappa_again(law: Law, epsilon: float) -> Again | None:
-    """How `kappa_delta` goes on."""
-    found = _kappa(law, epsilon)
-    return None if found.contour is None else profile_again(found.contour, law, lower=True)
-
-
-def _log_ratio(value: float, delta: float) -> float:
-    return math.log(value / delta) if value > 0.0 else -math.inf
 
 
 def _renyi(proof: Proof, curve: Curve, sigma: float, epsilon: float) -> Certificate:
