@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from csgm_cli.core.conversion import Converted, best_log_delta
 from csgm_cli.core.curves import renyi_curve
+from csgm_cli.core.profile import reach
 from csgm_cli.core.retrace import profile_again
 from csgm_cli.core.search import Point, Slope, descend, increasing_root, interpolated, secant
 from csgm_cli.core.tight import (
@@ -46,8 +47,8 @@ _LOOSE = 1e-10
 #: How much log delta may wobble at least; answers keep clear of the target by it. No such room is made
 #: for a wobble that costs more than the second of sigma.
 _WOBBLE, _TOO_MUCH = 1e-12, 1e-9
-#: By about how much, in logarithms, cones exceed `_Size`.
-_CONE = 0.33
+#: By about how much, in logarithms, cones exceed the profile at kappa*, and `_Size`.
+_CONE = 0.34
 #: So often an estimate is followed.
 _MOST_STEPS = 6
 
@@ -218,9 +219,12 @@ def kappa_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: flo
         return 0.0
     if is_exact(mechanism) and is_the_truth(mechanism, tight_delta(mechanism, ceiling, epsilon)):
         return ceiling
+    share = _kappa_share(mechanism, epsilon, delta, ceiling)
+    return ceiling * math.sqrt(share) * (1 - 2 * _LOOSE) if share > _DEEPEST**2 else 0.0
 
-    if kappa_delta(mechanism, ceiling, epsilon) == 0.0:  # out of reach
-        return 0.0
+
+def _kappa_share(mechanism: Mechanism, epsilon: float, delta: float, ceiling: float) -> float:
+    """What the noise's variance at which kappa* has that delta is of the ceiling's; 0 where not known."""
     renyi = _renyi(mechanism, ceiling, epsilon)
     slope, _ = _slopes(renyi, epsilon)
     room = _LOOSE / 2 * slope
@@ -242,12 +246,16 @@ def kappa_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: flo
     def size(share: float) -> float:
         return sizes.at(epsilon, share)
 
-    sizes = _Size(law(1.0), renyi)
-    floor = _DEEPEST**2
-    share = _Search(excess, again, size, slope / 2).found(1.0, 1.0)
-    if share is None:
-        share = descend(excess, 1.0, floor, width=2 * _LOOSE, slope=slope / 2)
-    return ceiling * math.sqrt(share) * (1 - 2 * _LOOSE) if share > floor else 0.0
+    sizes, start = _Size(law(1.0), renyi), 1.0
+    if reach(law(1.0)) == 0.0:  # a bracket, which is dear
+        goal = size(1.0) + _CONE
+        start = secant(lambda share: size(share) - goal, 1.0, -_CONE, -slope / 2, width=1e-3) or 1.0
+    share = _Search(excess, again, size, slope / 2).found(start, 1.0)
+    if share is not None:
+        return share
+    if kappa_delta(mechanism, ceiling, epsilon) == 0.0:  # out of reach
+        return 0.0
+    return descend(excess, 1.0, _DEEPEST**2, width=2 * _LOOSE, slope=slope / 2)
 
 
 def _settled(value: float, room: float) -> float:
