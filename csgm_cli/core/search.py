@@ -11,7 +11,8 @@ from csgm_cli.errors import NoAnswerError
 Slope = tuple[float, float]
 
 _MAX_STEPS = 300
-#: Descents to a positive floor, which may be far below all that counts, take no longer steps than this.
+#: Descents to a positive floor, which may be far below all that counts, take no longer steps than this
+#: factor, and secants end further away than that.
 _FARTHEST = 16.0
 _ULP = 2.0**-53
 #: Of a secant; points closer than this, relative, do not tell its slope.
@@ -135,14 +136,15 @@ def secant(
 ) -> float | None:
     """A root of a smooth function near ``x``, where it has about that ``value`` and ``slope``.
 
-    To about ``width``, relative; None where it is not found soon. No bracket, no guarantee: for estimates.
+    To about ``width``, relative; None where it is not found soon and close by. No bracket, no guarantee:
+    for estimates.
     """
-    before = 1.0
+    low, high, before = x / _FARTHEST, x * _FARTHEST, 1.0
     for _ in range(_MOST_SECANTS):
         step = -value / slope if slope != 0.0 else math.nan
-        if not 0.0 < x + step < math.inf:
-            return None
         ahead = x + step
+        if not low <= ahead <= high:
+            return None
         if abs(step * before) <= width * x * x:  # secants square what is off, and better
             return ahead
         at_ahead = function(ahead)

@@ -13,16 +13,17 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from csgm_cli.core.conversion import Converted, best_log_delta
 from csgm_cli.core.curves import renyi_curve
 from csgm_cli.core.profile import reach
 from csgm_cli.core.retrace import profile_again
-from csgm_cli.core.search import Point, Slope, descend, increasing_root, interpolated, secant
+from csgm_cli.core.search import Point, Slope, descend, increasing_root, interpolated, narrowed, secant
 from csgm_cli.core.tight import (
     LARGEST_DELTA,
     is_exact,
     is_the_truth,
-    kappa_delta,
     kappa_profile,
     tight_delta,
     worst_law,
@@ -35,9 +36,9 @@ if TYPE_CHECKING:
 
 #: kappa* is not asked for a sigma further below the answer than this, relative.
 _DEEPEST = 0.1
-#: Relative width to which a sigma is solved, and room left for an epsilon solved at it; and room in a sigma
-#: for the rounding of numbers derived from it.
-_WIDTH, _ROUNDING = 4e-13, 5e-14
+#: Relative width to which a sigma is solved, and room left in it for the rounding of numbers derived from
+#: it, and for an epsilon solved at it.
+_WIDTH = 4e-13
 #: (sigma/ceiling)^2 is not looked at below this.
 _LEAST_SHARE = 1e-40
 #: A slope where none is known.
@@ -80,8 +81,11 @@ class _Search:
     size: Function
     slope: float
 
-    def found(self, start: float, highest: float) -> float | None:
-        """The x, searched from ``start``; None where that is not quick, or it is above ``highest``."""
+    def root(self, start: float, highest: float, lowest: float, width: float) -> float:
+        """The x, or the end of a bracket of that relative width where the excess is at most 0.
+
+        Sought from ``start``; ``highest`` where the excess is positive there, ``lowest`` where it never is.
+        """
         points: list[Point] = []
         x: float | None = start
         while x is not None and 0.0 < x <= highest and len(points) < _MOST_STEPS:
@@ -90,15 +94,24 @@ class _Search:
                 return x
             points.append((x, value))
             x = self._ahead(points)
-        return None
+        safe = min((point for point in points if -math.inf < point[1] < 0.0), default=None)
+        unsafe = max((point for point in points if 0.0 < point[1] < math.inf), default=None)
+        if safe and unsafe and unsafe < safe:
+            return narrowed(self.excess, unsafe, safe, width, relative=True)
+        return descend(self.excess, safe[0] if safe else highest, lowest, width=width, slope=self.slope)
 
     def _ahead(self, points: list[Point]) -> float | None:
         x, value = points[-1]
-        again = self.again(x)
-        if again is not None:
-            return secant(again, x, value, -self.slope / x)
         rest = [(there, known - self.size(there)) for there, known in points[-3:]]
-        return secant(lambda there: self.size(there) + interpolated(rest, there), x, value, -self.slope / x)
+
+        def less_sure(there: float) -> float:
+            return self.size(there) + interpolated(rest, there)
+
+        try:
+            with np.errstate(all="ignore"):
+                return secant(self.again(x) or less_sure, x, value, -self.slope / x)
+        except (OverflowError, ValueError):  # too far from what is known
+            return None
 
 
 def tight_epsilon(
@@ -139,10 +152,7 @@ def _least_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: fl
 
     size = _Size(worst_law(mechanism, sigma), renyi)
     start = _first(size.at_epsilon, ceiling, delta, -slope / ceiling if ceiling > 0.0 else 0.0)
-    found = _Search(excess, again, size.at_epsilon, slope).found(start, ceiling)
-    if found is None:
-        return descend(excess, ceiling, 0.0, width=_WIDTH / 2, slope=slope)
-    return found
+    return _Search(excess, again, size.at_epsilon, slope).root(start, ceiling, 0.0, _WIDTH / 2)
 
 
 def kappa_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: float) -> float:
@@ -166,9 +176,7 @@ def kappa_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: flo
         return lambda there: _log_ratio(on(there), delta) + room
 
     size = _Size(law, renyi)
-    found = _Search(excess, again, size.at_epsilon, slope).found(ceiling, ceiling)
-    if found is None:
-        found = descend(excess, ceiling, 0.0, width=_LOOSE, slope=slope)
+    found = _Search(excess, again, size.at_epsilon, slope).root(ceiling, ceiling, 0.0, _LOOSE)
     return max(0.0, found * (1 - 2 * _LOOSE))
 
 
@@ -182,7 +190,7 @@ def tight_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: flo
     slope, _ = _slopes(renyi, epsilon)
 
     def clear(wobble: float) -> float:
-        return max(_WOBBLE, 2 * wobble if wobble <= _TOO_MUCH * slope else 0.0) + _ROUNDING * slope
+        return max(_WOBBLE, 2 * wobble if wobble <= _TOO_MUCH * slope else 0.0) + _WIDTH * slope
 
     def sigma(share: float) -> float:
         return ceiling * math.sqrt(share)
@@ -192,13 +200,13 @@ def tight_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: flo
         found = tight_delta(mechanism, sigma(share), epsilon).decisive
         wobble = found.wobble if found.wobble <= _TOO_MUCH * slope else 0.0
         value = _log_ratio(found.value, delta) + clear(found.wobble)
-        return _settled(value, max(_WIDTH * slope, wobble))
+        return _settled(value, max(_WIDTH / 2 * slope, wobble))
 
     def again(share: float) -> Function | None:
         on = tight_delta(mechanism, sigma(share), epsilon).decisive.again
         if on is None:
             return None
-        margin = clear(0.0) + _WIDTH * slope
+        margin = clear(0.0) + _WIDTH / 2 * slope
         return lambda there: _log_ratio(on(epsilon, there / share), delta) + margin
 
     def size(share: float) -> float:
@@ -207,10 +215,7 @@ def tight_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: flo
     sizes = _Size(worst_law(mechanism, ceiling), renyi)
     start = _first(size, 1.0, delta, -slope / 2)
     # log delta is nearly straight in sigma^2
-    share = _Search(excess, again, size, slope / 2).found(start, 1.0)
-    if share is None:
-        share = descend(excess, 1.0, _LEAST_SHARE, width=2 * _WIDTH, slope=slope / 2)
-    return sigma(share)
+    return sigma(_Search(excess, again, size, slope / 2).root(start, 1.0, _LEAST_SHARE, 2 * _WIDTH))
 
 
 def kappa_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: float) -> float:
@@ -250,12 +255,9 @@ def _kappa_share(mechanism: Mechanism, epsilon: float, delta: float, ceiling: fl
     if reach(law(1.0)) == 0.0:  # a bracket, which is dear
         goal = size(1.0) + _CONE
         start = secant(lambda share: size(share) - goal, 1.0, -_CONE, -slope / 2, width=1e-3) or 1.0
-    share = _Search(excess, again, size, slope / 2).found(start, 1.0)
-    if share is not None:
-        return share
-    if kappa_delta(mechanism, ceiling, epsilon) == 0.0:  # out of reach
+    if excess(start) == -math.inf and excess(1.0) == -math.inf:  # out of reach
         return 0.0
-    return descend(excess, 1.0, _DEEPEST**2, width=2 * _LOOSE, slope=slope / 2)
+    return _Search(excess, again, size, slope / 2).root(start, 1.0, _DEEPEST**2, 2 * _LOOSE)
 
 
 def _settled(value: float, room: float) -> float:
@@ -308,11 +310,12 @@ class _Size:
         if math.isnan(self.log_z):
             return math.nan
         try:
-            self.log_z = increasing_root(slope, self.log_z, tolerance=1e-11, stride=0.5)
-        except NoAnswerError:
+            with np.errstate(all="ignore"):
+                self.log_z = increasing_root(slope, self.log_z, tolerance=1e-11, stride=0.5)
+                z = math.exp(self.log_z)
+                moment = moments(z)
+        except (NoAnswerError, OverflowError):
             return math.nan
-        z = math.exp(self.log_z)
-        moment = moments(z)
         curvature = moment.d2_order + 1 / z**2 + 1 / (z + 1) ** 2
         if not math.isfinite(curvature):
             return math.nan
