@@ -179,7 +179,8 @@ class Contour:
 
         Powers of exp(i step tilt) are products of two short tables, and so are the sums over them.
         """
-        terms = np.exp(self.exponent) / (self.z * (self.z + 1) * (exponent + self.z))
+        peak = float(self.exponent[0].real)
+        terms = np.exp(self.exponent - peak) / (self.z * (self.z + 1) * (exponent + self.z))
         rows = math.isqrt(terms.size - 1) + 1
         table = np.zeros(rows * rows, dtype=np.complex128)
         table[: terms.size] = terms
@@ -188,8 +189,8 @@ class Contour:
         across = np.exp(turns[:, None] * (rows * np.arange(rows)))
         sums = ((across @ table.reshape(rows, rows)) * within).sum(axis=1).real - terms[0].real / 2
         rounding = _SUMMED * float((np.abs(terms) * (1 + np.abs(self.exponent))).sum())
-        tail = math.exp(float(self.exponent[0].real) + self.log_tail) / (exponent + self.shift)
-        front = weights * np.exp(tilts * self.shift)
+        tail = math.exp(self.log_tail) / (exponent + self.shift)
+        front = weights * np.exp(tilts * self.shift + peak)
         return np.asarray(front * (self.step / math.pi * (sums + rounding) + tail))
 
 

@@ -8,7 +8,6 @@ slowly from what a saddle point makes of it (`_Size`). What they end with is a b
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -19,7 +18,8 @@ from csgm_cli.core.conversion import Converted, best_log_delta
 from csgm_cli.core.curves import renyi_curve
 from csgm_cli.core.profile import reach
 from csgm_cli.core.retrace import profile_again
-from csgm_cli.core.search import Point, Slope, descend, increasing_root, interpolated, narrowed, secant
+from csgm_cli.core.search import Slope, increasing_root, secant
+from csgm_cli.core.steered import Function, Search, log_ratio, settled
 from csgm_cli.core.tight import (
     LARGEST_DELTA,
     is_exact,
@@ -50,11 +50,6 @@ _LOOSE = 1e-10
 _WOBBLE, _TOO_MUCH = 1e-12, 1e-9
 #: By about how much, in logarithms, cones exceed the profile at kappa*, and `_Size`.
 _CONE = 0.34
-#: So often an estimate is followed.
-_MOST_STEPS = 6
-
-#: Of one variable.
-Function = Callable[[float], float]
 
 
 @dataclass(frozen=True)
@@ -68,52 +63,6 @@ class TightEpsilon:
     is_known: bool
 
 
-@dataclass(frozen=True)
-class _Search:
-    """For the x at which a decreasing ``excess``, which is exactly 0 where a search may end, is that.
-
-    ``again(x)`` is what the excess is elsewhere, by the test function that decided at x, if it has one.
-    ``size`` differs from the excess by what changes slowly. ``slope``: of the excess in log x, about.
-    """
-
-    excess: Function
-    again: Callable[[float], Function | None]
-    size: Function
-    slope: float
-
-    def root(self, start: float, highest: float, lowest: float, width: float) -> float:
-        """The x, or the end of a bracket of that relative width where the excess is at most 0.
-
-        Sought from ``start``; ``highest`` where the excess is positive there, ``lowest`` where it never is.
-        """
-        points: list[Point] = []
-        x: float | None = start
-        while x is not None and 0.0 < x <= highest and len(points) < _MOST_STEPS:
-            value = self.excess(x)
-            if value == 0.0:
-                return x
-            points.append((x, value))
-            x = self._ahead(points)
-        safe = min((point for point in points if -math.inf < point[1] < 0.0), default=None)
-        unsafe = max((point for point in points if 0.0 < point[1] < math.inf), default=None)
-        if safe and unsafe and unsafe < safe:
-            return narrowed(self.excess, unsafe, safe, width, relative=True)
-        return descend(self.excess, safe[0] if safe else highest, lowest, width=width, slope=self.slope)
-
-    def _ahead(self, points: list[Point]) -> float | None:
-        x, value = points[-1]
-        rest = [(there, known - self.size(there)) for there, known in points[-3:]]
-
-        def less_sure(there: float) -> float:
-            return self.size(there) + interpolated(rest, there)
-
-        try:
-            with np.errstate(all="ignore"):
-                return secant(self.again(x) or less_sure, x, value, -self.slope / x)
-        except (OverflowError, ValueError):  # too far from what is known
-            return None
-
-
 def tight_epsilon(
     mechanism: Mechanism, sigma: float, delta: float, ceiling: float, *, near: float, with_lower: bool
 ) -> TightEpsilon:
@@ -124,7 +73,7 @@ def tight_epsilon(
     delta = min(delta, LARGEST_DELTA)
 
     there = tight_delta(mechanism, sigma, near) if near < ceiling else None
-    if there is not None and _log_ratio(there.upper, delta) + there.decisive.wobble <= 0.0:
+    if there is not None and log_ratio(there.upper, delta) + there.decisive.wobble <= 0.0:
         upper = near
     else:
         upper = _least_epsilon(mechanism, sigma, delta, ceiling)
@@ -144,15 +93,15 @@ def _least_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: fl
 
     @cache
     def excess(epsilon: float) -> float:
-        return _settled(_log_ratio(tight_delta(mechanism, sigma, epsilon).upper, delta), room)
+        return settled(log_ratio(tight_delta(mechanism, sigma, epsilon).upper, delta), room)
 
     def again(epsilon: float) -> Function | None:
         on = tight_delta(mechanism, sigma, epsilon).decisive.again
-        return None if on is None else lambda there: _log_ratio(on(there), delta) + room
+        return None if on is None else lambda there: log_ratio(on(there), delta) + room
 
     size = _Size(worst_law(mechanism, sigma), renyi)
     start = _first(size.at_epsilon, ceiling, delta, -slope / ceiling if ceiling > 0.0 else 0.0)
-    return _Search(excess, again, size.at_epsilon, slope).root(start, ceiling, 0.0, _WIDTH / 2)
+    return Search(excess, again, size.at_epsilon, slope).root(start, ceiling, 0.0, _WIDTH / 2)
 
 
 def kappa_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: float) -> float:
@@ -166,17 +115,17 @@ def kappa_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: flo
 
     @cache
     def excess(epsilon: float) -> float:
-        return _settled(_log_ratio(kappa_profile(law, epsilon).lower, delta), room)
+        return settled(log_ratio(kappa_profile(law, epsilon).lower, delta), room)
 
     def again(epsilon: float) -> Function | None:
         contour = kappa_profile(law, epsilon).contour
         if contour is None:
             return None
         on = profile_again(contour, law, lower=True)
-        return lambda there: _log_ratio(on(there), delta) + room
+        return lambda there: log_ratio(on(there), delta) + room
 
     size = _Size(law, renyi)
-    found = _Search(excess, again, size.at_epsilon, slope).root(ceiling, ceiling, 0.0, _LOOSE)
+    found = Search(excess, again, size.at_epsilon, slope).root(ceiling, ceiling, 0.0, _LOOSE)
     return max(0.0, found * (1 - 2 * _LOOSE))
 
 
@@ -199,15 +148,15 @@ def tight_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: flo
     def excess(share: float) -> float:
         found = tight_delta(mechanism, sigma(share), epsilon).decisive
         wobble = found.wobble if found.wobble <= _TOO_MUCH * slope else 0.0
-        value = _log_ratio(found.value, delta) + clear(found.wobble)
-        return _settled(value, max(_WIDTH / 2 * slope, wobble))
+        value = log_ratio(found.value, delta) + clear(found.wobble)
+        return settled(value, max(_WIDTH / 2 * slope, wobble))
 
     def again(share: float) -> Function | None:
         on = tight_delta(mechanism, sigma(share), epsilon).decisive.again
         if on is None:
             return None
         margin = clear(0.0) + _WIDTH / 2 * slope
-        return lambda there: _log_ratio(on(epsilon, there / share), delta) + margin
+        return lambda there: log_ratio(on(epsilon, there / share), delta) + margin
 
     def size(share: float) -> float:
         return sizes.at(epsilon, share)
@@ -215,7 +164,7 @@ def tight_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: flo
     sizes = _Size(worst_law(mechanism, ceiling), renyi)
     start = _first(size, 1.0, delta, -slope / 2)
     # log delta is nearly straight in sigma^2
-    return sigma(_Search(excess, again, size, slope / 2).root(start, 1.0, _LEAST_SHARE, 2 * _WIDTH))
+    return sigma(Search(excess, again, size, slope / 2).root(start, 1.0, _LEAST_SHARE, 2 * _WIDTH))
 
 
 def kappa_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: float) -> float:
@@ -239,14 +188,14 @@ def _kappa_share(mechanism: Mechanism, epsilon: float, delta: float, ceiling: fl
 
     @cache
     def excess(share: float) -> float:
-        return _settled(_log_ratio(kappa_profile(law(share), epsilon).lower, delta), room)
+        return settled(log_ratio(kappa_profile(law(share), epsilon).lower, delta), room)
 
     def again(share: float) -> Function | None:
         contour = kappa_profile(law(share), epsilon).contour
         if contour is None:
             return None
         on = profile_again(contour, law(share), lower=True)
-        return lambda there: _log_ratio(on(epsilon, there / share), delta) + room
+        return lambda there: log_ratio(on(epsilon, there / share), delta) + room
 
     def size(share: float) -> float:
         return sizes.at(epsilon, share)
@@ -257,12 +206,7 @@ def _kappa_share(mechanism: Mechanism, epsilon: float, delta: float, ceiling: fl
         start = secant(lambda share: size(share) - goal, 1.0, -_CONE, -slope / 2, width=1e-3) or 1.0
     if excess(start) == -math.inf and excess(1.0) == -math.inf:  # out of reach
         return 0.0
-    return _Search(excess, again, size, slope / 2).root(start, 1.0, _DEEPEST**2, 2 * _LOOSE)
-
-
-def _settled(value: float, room: float) -> float:
-    """``value`` + ``room``; 0, which ends a search, where ``value`` is at most 0 by less than 2 ``room``."""
-    return value + room if not -2 * room <= value <= 0.0 else 0.0
+    return Search(excess, again, size, slope / 2).root(start, 1.0, _DEEPEST**2, 2 * _LOOSE)
 
 
 def _renyi(mechanism: Mechanism, sigma: float, epsilon: float) -> Converted | None:
@@ -327,7 +271,3 @@ def _first(size: Function, highest: float, delta: float, slope: float) -> float:
     goal = math.log(delta) - _CONE
     found = secant(lambda x: size(x) - goal, highest, size(highest) - goal, slope, width=1e-3)
     return highest if found is None else min(found, highest)
-
-
-def _log_ratio(value: float, delta: float) -> float:
-    return math.log(value / delta) if value > 0.0 else -math.inf

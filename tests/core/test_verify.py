@@ -227,7 +227,7 @@ def test_a_bracket_that_is_off_is_caught(monkeypatch, setting, factor):
         return dataclasses.replace(far, p=far.p * factor, log_q=far.log_q + math.log(factor))
 
     def forget():
-        for cached in (profile.profile, loss_event.add_event, loss_event.convex_event):
+        for cached in (tight.tight_delta, profile.profile, loss_event.add_event, loss_event.convex_event):
             cached.cache_clear()
 
     monkeypatch.setattr(loss_line.Transform, "integral", wrong_sum)
