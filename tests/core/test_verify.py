@@ -19,6 +19,7 @@ from csgm_cli.core import (
     oracle,
     profile,
     renyi_noise,
+    tight,
 )
 from csgm_cli.core.account import account_delta, account_epsilon
 from csgm_cli.core.bounds import Spent
