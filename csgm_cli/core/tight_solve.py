@@ -1,6 +1,6 @@
 """The epsilon and the noise at which the tight accountant's bounds, and kappa*, meet a delta.
 
-docs/theory.md, "The safe side". A bound in full is dear, so searches are steered by estimates: that the
+docs/theory.md, "Numerics". A bound in full is dear, so searches are steered by estimates: that the
 test function that decided goes on (``retrace``), or else that the bound is off by a factor that changes
 slowly from what a saddle point makes of it (`_Size`). What they end with is a bound in full.
 """

@@ -254,10 +254,11 @@ def test_a_limit_with_epsilon_and_delta_swapped(csgm, place):
 def test_github_prefers_what_changed(csgm, files):
     """In a change, the release that was touched is annotated, not a larger one that was there before."""
     (files / "new.toml").write_text(
-        OLD + '[population.phones.release.late]\nmechanism="gaussian"\nsigma=0.9\n'
+        OLD + '[population.phones.release.late]\nmechanism="gaussian"\nsigma=0.9\nrounds=1\n'
     )
     (files / "old.toml").write_text(OLD)
-    (error,) = commands(csgm("check --diff old.toml new.toml --format github").stdout)
+    said = commands(csgm("check --diff old.toml new.toml --format github").stdout)
+    (error,) = (found for found in said if found[0] == "error")
     assert error[1]["line"] == str(OLD.count("\n") + 1)
 
 
@@ -610,6 +611,7 @@ delta = {delta}
 gamma = 0.01
 norm-ratio = 1000
 noise-multiplier = 0.0122
+rounds = 1
 
 [population.people.release.wrong]
 gamma = 0.01
@@ -625,16 +627,52 @@ noise-multiplier = 40
 """
 
 
+ONCE = """\
+[population.people]
+epsilon = 8
+delta = 1e-8
+
+[population.people.release.once]
+mechanism = "gaussian"
+noise-multiplier = 40
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "warned"),
+    [
+        ("", True),
+        ("rounds = 1", False),
+        ("enabled = false", False),
+        ("population = 1000\ncohort-size = 10\ntraining-rounds = 100", False),
+    ],
+)
+def test_a_release_whose_rounds_nobody_states(csgm, place, line, warned):
+    """It counts once, and that is said at its place; one that is stated, or not enabled, is not mentioned."""
+    (place / "b.toml").write_text(ONCE + line)
+    outcome = csgm("check b.toml --format json")
+    assert outcome.status == 0
+    said = [found["message"] for found in outcome.document["warnings"] if found["slug"] == "one-round"]
+    what = "it counts as one release per client in all: give rounds (1 says that it is so)"
+    assert said == [f"b.toml:5: release once: {what}"] * warned
+
+
+def test_rounds_from_defaults_are_stated(csgm, place):
+    """What [defaults] says of all releases is said."""
+    (place / "b.toml").write_text("[defaults]\nrounds = 1\n" + ONCE)
+    assert "one-round" not in csgm("check b.toml").stderr
+
+
 @pytest.mark.parametrize("enabled", ["true", "false"])
 def test_an_effective_multiplier_in_the_wrong_place(csgm, place, enabled):
     """1.22 is the effective multiplier of the release beside it: the file and the line are named."""
-    (place / "b.toml").write_text(MISTAKEN.format(delta="1e-8", enabled=enabled, participation=""))
+    (place / "b.toml").write_text(MISTAKEN.format(delta="1e-8", enabled=enabled, participation="rounds = 1"))
     outcome = csgm("check b.toml --format json")
     assert outcome.status == 0
     said = [f"{found['slug']}: {found['message']}" for found in outcome.document["warnings"]]
     assert len(said) == (enabled == "true")
     for warning in said:
-        assert warning.startswith("perhaps-effective: b.toml:10: release wrong: if noise multiplier 1.22 is")
+        assert warning.startswith("perhaps-effective: b.toml:11: release wrong: if noise multiplier 1.22 is")
         assert "give 0.0122 instead" in warning
 
 
