@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _WORDS_FOR_PEOPLE = ("owner", "reason")
+#: What says in how many rounds one client takes part.
+_PARTICIPATION = ("rounds", "population", "training_rounds", "epochs")
 
 
 class Budget(NamedTuple):
@@ -111,11 +113,21 @@ def _release(
         message = f"{table.place}: release {table.name}: {error.message}"
         raise StorageError(error.slug, message, error.hint) from None
     called = f"{table.place}: release {table.name}"
-    said = [(called, notice) for notice in notices]
+    said = [(called, notice) for notice in (*notices, *(_one_round(request) if enabled else ()))]
     # The delta is the population's: releases that know of the same number of clients say it once.
     called = f"{limit_place}: population {table.population}"
     said += [(called, notice) for notice in delta_notices(request, [limit.delta])]
     return release, [Notice(notice.slug, f"{where}: {notice.message}") for where, notice in said]
+
+
+def _one_round(request: Request) -> tuple[Notice, ...]:
+    """A release counts once where nobody said how often: that must not pass unsaid."""
+    if list(request.given(_PARTICIPATION)):
+        return ()
+    key, what = "rounds", "one release per client in all"
+    if request["factorization"] is not None:
+        key, what = "epochs", "one epoch of the factorization"
+    return (Notice("one-round", f"it counts as {what}: give {key} (1 says that it is so)"),)
 
 
 def _request(entries: Mapping[str, Entry], adjacency: Adjacency) -> Request:

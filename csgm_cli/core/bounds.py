@@ -122,7 +122,7 @@ def least_epsilon(
     best = min((spent_epsilon(mechanism, b, sigma, delta) for b in bounds), key=lambda spent: spent.value)
     if not looks_at_profile(mechanism, accountant):
         return replace(best, fell_back=missed(mechanism, accountant))
-    from csgm_cli.core.tight import tight_epsilon
+    from csgm_cli.core.tight_solve import tight_epsilon
 
     found = tight_epsilon(mechanism, sigma, delta, best.value, near=near, with_lower=with_lower)
     if found.upper < best.value:

@@ -162,13 +162,14 @@ def _sufficient(mechanism: Mechanism, accountant: Accountant, target: Target) ->
     sigma = min(least_sigma(mechanism, bound, target) for bound in bounds)
     if not looks_at_profile(mechanism, accountant):
         return [sigma]
-    from csgm_cli.core.tight import LARGEST_DELTA, tight_sigma
+    from csgm_cli.core.tight import LARGEST_DELTA
+    from csgm_cli.core.tight_solve import tight_sigma
 
     ceiling = sigma
     if target.delta > LARGEST_DELTA:  # the same search for all of them, which ends at the same noise
         target = Target(target.epsilon, LARGEST_DELTA)
         ceiling = min(least_sigma(mechanism, bound, target) for bound in bounds)
-    tight = tight_sigma(mechanism, target.epsilon, target.delta, ceiling) * (1 + _MARGIN)
+    tight = tight_sigma(mechanism, target.epsilon, target.delta, ceiling)
     return [sigma, tight] if tight < sigma else [sigma]
 
 
@@ -195,7 +196,7 @@ def _lower_bound(mechanism: Mechanism, accountant: Accountant, target: Target, s
     """The noise multiplier below which kappa* breaks ``target``; None where it is not looked at."""
     if not looks_at_profile(mechanism, accountant):
         return None
-    from csgm_cli.core.tight import kappa_sigma
+    from csgm_cli.core.tight_solve import kappa_sigma
 
     return kappa_sigma(mechanism, target.epsilon, target.delta, sigma) / mechanism.geometry.l2_norm
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
+from typing import Protocol
 
 
 class Proof(Enum):
@@ -17,6 +18,13 @@ class Proof(Enum):
     PROFILE = "profile"  # the profile with every coordinate at its clip
 
 
+class Again(Protocol):
+    """About the same bound elsewhere, see ``retrace``."""
+
+    def __call__(self, epsilon: float, noise: float = 1.0, rounds: float = 1.0) -> float:
+        """At that epsilon, with the noise's variance and the rounds changed by these factors."""
+
+
 @dataclass(frozen=True)
 class Certificate:
     """An upper bound ``value`` on one direction's delta and the parameters of its test function.
@@ -27,6 +35,7 @@ class Certificate:
     proof gives, relative. ``blur``: log-variance of a blur that the test function, or the
     hockey-stick, takes without its mean exceeding ``value``; 0 where none was needed. ``wobble``: how
     much ``value`` may jump, relative, from one epsilon to the next; infinite where that is not known.
+    ``again`` steers searches; None where nothing so cheap is known.
     """
 
     proof: Proof
@@ -38,3 +47,4 @@ class Certificate:
     slack: float = 0.0
     blur: float = 0.0
     wobble: float = 0.0
+    again: Again | None = field(default=None, compare=False, repr=False)

@@ -148,7 +148,7 @@ def composed_epsilon(
     if not looks_at_profile_of(releases, accountant):
         return replace(best, fell_back=max(missed(mechanism, accountant) for mechanism, _ in releases))
     from csgm_cli.core.composition import composition_of
-    from csgm_cli.core.mixed_tight import mixed_epsilon
+    from csgm_cli.core.mixed_solve import mixed_epsilon
 
     together = composition_of(releases)
     if (alone := together.alone) is not None:

@@ -135,12 +135,19 @@ def best_spread(
     """The best log r of a lattice: the best of every fourth, then of all around that."""
 
     def values(spreads: NDArray[np.float64]) -> NDArray[np.float64]:
-        weights, log_v = touching(epsilon, exponent, spreads)
-        bounds = contour.mixtures(-log_v, weights, exponent) + per_weight * weights
-        return np.where(bounds > 0.0, bounds, np.inf)
+        return add_bounds(contour, epsilon, exponent, per_weight, spreads)
 
     bound, spread = _least(lattice(0.05 / contour.shift, 60.0 / contour.shift), values)
     return Certificate(Proof.ADD_CONE, bound, exponent, spread, z)
+
+
+def add_bounds(
+    contour: Contour, epsilon: float, exponent: float, per_weight: float, spreads: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """`add_cone` at one exponent, with that error for each unit of c, for every log r in ``spreads``."""
+    weights, log_v = touching(epsilon, exponent, spreads)
+    bounds = contour.mixtures(-log_v, weights, exponent) + per_weight * weights
+    return np.where(bounds > 0.0, bounds, np.inf)
 
 
 def _least(
@@ -238,8 +245,7 @@ def concave_twin(law: Law, epsilon: float, scale: float) -> Certificate | None:
         exponent = 1 / (2 * posterior(law.gamma, -z)) - 0.5
         if exponent > 1e3:
             return None
-
-        log_error = _log_mean_weight(law, exponent) + log_outside(law, z)
+        log_error = concave_log_error(law, exponent, z)
         return concave_bound(law.gamma**2 * law.total_t, epsilon, exponent, log_error, z)
 
     s = math.sqrt(law.largest_t)
@@ -256,13 +262,25 @@ def concave_bound(
     """
 
     def values(spreads: NDArray[np.float64]) -> NDArray[np.float64]:
-        log_c, log_v = _touching_below(epsilon, exponent, -spreads)
-        errors = np.exp(np.minimum(log_c + exponent * log_v + log_error, 1.0))
-        bounds = _lognormal_mixtures(variance, exponent, log_c, log_v) + errors
-        return np.where(bounds > 0.0, bounds, np.inf)
+        return concave_bounds(variance, epsilon, exponent, log_error, -spreads)
 
     value, spread = _least(lattice(0.01 / (1.0 + exponent), 60.0 / (1.0 + exponent)), values)
     return Certificate(Proof.CONCAVE, value, exponent, -spread, z) if value < 1.0 else None
+
+
+def concave_bounds(
+    variance: float, epsilon: float, exponent: float, log_error: float, spreads: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """`concave_bound` for every log r < 0 in ``spreads``."""
+    log_c, log_v = _touching_below(epsilon, exponent, spreads)
+    errors = np.exp(np.minimum(log_c + exponent * log_v + log_error, 1.0))
+    bounds = _lognormal_mixtures(variance, exponent, log_c, log_v) + errors
+    return np.where(bounds > 0.0, bounds, np.inf)
+
+
+def concave_log_error(law: Law, exponent: float, z: float) -> float:
+    """Log of the error of a `concave_twin`, over c v^B'."""
+    return _log_mean_weight(law, exponent) + log_outside(law, z)
 
 
 def _log_mean_weight(law: Law, exponent: float) -> float:

@@ -14,9 +14,10 @@ trapezoid rule in Im z errs by the same expectations at strikes shifted by 2 pi 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -60,6 +61,10 @@ if TYPE_CHECKING:
 #: Size of the aliases relative to the answer, and of what may be left out at the ends of the contour.
 _NEGLIGIBLE, _LEFT_OUT = 1e-13, 1e-12
 _MOST_NODES = 1 << 14
+#: Rounding of a term, and of as many of them as there may be, in two sums of the root of that many.
+_SUMMED = 4e-14
+#: How far beyond its end a contour may go, relative.
+_END_WIDTH = 1.05
 #: Up to as many coordinates the bounds on the decay for few of them are looked at.
 _FEW = 64.0
 #: Orders further out than this (times sqrt(t)) make grids too long to be worth it.
@@ -94,6 +99,10 @@ class Law:
     def floor(self) -> float:
         """The loss when nothing is sent and nothing looks sent: no loss is below."""
         return math.fsum(count for count, _ in self.parts) * math.log1p(-self.gamma)
+
+    def scaled(self, noise: float, rounds: float) -> Law:
+        """With the noise's variance and the rounds changed by these factors."""
+        return replace(self, parts=tuple((round(count * rounds), t / noise) for count, t in self.parts))
 
     @property
     def variance(self) -> float:
@@ -135,6 +144,7 @@ class Contour:
     as small for factors with a pole at ``least_pole`` or further right.
     """
 
+    direction: Direction
     z: ComplexArray
     exponent: ComplexArray
     step: float
@@ -146,6 +156,11 @@ class Contour:
     def shift(self) -> float:
         """Re z of the contour."""
         return float(self.z[0].real)
+
+    def of(self, law: AnyLaw) -> Contour:
+        """The same line for another law, which must be close: the bounds on errors are not made anew."""
+        exponent = law.complex(_orders(self.direction, self.z))
+        return self if exponent is None else replace(self, exponent=exponent)
 
     def integral(self, tilt: float, factor: ComplexArray) -> tuple[float, float]:
         """(1/2 pi i) int exp(S + z tilt) factor(z)/(z (z+1)) dz, and a bound on its error.
@@ -160,19 +175,31 @@ class Contour:
         return value, 1e-14 * size + tail
 
     def mixtures(self, tilts: Array, weights: Array, exponent: float) -> Array:
-        """Upper bounds on the add integral with factor weight/(exponent + z), for many (tilt, weight)."""
-        base = 1 / (self.z * (self.z + 1) * (exponent + self.z))
-        terms = np.exp(self.exponent[None, :] + tilts[:, None] * self.z[None, :]) * base[None, :]
-        sums = terms.real.sum(axis=1) - terms[:, 0].real / 2
-        rounding = 1e-14 * (np.abs(terms) * (1 + np.abs(self.exponent))[None, :]).sum(axis=1)
-        tails = np.exp(float(self.exponent[0].real) + self.log_tail + tilts * self.shift)
-        return np.asarray(
-            weights * (self.step / math.pi * (sums + rounding) + tails / (exponent + self.shift))
-        )
+        """Upper bounds on the add integral with factor weight/(exponent + z), for many (tilt, weight).
+
+        Powers of exp(i step tilt) are products of two short tables, and so are the sums over them.
+        """
+        peak = float(self.exponent[0].real)
+        terms = np.exp(self.exponent - peak) / (self.z * (self.z + 1) * (exponent + self.z))
+        rows = math.isqrt(terms.size - 1) + 1
+        table = np.zeros(rows * rows, dtype=np.complex128)
+        table[: terms.size] = terms
+        turns = 1j * self.step * tilts
+        within = np.exp(turns[:, None] * np.arange(rows))
+        across = np.exp(turns[:, None] * (rows * np.arange(rows)))
+        sums = ((across @ table.reshape(rows, rows)) * within).sum(axis=1).real - terms[0].real / 2
+        rounding = _SUMMED * float((np.abs(terms) * (1 + np.abs(self.exponent))).sum())
+        tail = math.exp(self.log_tail) / (exponent + self.shift)
+        front = weights * np.exp(tilts * self.shift + peak)
+        return np.asarray(front * (self.step / math.pi * (sums + rounding) + tail))
 
 
 def order_of(direction: Direction, z: float) -> float:
     """The order of the log-moment at a real z > 0."""
+    return 1.0 + z if direction is Direction.ADD else -z
+
+
+def _orders(direction: Direction, z: ComplexArray) -> ComplexArray:
     return 1.0 + z if direction is Direction.ADD else -z
 
 
@@ -184,39 +211,48 @@ def build_contour(
     It serves factors with a pole there or further right as well. None where the integrand hardly decays,
     which happens when few coordinates are ever sent.
     """
-    saddle = _saddle(law, direction, epsilon)
+
+    @cache
+    def moment(z: float) -> LogMoment:
+        return law.real(order_of(direction, z))
+
+    saddle = _saddle(law, direction, epsilon, moment)
     if saddle is None:
         return None
     shift = min(saddle, _LEFT_OF_POLE * pole)
-    at_saddle = law.real(order_of(direction, shift))
+    at_saddle = moment(shift)
     log_peak = at_saddle.value - shift * epsilon - math.log(shift * (shift + 1))
     if not math.isfinite(log_peak):
         return None
     curvature = at_saddle.d2_order + 1 / shift**2 + 1 / (shift + 1) ** 2
     log_size = log_peak - 0.5 * math.log(2 * math.pi * curvature)
-    chernoff = _chernoff(law, direction, epsilon, shift, (shift + pole) / 2)
+    chernoff = _chernoff(moment, epsilon, shift, (shift + pole) / 2, log_size)
     step, further = _alias_free(chernoff, shift, log_size)
     if step <= 0.0:
         return None
     log_tail = math.log(_LEFT_OUT) + log_size - at_saddle.value + shift * epsilon
-    end = _end(law, direction, shift, log_tail, step)
+    end = _end(law, order_of(direction, shift), at_saddle, log_tail, step)
     if end is None:
         return None
     z = (shift + 1j * step * np.arange(math.ceil(end / step) + 1)).astype(np.complex128)
-    exponent = law.complex(1.0 + z if direction is Direction.ADD else -z)
+    exponent = law.complex(_orders(direction, z))
     if exponent is None:
         return None
     aliases = _aliases(chernoff, shift, step)
-    return Contour(z, exponent, step, log_tail, aliases, 2 * further - shift)
+    return Contour(direction, z, exponent, step, log_tail, aliases, 2 * further - shift)
 
 
-def _saddle(law: AnyLaw, direction: Direction, epsilon: float) -> float | None:
+#: S at a real z.
+Moments = Callable[[float], LogMoment]
+
+
+def _saddle(law: AnyLaw, direction: Direction, epsilon: float, moments: Moments) -> float | None:
     """Where the integrand is smallest on the real axis; None where that is out of reach."""
     sign = 1.0 if direction is Direction.ADD else -1.0
 
     def slope(log_z: float) -> Slope:
         z = math.exp(log_z)
-        moment = law.real(order_of(direction, z))
+        moment = moments(z)
         if math.isinf(moment.value):
             return math.inf, math.inf
         value = sign * moment.d_order - epsilon - 1 / z - 1 / (z + 1)
@@ -236,8 +272,9 @@ def _saddle(law: AnyLaw, direction: Direction, epsilon: float) -> float | None:
         return None
 
 
-#: How much further right than the shift Chernoff bounds on the aliases are looked at.
-_FURTHER = (1.15, 1.4, 2.0, 4.0)
+#: How much further right than the shift Chernoff bounds on the aliases are looked at, where the first
+#: guess is not good: where it allows a smaller step than this, relative to the largest there can be.
+_FURTHER, _GOOD_STEP = (1.15, 1.4, 2.0, 4.0), 0.3
 #: Where a contour is at most, of a pole. Halfway from there to the pole Chernoff bounds end.
 _LEFT_OF_POLE = 7 / 9
 
@@ -256,7 +293,11 @@ def _alias_free(
         needed = log_chernoff - log_size - math.log(_NEGLIGIBLE)
         step = 2 * math.pi * (further - shift) / max(needed, 1.0)
         best, at = max((best, at), (step, further))
-    return min(best, 2 * math.pi * shift / (-math.log(_NEGLIGIBLE) + max(0.0, -log_size))), at
+    return min(best, _largest_step(shift, log_size)), at
+
+
+def _largest_step(shift: float, log_size: float) -> float:
+    return 2 * math.pi * shift / (-math.log(_NEGLIGIBLE) + max(0.0, -log_size))
 
 
 def _aliases(chernoff: Sequence[tuple[float, float]], shift: float, step: float) -> float:
@@ -273,29 +314,47 @@ def _aliases(chernoff: Sequence[tuple[float, float]], shift: float, step: float)
 
 
 def _chernoff(
-    law: AnyLaw, direction: Direction, epsilon: float, shift: float, last: float
+    moments: Moments, epsilon: float, shift: float, last: float, log_size: float
 ) -> list[tuple[float, float]]:
-    """(log of a bound on delta(epsilon), the real z further right, up to ``last``, that it is from)."""
-    found = [
-        (law.real(order_of(direction, z)).value - z * epsilon, z)
-        for z in dict.fromkeys(min(factor * shift, last) for factor in _FURTHER)
-    ]
-    return [(bound, z) for bound, z in found if math.isfinite(bound)]
+    """(log of a bound on delta(epsilon), the real z further right, up to ``last``, that it is from).
+
+    At first where the bound would allow the largest step if the exponent went on as a parabola.
+    """
+
+    def bounds(places: Iterable[float]) -> list[tuple[float, float]]:
+        found = [(moments(z).value - z * epsilon, z) for z in dict.fromkeys(min(z, last) for z in places)]
+        return [(bound, z) for bound, z in found if math.isfinite(bound)]
+
+    parabola = math.sqrt(-2 * math.log(_NEGLIGIBLE) / moments(shift).d2_order)
+    first = bounds([shift + min(max(parabola, 0.15 * shift), 3 * shift)])
+    if _alias_free(first, shift, log_size)[0] >= _GOOD_STEP * _largest_step(shift, log_size):
+        return first
+    return bounds(factor * shift for factor in _FURTHER)
 
 
-def _end(law: AnyLaw, direction: Direction, shift: float, log_tail: float, step: float) -> float | None:
+def _end(law: AnyLaw, order: float, at_shift: LogMoment, log_tail: float, step: float) -> float | None:
     """The Im z from which on |e^S| is proven to be as small as ``log_tail`` (of a `Contour`) asks.
 
     None where that takes too many steps.
     """
-    parts = law.decays(order_of(direction, shift))
-    low, high = 0.0, _MOST_NODES * step
-    if _log_modulus(parts, high) - math.log(math.pi * high) > log_tail:
-        return None
-    while high - low > 0.02 * high:
-        middle = (low + high) / 2
-        ends = _log_modulus(parts, middle) - math.log(math.pi * middle) <= log_tail
-        low, high = (low, middle) if ends else (middle, high)
+    parts = law.decays(order)
+
+    def ends(height: float) -> bool:
+        return _log_modulus(parts, height) - math.log(math.pi * height) <= log_tail
+
+    furthest = _MOST_NODES * step
+    high = min(math.sqrt(2 * max(-log_tail, 1.0) / max(at_shift.d2_order, 1e-300)), furthest)
+    factor, low = _END_WIDTH, 0.0
+    while not ends(high):
+        if high >= furthest:
+            return None
+        high, low, factor = min(high * factor, furthest), high, factor**2
+    while low == 0.0 and ends(high / factor):
+        high, factor = high / factor, factor**2
+    low = max(low, high / factor)
+    while high > _END_WIDTH * low:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if ends(middle) else (middle, high)
     return high
 
 

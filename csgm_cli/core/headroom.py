@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 _MARGIN = 4e-13
 #: Up to so many releases what is said is what the tight accountant proves; of more, what simpler bounds do.
 FEW_RELEASES = 8
+#: Orders at which epsilon is bounded from below, relative to the best of all releases, in order - 1; and
+#: by how much more than rounding a limit must be exceeded.
+_AROUND, _CLEAR = (0.8, 1.0, 1.25), 1e-9
 _MOST_ROUNDS = int(RANGES["rounds"].high)
 
 
@@ -149,7 +152,7 @@ class Headroom:
         mechanism, sigma = self.releases[index]
         own = unit_curve(mechanism, sigma, bound)
         rest = self.curves[bound].without(own, mechanism.releases)
-        if any(rest.rounds) and not self._fits(rest, self.best[bound]):
+        if any(rest.rounds) and not self._fits(rest, bound):
             return math.inf
         factor = 1.0  # by which sigma grows, from one order to the next
 
@@ -180,9 +183,27 @@ class Headroom:
         orders = self._orders(boundary, self.best[bound], integers=rest.integer_orders)
         return min(map(least_at, orders))
 
-    def _fits(self, curve: MixedCurve, start: float) -> bool:
-        best = best_epsilon_from(curve, 1.0, self.log_delta, start)
+    def _fits(self, curve: MixedCurve, bound: Bound) -> bool:
+        if self._at_least(curve, bound) > self.limit.epsilon * (1 + _CLEAR):
+            return False
+        best = best_epsilon_from(curve, 1.0, self.log_delta, self.best[bound])
         return best.value + best.error < self.limit.epsilon
+
+    def _at_least(self, curve: MixedCurve, bound: Bound) -> float:
+        """A lower bound on epsilon over all orders, from three at which all moments are looked up once.
+
+        In 1/(order - 1) epsilon is convex, for the derivative is minus `epsilon_slope`: it is above tangents.
+        """
+        tangents = []
+        for factor in _AROUND:
+            order = 1.0 + (self.best[bound] - 1.0) * factor
+            moment = curve.moment(order)
+            if math.isinf(moment.value):
+                return -math.inf
+            slope = -epsilon_slope(order, moment, self.log_delta)[0]
+            value = epsilon_at(order, moment, self.log_delta).value
+            tangents.append((slope, value - slope / (order - 1.0)))
+        return _least_of_highest(tangents)
 
     def _allowed(self, order: float) -> float:
         return allowed_moment(order, self.limit.epsilon, self.log_delta)
@@ -213,6 +234,20 @@ class Headroom:
 
         order = 1.0 + math.exp(increasing_root(objective, math.log(start - 1), settled=settled))
         return integers_next_to(order) if integers else [order]
+
+
+def _least_of_highest(lines: Sequence[tuple[float, float]]) -> float:
+    """The least that the highest of the lines (slope, value at 0) is to the right of 0."""
+    if all(slope <= 0.0 for slope, _ in lines):
+        return -math.inf
+    corners = [
+        (other_value - value) / (slope - other)
+        for slope, value in lines
+        for other, other_value in lines
+        if slope > other
+    ]
+    places = [0.0, *(x for x in corners if x > 0.0)]
+    return min(max(slope * x + value for slope, value in lines) for x in places)
 
 
 def _squared_mu(releases: Iterable[Noisy]) -> float:

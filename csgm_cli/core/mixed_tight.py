@@ -10,16 +10,24 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from csgm_cli.core import gaussian
 from csgm_cli.core.certificate import Certificate, Proof
-from csgm_cli.core.cones import LEAST_POLE, POLE_ROOM, best_spread, concave_bound, remove_bound
+from csgm_cli.core.cones import (
+    LEAST_POLE,
+    POLE_ROOM,
+    add_bounds,
+    best_spread,
+    concave_bound,
+    concave_bounds,
+    remove_bound,
+)
 from csgm_cli.core.contour import Contour, Direction, Law, build_contour
 from csgm_cli.core.conversion import Converted, best_log_delta, log_delta_at
 from csgm_cli.core.curves import Curve, renyi_curve
@@ -36,8 +44,8 @@ from csgm_cli.core.good_sets import (
 )
 from csgm_cli.core.log_moment import mixed_log_moments
 from csgm_cli.core.moment import summed
-from csgm_cli.core.search import descend
-from csgm_cli.core.tight import LARGEST_DELTA, TightDelta, TightEpsilon, tight_delta
+from csgm_cli.core.retrace import of_epsilon
+from csgm_cli.core.tight import TightDelta, tight_delta
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.model import Bound
 
@@ -65,8 +73,6 @@ _MOST_RANGES, _SCORES_APART, _BEYOND_ALL = 2, 0.1, 512.0
 _CAP, _TINY = 5.0, 1e-300
 #: Above this no concave twin is of use.
 _LARGEST_EXPONENT = 1e3
-#: Relative widths to which epsilons are solved: at first, in the end, and for lower bounds.
-_ROUGH, _WIDTH, _LOOSE = 1e-4, 2e-13, 1e-8
 
 
 def mixed_delta(releases: Composition, epsilon: float, delta: float) -> TightDelta:
@@ -86,7 +92,9 @@ def mixed_delta(releases: Composition, epsilon: float, delta: float) -> TightDel
         least = _most_alone(releases.kinds, epsilon, found.upper, 1.0 + line.contour.shift)
     if least <= found.upper:
         return found
-    raised = replace(found.decisive, value=least, slack=least / found.upper * (1 + found.decisive.slack) - 1)
+    raised = replace(
+        found.decisive, value=least, slack=least / found.upper * (1 + found.decisive.slack) - 1, again=None
+    )
     return replace(found, add=raised) if found.decisive is add else replace(found, remove=raised)
 
 
@@ -104,6 +112,7 @@ class _Line:
         return replace(certificate, slack=slack, blur=0.0 if falls_by_itself else self.blur)
 
 
+@lru_cache(maxsize=16)
 def _line(
     releases: Composition, direction: Direction, epsilon: float, delta: float, pole: float = math.inf
 ) -> _Line | None:
@@ -135,15 +144,25 @@ def _add(releases: Composition, line: _Line, epsilon: float, delta: float) -> Ce
     exponents = exponents_below(min(kind.largest_exponent for kind in releases.bound))
     first = first_small(exponents, lambda b: log_outside_all(laws, b) + math.log(max(b, 1.0)), delta)
     best = least_over(exponents, first, bound)
-    return line.certified(plain if best is None or plain.value <= best.value else best)
+    cone = plain if best is None or plain.value <= best.value else best
+    exponent, spread = cone.exponent, np.array([cone.spread])
+    assert exponent is not None
+    per_weight = math.exp(log_outside_all(laws, exponent)) if exponent > 0.0 else 0.0
+
+    def again(there: float) -> float:
+        return float(add_bounds(contour, there, exponent, per_weight, spread)[0])
+
+    return replace(line.certified(cone), again=of_epsilon(again))
 
 
 def _profile(line: _Line, epsilon: float) -> Certificate | None:
     """The hockey-stick itself."""
-    value, error = line.contour.integral(-epsilon, np.ones_like(line.contour.z))
+    contour, ones = line.contour, np.ones_like(line.contour.z)
+    value, error = contour.integral(-epsilon, ones)
     if not error < _USEFUL * value:
         return None
-    return line.certified(Certificate(Proof.PROFILE, min(1.0, value + error)))
+    again = of_epsilon(lambda there: sum(contour.integral(-there, ones)))
+    return replace(line.certified(Certificate(Proof.PROFILE, min(1.0, value + error))), again=again)
 
 
 # ---------------------------------------------------------------- remove
@@ -185,8 +204,8 @@ def _remove_renyi(releases: Composition, epsilon: float) -> Certificate:
         point = best_log_delta(curve, 1.0, epsilon)
     except NoAnswerError:  # out of reach
         return Certificate(Proof.RENYI_REMOVE, 1.0)
-    value = math.exp(min(0.0, point.value + point.error))
-    return Certificate(Proof.RENYI_REMOVE, value, order=point.order)
+    again = of_epsilon(lambda there: _remove_renyi(releases, there).value)
+    return Certificate(Proof.RENYI_REMOVE, _delta_of(point), order=point.order, again=again)
 
 
 def _promising(kinds: Sequence[Kind], epsilon: float, delta: float, near: float) -> list[list[float]]:
@@ -257,7 +276,16 @@ def _remove_cone(
         return remove_bound(line.contour, epsilon, exponent, error, reach if capped else None)
 
     best = least_over(exponents, first, bound)
-    return None if best is None else line.certified(best)
+    if best is None:
+        return None
+    chosen = best.exponent
+    assert chosen is not None
+
+    def again(there: float) -> float:
+        found = remove_bound(line.contour, there, chosen, log_error(chosen), None)
+        return math.inf if found is None else found.value
+
+    return replace(line.certified(best), again=of_epsilon(again))
 
 
 def _concave_twin(releases: Composition, epsilon: float, delta: float) -> Certificate | None:
@@ -282,7 +310,16 @@ def _concave_twin(releases: Composition, epsilon: float, delta: float) -> Certif
         return q * abs(q) / 2 >= math.log(law.total_t / law.gamma) - math.log(delta) + 10.0
 
     enough = (j for j, b in enumerate(exponents) if all(near_enough(law, b) for law in laws))
-    return least_over(exponents, next(enough, len(exponents) - 1), bound)
+    twin = least_over(exponents, next(enough, len(exponents) - 1), bound)
+    if twin is None:
+        return None
+    exponent, spread = twin.exponent, np.array([twin.spread])
+    assert exponent is not None
+
+    def again(there: float) -> float:
+        return float(concave_bounds(variance, there, exponent, log_error(exponent), spread)[0])
+
+    return replace(twin, again=of_epsilon(again))
 
 
 # ---------------------------------------------------------------- one kind alone, and at kappa*
@@ -316,61 +353,34 @@ def _delta_of(point: Converted) -> float:
 
 
 def kappa_delta(releases: Composition, direction: Direction, epsilon: float, delta: float) -> float:
-    """A lower bound on the true delta: the profile where each release has its kappa*, in one direction.
+    """A lower bound on the true delta: the profile where each release has its kappa*, in one direction."""
+    again = kappa_again(releases, direction, epsilon, delta)
+    return 0.0 if again is None else again(epsilon)
+
+
+def kappa_again(
+    releases: Composition, direction: Direction, epsilon: float, delta: float
+) -> Callable[[float], float] | None:
+    """`kappa_delta`, and about what it is at other epsilons; None where it is not known.
 
     The profile is at least A(v) - (A(2v) - A(v))/(sqrt(2) e^(-v/8) - 1), A(v) with a blur v.
     """
     line = _line(releases, direction, epsilon, delta)
     if line is None:
-        return 0.0
+        return None
     contour, blur = line.contour, line.blur
-    once, error = contour.integral(-epsilon, np.ones_like(contour.z))
-    twice, further = contour.integral(-epsilon, np.exp(contour.z * (contour.z + 1) * (blur / 2)))
     gain = math.sqrt(2.0) * math.exp(-blur / 8) - 1
-    lowest = once - error - contour.aliases
-    return max(0.0, lowest - (twice + further - lowest) / gain)
+
+    def shown(there: float) -> float:
+        once, error = contour.integral(-there, np.ones_like(contour.z))
+        twice, further = contour.integral(-there, np.exp(contour.z * (contour.z + 1) * (blur / 2)))
+        lowest = once - error - contour.aliases
+        return max(0.0, lowest - (twice + further - lowest) / gain)
+
+    return shown
 
 
-def mixed_epsilon(
-    releases: Composition, delta: float, ceiling: float, *, with_lower: bool = True
-) -> TightEpsilon:
-    """Epsilon at ``delta``, at most ``ceiling``, which is proven."""
-    delta = min(delta, LARGEST_DELTA)
-
-    @cache
-    def proven(epsilon: float) -> TightDelta:
-        return mixed_delta(releases, epsilon, delta)
-
-    def excess(epsilon: float) -> float:
-        return _log_ratio(proven(epsilon).upper, delta)
-
-    rough = descend(excess, ceiling, 0.0, width=_ROUGH)
-    upper = descend(excess, rough, 0.0, width=_WIDTH)
-    there = proven(upper)
-    lower = kappa_epsilon(releases, delta, upper) if with_lower else 0.0
-    return TightEpsilon(lower, upper, there.bound, there.order, there.is_known)
-
-
-def kappa_epsilon(releases: Composition, delta: float, ceiling: float) -> float:
-    """The epsilon that the worst vectors kappa* show at ``delta``; 0 where it is not known.
-
-    In the direction that shows more at the ``ceiling``.
-    """
-    with np.errstate(all="ignore"):
-
-        @cache
-        def shown(direction: Direction, epsilon: float) -> float:
-            return kappa_delta(releases, direction, epsilon, delta)
-
-        direction = max(Direction, key=lambda side: shown(side, ceiling))
-        if shown(direction, ceiling) == 0.0:  # out of reach
-            return 0.0
-
-        def excess(epsilon: float) -> float:
-            return _log_ratio(shown(direction, epsilon), delta)
-
-        return max(0.0, descend(excess, ceiling, 0.0, width=_LOOSE) - 2 * _LOOSE * ceiling)
-
-
-def _log_ratio(value: float, delta: float) -> float:
-    return math.log(value / delta) if value > 0.0 else -math.inf
+def steepness(releases: Composition, epsilon: float, delta: float) -> float | None:
+    """About how steeply log delta falls in epsilon; None where that is not known."""
+    line = _line(releases, Direction.ADD, epsilon, delta)
+    return None if line is None else line.contour.shift

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from csgm_cli.errors import NoAnswerError
 
@@ -11,9 +11,12 @@ from csgm_cli.errors import NoAnswerError
 Slope = tuple[float, float]
 
 _MAX_STEPS = 300
-#: Descents to a positive floor, which may be far below all that counts, take no longer steps than this.
+#: Descents to a positive floor, which may be far below all that counts, take no longer steps than this
+#: factor, and secants end further away than that.
 _FARTHEST = 16.0
 _ULP = 2.0**-53
+#: Of a secant; points closer than this, relative, do not tell its slope.
+_MOST_SECANTS, _TOO_CLOSE = 12, 1e-7
 
 
 def increasing_root(
@@ -126,6 +129,37 @@ def descend(
 
 #: An argument and the value there.
 Point = tuple[float, float]
+
+
+def secant(
+    function: Callable[[float], float], x: float, value: float, slope: float, *, width: float = 1e-13
+) -> float | None:
+    """A root of a smooth function near ``x``, where it has about that ``value`` and ``slope``.
+
+    To about ``width``, relative; None where it is not found soon and close by. No bracket, no guarantee:
+    for estimates.
+    """
+    low, high, before = x / _FARTHEST, x * _FARTHEST, 1.0
+    for _ in range(_MOST_SECANTS):
+        step = -value / slope if slope != 0.0 else math.nan
+        ahead = x + step
+        if not low <= ahead <= high:
+            return None
+        if abs(step * before) <= width * x * x:  # secants square what is off, and better
+            return ahead
+        at_ahead = function(ahead)
+        if abs(step) > _TOO_CLOSE * x:
+            slope = (at_ahead - value) / step
+        x, value, before = ahead, at_ahead, abs(step)
+    return None
+
+
+def interpolated(points: Sequence[Point], x: float) -> float:
+    """The polynomial through the points, at ``x`` (Lagrange)."""
+    return math.fsum(
+        value * math.prod((x - other) / (at - other) for other, _ in points if other != at)
+        for at, value in points
+    )
 
 
 def narrowed(

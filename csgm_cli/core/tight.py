@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -26,27 +27,14 @@ from csgm_cli.core.contour import Contour, Direction, Law, build_contour
 from csgm_cli.core.conversion import best_log_delta
 from csgm_cli.core.curves import Curve, renyi_curve
 from csgm_cli.core.gaussian import log_delta
-from csgm_cli.core.profile import over, profile, reach
-from csgm_cli.core.search import descend
+from csgm_cli.core.profile import Profile, over, profile, reach
+from csgm_cli.core.retrace import add_cone_again, concave_again, profile_again, remove_cone_again
 from csgm_cli.core.sliced_law import single_round
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.model import Bound, Mechanism
 
-#: kappa* is not asked for a sigma further below the answer than this, relative.
-_DEEPEST = 0.1
-#: Relative width to which a sigma is solved, and room left for an epsilon solved at it.
-_WIDTH = 4e-13
-#: (sigma/ceiling)^2 is not looked at below this.
-_LEAST_SHARE = 1e-40
-#: A slope where none is known.
-_SLOPE = 20.0
-#: Relative width to which lower bounds are solved, and by which they are rounded down.
-_LOOSE = 1e-10
 #: Targets above this delta are met at this one: of what is closer to 1, float64 has too few digits.
 LARGEST_DELTA = 1 - 1e-4
-#: How much log delta may wobble at least; answers keep clear of the target by it. No such room is made
-#: for a wobble that costs more than the second of sigma.
-_WOBBLE, _TOO_MUCH = 1e-12, 1e-9
 #: Bounds that exceed the profile by less than this, relative, are said to equal it.
 _EQUAL = 1e-9
 #: Deltas below this are not told apart from it where parameters are chosen.
@@ -86,17 +74,6 @@ class TightDelta:
         return self.decisive.order if self.bound is Bound.RDP else None
 
 
-@dataclass(frozen=True)
-class TightEpsilon:
-    """``lower`` <= the true epsilon <= ``upper``; ``bound`` (and ``order``) decided the upper one."""
-
-    lower: float
-    upper: float
-    bound: Bound
-    order: float | None
-    is_known: bool
-
-
 def worst_law(mechanism: Mechanism, sigma: float) -> Law:
     """The loss at kappa*: as many coordinates at the clip as fit, and the rest in one."""
     count = mechanism.coordinates
@@ -125,6 +102,7 @@ def is_the_truth(mechanism: Mechanism, found: TightDelta) -> bool:
     return is_exact(mechanism) and found.bound is Bound.PROFILE and found.decisive.slack <= _EQUAL
 
 
+@lru_cache(maxsize=32)
 def tight_delta(mechanism: Mechanism, sigma: float, epsilon: float) -> TightDelta:
     """What is proven of delta at this noise and epsilon, under add-remove and for gamma < 1."""
     with np.errstate(all="ignore"):  # what overflows is infinite, and then it is not the best proof
@@ -155,7 +133,8 @@ def _add_proofs(law: Law, every: Law | None, epsilon: float, *, exact: bool) -> 
     at_kappa = profile(law, Direction.ADD, epsilon)
     if at_kappa.contour is not None:
         cone = add_cone(law, at_kappa.contour, epsilon, max(at_kappa.lower, _LEAST))
-        yield replace(cone, value=cone.value * (1 + over(law)), slack=over(law))
+        again = add_cone_again(cone, at_kappa.contour, law)
+        yield replace(cone, value=cone.value * (1 + over(law)), slack=over(law), again=again)
 
 
 def _remove_proofs(
@@ -171,10 +150,12 @@ def _remove_proofs(
     contour = _remove_contour(law, epsilon, scale)
     if contour is not None:
         cone = remove_cone(law, contour, epsilon, scale)
-        least = min(least, cone.value) if cone is not None else least
-        yield cone
+        if cone is not None:
+            least = min(least, cone.value)
+            yield replace(cone, again=remove_cone_again(cone, contour, law))
     if least > _infinitely_spread(law, epsilon) * (1 - 1e-9):
-        yield concave_twin(law, epsilon, scale)
+        twin = concave_twin(law, epsilon, scale)
+        yield None if twin is None else replace(twin, again=concave_again(twin, law))
 
 
 def _infinitely_spread(law: Law, epsilon: float) -> float:
@@ -186,7 +167,10 @@ def _every_coordinate(every: Law, direction: Direction, epsilon: float) -> Certi
     found = profile(every, direction, epsilon)
     if not found.is_known:
         return None
-    return Certificate(Proof.PROFILE, found.upper, slack=found.slack, blur=found.blur, wobble=found.wobble)
+    again = None if found.contour is None else profile_again(found.contour, every)
+    return Certificate(
+        Proof.PROFILE, found.upper, slack=found.slack, blur=found.blur, wobble=found.wobble, again=again
+    )
 
 
 def _remove_contour(law: Law, epsilon: float, scale: float) -> Contour | None:
@@ -203,116 +187,23 @@ def _value(certificate: Certificate) -> float:
 
 def kappa_delta(mechanism: Mechanism, sigma: float, epsilon: float) -> float:
     """A lower bound on the true delta: the profile at kappa*, the larger direction."""
-    law = worst_law(mechanism, sigma)
-    lower = profile(law, Direction.ADD, epsilon).lower
+    return kappa_profile(worst_law(mechanism, sigma), epsilon).lower
+
+
+def kappa_profile(law: Law, epsilon: float) -> Profile:
+    """The profile at kappa* in the direction that shows more."""
+    add = profile(law, Direction.ADD, epsilon)
     with np.errstate(all="ignore"):
-        if _remove_renyi(law, epsilon).value <= lower:
-            return lower
-        return max(lower, profile(law, Direction.REMOVE, epsilon).lower)
+        if _remove_renyi(law, epsilon).value <= add.lower:
+            return add
+        remove = profile(law, Direction.REMOVE, epsilon)
+    return add if add.lower >= remove.lower else remove
 
 
 def single_delta(mechanism: Mechanism, sigma: float, epsilon: float) -> float:
     """A quick lower bound on the true delta: one coordinate at its clip in one round, and the rest 0."""
     t = (mechanism.linf_sensitivity / sigma) ** 2
     return max(single_round(mechanism.gamma, t, direction, epsilon) for direction in Direction)
-
-
-def tight_epsilon(
-    mechanism: Mechanism, sigma: float, delta: float, ceiling: float, *, near: float, with_lower: bool
-) -> TightEpsilon:
-    """Epsilon at ``delta``, at most ``ceiling``, which is proven; or just ``near`` where that will do.
-
-    It will where the bound there is smooth, so that a search from the ceiling would end no higher.
-    """
-    delta = min(delta, LARGEST_DELTA)
-
-    there = tight_delta(mechanism, sigma, near) if near < ceiling else None
-    if there is not None and _log_ratio(there.upper, delta) + there.decisive.wobble <= 0.0:
-        upper = near
-    else:
-        _, slope = _slopes(mechanism, sigma, ceiling)
-
-        def excess(epsilon: float) -> float:
-            return _settled(
-                _log_ratio(tight_delta(mechanism, sigma, epsilon).upper, delta), _WIDTH / 4 * slope
-            )
-
-        upper = descend(excess, ceiling, 0.0, width=_WIDTH / 2, slope=slope)
-        there = tight_delta(mechanism, sigma, upper)
-    lower = 0.0
-    if upper < ceiling and is_the_truth(mechanism, there):
-        lower = upper
-    elif with_lower:
-        lower = kappa_epsilon(mechanism, sigma, delta, upper)
-    return TightEpsilon(lower, upper, there.bound, there.order, there.is_known)
-
-
-def kappa_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: float) -> float:
-    """The epsilon that kappa* shows at ``delta``, a lower bound on the true one; 0 where it is not known."""
-    if kappa_delta(mechanism, sigma, ceiling) == 0.0:  # out of reach
-        return 0.0
-    _, slope = _slopes(mechanism, sigma, ceiling)
-
-    def excess(epsilon: float) -> float:
-        return _settled(_log_ratio(kappa_delta(mechanism, sigma, epsilon), delta), _LOOSE / 2 * slope)
-
-    return max(0.0, descend(excess, ceiling, 0.0, width=_LOOSE, slope=slope) * (1 - 2 * _LOOSE))
-
-
-def tight_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: float) -> float:
-    """A sigma that suffices for every vector, at most ``ceiling``, which another bound has proven."""
-    delta = min(delta, LARGEST_DELTA)
-
-    slope, _ = _slopes(mechanism, ceiling, epsilon)
-
-    def excess(share: float) -> float:
-        found = tight_delta(mechanism, ceiling * math.sqrt(share), epsilon)
-        wobble = found.decisive.wobble if found.decisive.wobble <= _TOO_MUCH * slope else 0.0
-        value = _log_ratio(found.upper, delta) + max(_WOBBLE, 2 * wobble)
-        return _settled(value, max(_WIDTH / 2 * slope, wobble))
-
-    # log delta is nearly straight in sigma^2
-    share = descend(excess, 1.0, _LEAST_SHARE, width=2 * _WIDTH, slope=slope / 2)
-    return min(ceiling * math.sqrt(share) * (1 + _WIDTH), ceiling)
-
-
-def _settled(value: float, room: float) -> float:
-    """``value`` + ``room``; 0, which ends a search, where ``value`` is at most 0 by less than 2 ``room``."""
-    return value + room if not -2 * room <= value <= 0.0 else 0.0
-
-
-def _slopes(mechanism: Mechanism, sigma: float, epsilon: float) -> tuple[float, float]:
-    """About how steeply log delta falls in log sigma and in log epsilon: as steeply as its Renyi bound."""
-    try:
-        point = best_log_delta(renyi_curve(mechanism, Bound.RDP), sigma, epsilon)
-    except NoAnswerError:  # out of reach
-        return _SLOPE, _SLOPE
-    slopes = 2 * point.moment.d_log_t, (point.order - 1) * epsilon
-    return (max(slopes[0], 1.0), max(slopes[1], 1.0)) if math.isfinite(sum(slopes)) else (_SLOPE, _SLOPE)
-
-
-def kappa_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: float) -> float:
-    """The sigma that kappa* needs, at most ``ceiling``, which suffices; 0 where that is not known."""
-    if delta > LARGEST_DELTA:
-        return 0.0
-    if is_exact(mechanism) and is_the_truth(mechanism, tight_delta(mechanism, ceiling, epsilon)):
-        return ceiling
-
-    if kappa_delta(mechanism, ceiling, epsilon) == 0.0:  # out of reach
-        return 0.0
-    slope, _ = _slopes(mechanism, ceiling, epsilon)
-
-    def excess(share: float) -> float:
-        value = _log_ratio(kappa_delta(mechanism, ceiling * math.sqrt(share), epsilon), delta)
-        return _settled(value, _LOOSE / 2 * slope)
-
-    floor = _DEEPEST**2
-    share = descend(excess, 1.0, floor, width=2 * _LOOSE, slope=slope / 2)
-    return ceiling * math.sqrt(share) * (1 - 2 * _LOOSE) if share > floor else 0.0
-
-
-def _log_ratio(value: float, delta: float) -> float:
-    return math.log(value / delta) if value > 0.0 else -math.inf
 
 
 def _renyi(proof: Proof, curve: Curve, sigma: float, epsilon: float) -> Certificate:
@@ -328,4 +219,8 @@ def _remove_renyi(law: Law, epsilon: float) -> Certificate:
     t = law.largest_t
     mu = law.gamma * math.sqrt(law.total_t * math.expm1(min(t, 700.0)) / t)
     curve = Curve(1.0, ((1.0, mu),), weak_triangle=False, integer_orders=False)
-    return _renyi(Proof.RENYI_REMOVE, curve, 1.0, epsilon)
+
+    def again(epsilon: float, noise: float = 1.0, rounds: float = 1.0) -> float:
+        return _remove_renyi(law.scaled(noise, rounds), epsilon).value
+
+    return replace(_renyi(Proof.RENYI_REMOVE, curve, 1.0, epsilon), again=again)

@@ -12,14 +12,18 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from csgm_cli.core.composition import composition_of
 from csgm_cli.core.mixed_tight import mixed_delta
-from csgm_cli.core.search import descend, narrowed
+from csgm_cli.core.search import descend, narrowed, secant
+from csgm_cli.core.steered import log_ratio
 from csgm_cli.core.tight import LARGEST_DELTA, tight_delta
+from csgm_cli.core.tight_solve import tight_sigma
 
 if TYPE_CHECKING:
     from csgm_cli.core.compose import Noisy
-    from csgm_cli.model import Target
+    from csgm_cli.model import Mechanism, Target
 
 #: How clear of the limit log delta is kept, for the epsilon that is solved from it.
 _CLEAR = 2e-11
@@ -58,6 +62,13 @@ def more_rounds(releases: Sequence[Noisy], index: int, limit: Target, enough: in
     low, before = (float(enough), at(enough)), None
     if low[1] > 0.0:  # only the Renyi bound holds
         return enough
+    if len(releases) == 1:
+        expected = _expected(mechanism.with_releases(mechanism.releases + enough), sigma, limit)
+        last = enough if expected is None else min(enough + expected, most)
+        if enough < last and at(last) <= 0.0:
+            low = (float(last), at(last))
+            if last == most or at(last + 1) > 0.0:
+                return last
     step = (mechanism.releases + enough) * max(1e-3, -low[1] / _STEEP)
     while low[0] < most:
         x = float(min(math.ceil(low[0] + max(1.0, step)), most))
@@ -68,6 +79,22 @@ def more_rounds(releases: Sequence[Noisy], index: int, limit: Target, enough: in
         ahead = -1.1 * high[1] / gain if gain > 0.0 else math.inf
         step, low, before = min(ahead, 8 * step), high, low
     return most
+
+
+def _expected(mechanism: Mechanism, sigma: float, limit: Target) -> int | None:
+    """About how many more rounds fit, of one release alone: by the test function that decides without."""
+    delta = min(limit.delta, LARGEST_DELTA)
+    found = tight_delta(mechanism, sigma, limit.epsilon).decisive
+    again = found.again
+    if again is None or found.value <= 0.0:
+        return None
+
+    def missed(rounds: float) -> float:
+        return log_ratio(again(limit.epsilon, 1.0, rounds), delta) + _CLEAR
+
+    with np.errstate(all="ignore"):
+        times = secant(missed, 1.0, missed(1.0), _STEEP)
+    return None if times is None else math.floor(mechanism.releases * (times - 1.0))
 
 
 def needed_sigma(releases: Sequence[Noisy], index: int, limit: Target, enough: float) -> float:
@@ -85,6 +112,8 @@ def needed_sigma(releases: Sequence[Noisy], index: int, limit: Target, enough: f
         enough = _first_that_fits(at, sigma)
     if math.isinf(enough):
         return math.inf
+    if len(releases) == 1:
+        return tight_sigma(mechanism, limit.epsilon, limit.delta, enough)
     return math.exp(descend(at, math.log(enough), -math.inf, width=_WIDTH)) * (1 + _WIDTH)
 
 

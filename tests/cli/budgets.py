@@ -76,6 +76,7 @@ delta = {delta}
 gamma = 0.01
 norm-ratio = 1000
 noise-multiplier = 0.0122
+rounds = 1
 
 [population.people.release.wrong]
 gamma = 0.01

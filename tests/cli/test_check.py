@@ -110,13 +110,13 @@ def test_accountants(csgm, budgets, accountant, status):
 @pytest.mark.parametrize("enabled", ["true", "false"])
 def test_an_effective_multiplier_in_the_wrong_place(csgm, place, enabled):
     """1.22 is the effective multiplier of the release beside it: the file and the line are named."""
-    (place / "b.toml").write_text(MISTAKEN.format(delta="1e-8", enabled=enabled, participation=""))
+    (place / "b.toml").write_text(MISTAKEN.format(delta="1e-8", enabled=enabled, participation="rounds = 1"))
     outcome = csgm("check b.toml --format json")
     assert outcome.status == 0
     said = [f"{found['slug']}: {found['message']}" for found in outcome.document["warnings"]]
     assert len(said) == (enabled == "true")
     for warning in said:
-        assert warning.startswith("perhaps-effective: b.toml:10: release wrong: if noise multiplier 1.22 is")
+        assert warning.startswith("perhaps-effective: b.toml:11: release wrong: if noise multiplier 1.22 is")
         assert "give 0.0122 instead" in warning
 
 
@@ -145,3 +145,39 @@ def test_no_answer_names_the_population(csgm, budgets, monkeypatch):
     assert outcome.stderr == (
         "error[out-of-reach]: old.toml:4: population phones: it is beyond what can be computed\n"
     )
+
+
+ONCE = """\
+[population.people]
+epsilon = 8
+delta = 1e-8
+
+[population.people.release.once]
+mechanism = "gaussian"
+noise-multiplier = 40
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "warned"),
+    [
+        ("", True),
+        ("rounds = 1", False),
+        ("enabled = false", False),
+        ("population = 1000\ncohort-size = 10\ntraining-rounds = 100", False),
+    ],
+)
+def test_a_release_whose_rounds_nobody_states(csgm, place, line, warned):
+    """It counts once, and that is said at its place; one that is stated, or not enabled, is not mentioned."""
+    (place / "b.toml").write_text(ONCE + line)
+    outcome = csgm("check b.toml --format json")
+    assert outcome.status == 0
+    said = [found["message"] for found in outcome.document["warnings"] if found["slug"] == "one-round"]
+    what = "it counts as one release per client in all: give rounds (1 says that it is so)"
+    assert said == [f"b.toml:5: release once: {what}"] * warned
+
+
+def test_rounds_from_defaults_are_stated(csgm, place):
+    """What [defaults] says of all releases is said."""
+    (place / "b.toml").write_text("[defaults]\nrounds = 1\n" + ONCE)
+    assert "one-round" not in csgm("check b.toml").stderr

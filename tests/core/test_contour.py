@@ -124,3 +124,16 @@ def test_mixtures_are_the_integrals_one_by_one():
 def test_the_floor_is_the_loss_when_nothing_is_sent():
     """Seven coordinates that are surely absent: 7 log(1 - gamma)."""
     assert Law(0.3, ((5.0, 1.0), (2.0, 0.1))).floor == pytest.approx(7 * math.log(0.7), rel=1e-14)
+
+
+@pytest.mark.parametrize("law", [Law(0.01, ((10.0, 0.25),)), Law(0.05, ((1e4, 0.01),))])
+@pytest.mark.parametrize("exponent", [0.0, 1.0, 7.5])
+def test_mixtures_are_the_sums_over_the_contour(law, exponent):
+    """Each is above the sum of its terms taken one by one, and by no more than the errors that are added."""
+    built = build_contour(law, Direction.ADD, 2.0)
+    assert built is not None
+    tilts, weights = np.array([-3.0, -2.0, -1.7]), np.array([0.5, 1.0, 2.0])
+    for tilt, weight, found in zip(tilts, weights, built.mixtures(tilts, weights, exponent), strict=True):
+        terms = np.exp(built.exponent + tilt * built.z) / (built.z * (built.z + 1) * (exponent + built.z))
+        direct = weight * built.step / math.pi * (math.fsum(terms.real) - terms[0].real / 2)
+        assert direct <= found <= direct * (1 + 1e-6)

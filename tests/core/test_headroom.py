@@ -7,8 +7,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from csgm_cli.core.compose import composed_epsilon
-from csgm_cli.core.headroom import Headroom
+from csgm_cli.core.compose import composed_epsilon, unit_curve
+from csgm_cli.core.conversion import best_epsilon_from
+from csgm_cli.core.headroom import Headroom, _least_of_highest
 from csgm_cli.model import Accountant, Adjacency, Geometry, Mechanism, Target
 from csgm_cli.ranges import RANGES
 from tests.core.test_compose import noisy, under
@@ -130,3 +131,24 @@ def test_hardly_any_loss_fits_a_billion_times():
     """The answer ends where csgm's range of rounds does."""
     quiet = (Mechanism("l2-csgm", 1e-6, Geometry(1e3)), 1e3)
     assert Headroom([quiet], Accountant.AUTO, Target(1.0, DELTA)).more_rounds(0) == 10**9 - 1
+
+
+@given(releases=st.lists(noisy(), min_size=2, max_size=4), accountant=st.sampled_from(ACCOUNTANTS))
+@settings(max_examples=25, deadline=None)
+def test_three_orders_bound_epsilon_from_below(releases, accountant):
+    """The best order of what is left without one release is not below the bound from tangents."""
+    headroom = Headroom(releases, accountant, Target(1.0, DELTA))
+    for bound, curve in headroom.curves.items():
+        for mechanism, sigma in releases:
+            rest = curve.without(unit_curve(mechanism, sigma, bound), mechanism.releases)
+            assume(any(rest.rounds))
+            best = best_epsilon_from(rest, 1.0, headroom.log_delta, headroom.best[bound])
+            assert headroom._at_least(rest, bound) <= best.value * (1 + 1e-9)
+
+
+def test_where_the_highest_of_some_lines_is_least():
+    """1 - x and x - 1 meet at 1, a third line lifts that to 0.5 at 0.5; falling ones have no least."""
+    assert _least_of_highest([(-1.0, 1.0), (1.0, -1.0)]) == 0.0
+    assert _least_of_highest([(-1.0, 1.0), (1.0, -1.0), (1.0, 0.0)]) == 0.5
+    assert _least_of_highest([(1.0, 2.0), (3.0, 1.0)]) == 2.0
+    assert _least_of_highest([(-1.0, 1.0), (-2.0, 5.0)]) == -math.inf

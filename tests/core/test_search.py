@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from csgm_cli.core.search import descend, increasing_root, least_safe
+from csgm_cli.core.search import descend, increasing_root, interpolated, least_safe, secant
 from csgm_cli.errors import NoAnswerError
 
 
@@ -167,3 +167,32 @@ def test_descend_of_a_straight_line_is_quick():
 def test_descend_stops_at_the_floor():
     """A function that stays at most 0 leads to the floor itself."""
     assert descend(lambda x: -1.0, 8.0, 0.5) == 0.5
+
+
+@pytest.mark.parametrize("slope", [0.4, 0.5, 0.6])
+def test_secant_finds_a_root_from_a_rough_slope(slope):
+    """log x = log 3, from 2; the slope there is 1/2."""
+    counting = counted(lambda x: math.log(x / 3.0))
+    assert secant(counting, 2.0, math.log(2 / 3), slope) == pytest.approx(3.0, rel=1e-12)
+    assert counting.calls <= 6
+
+
+@pytest.mark.parametrize(
+    ("function", "slope"),
+    [
+        (lambda x: math.log(x / 3e3), 0.5),  # far away
+        (lambda x: 1.0 + x * x, 4.0),  # no root
+        (lambda x: math.nan, 1.0),
+        (lambda x: x - 3.0, 0.0),
+    ],
+)
+def test_secant_gives_up(function, slope):
+    """Where nothing is found close by it says so."""
+    assert secant(function, 2.0, function(2.0), slope) is None
+
+
+def test_a_parabola_is_interpolated_exactly():
+    """Three points tell a parabola."""
+    points = [(x, 3.0 * x * x - 2.0 * x + 1.0) for x in (0.5, 1.0, 3.0)]
+    assert interpolated(points, 2.0) == pytest.approx(9.0, rel=1e-14)
+    assert interpolated(points[:1], 2.0) == points[0][1]

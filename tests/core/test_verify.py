@@ -20,6 +20,7 @@ from csgm_cli.core import (
     oracle,
     profile,
     renyi_noise,
+    tight,
 )
 from csgm_cli.core.account import account_delta, account_epsilon
 from csgm_cli.core.bounds import Spent
@@ -228,7 +229,7 @@ def test_a_bracket_that_is_off_is_caught(monkeypatch, setting, factor):
         return dataclasses.replace(far, p=far.p * factor, log_q=far.log_q + math.log(factor))
 
     def forget():
-        for cached in (profile.profile, loss_event.add_event, loss_event.convex_event):
+        for cached in (tight.tight_delta, profile.profile, loss_event.add_event, loss_event.convex_event):
             cached.cache_clear()
 
     monkeypatch.setattr(loss_line.Transform, "integral", wrong_sum)

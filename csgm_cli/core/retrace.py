@@ -1,0 +1,91 @@
+"""What a tight bound is at another noise or epsilon: by the same test function, on the same contour.
+
+Bounds are the least over lattices of test functions. Around an answer that is mostly the same one, so
+this is the bound itself, at a tenth of the price. Searches go where it meets their target; what they
+end with is a bound in full, for nothing here is proven.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from csgm_cli.core.cones import add_bounds, concave_bounds, concave_log_error, log_outside, remove_bound
+from csgm_cli.core.profile import over
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from csgm_cli.core.certificate import Again, Certificate
+    from csgm_cli.core.contour import Contour, Law
+
+
+def add_cone_again(cone: Certificate, contour: Contour, law: Law) -> Again:
+    """Of the add direction's cone, whose best parameters are those of ``cone``."""
+    exponent, spread, z = cone.exponent, cone.spread, cone.z
+    assert exponent is not None
+    assert spread is not None
+
+    def again(epsilon: float, noise: float = 1.0, rounds: float = 1.0) -> float:
+        there = law.scaled(noise, rounds)
+        outside = 0.0 if z is None else math.exp(log_outside(there, z))
+        line = contour if there == law else contour.of(there)
+        [bound] = add_bounds(line, epsilon, exponent, outside, np.array([spread]))
+        return float(bound) * (1 + over(there))
+
+    return again
+
+
+def remove_cone_again(cone: Certificate, contour: Contour, law: Law) -> Again:
+    """Of the remove direction's."""
+    exponent, z = cone.exponent, cone.z
+    assert exponent is not None
+    assert z is not None
+
+    def again(epsilon: float, noise: float = 1.0, rounds: float = 1.0) -> float:
+        there = law.scaled(noise, rounds)
+        line = contour if there == law else contour.of(there)
+        found = remove_bound(line, epsilon, exponent, log_outside(there, z), z)
+        return math.inf if found is None else found.value
+
+    return again
+
+
+def concave_again(twin: Certificate, law: Law) -> Again:
+    """Of the concave twin."""
+    exponent, spread, z = twin.exponent, twin.spread, twin.z
+    assert exponent is not None
+    assert spread is not None
+    assert z is not None
+
+    def again(epsilon: float, noise: float = 1.0, rounds: float = 1.0) -> float:
+        there = law.scaled(noise, rounds)
+        variance, log_error = there.gamma**2 * there.total_t, concave_log_error(there, exponent, z)
+        [bound] = concave_bounds(variance, epsilon, exponent, log_error, np.array([spread]))
+        return float(bound)
+
+    return again
+
+
+def profile_again(contour: Contour, law: Law, *, lower: bool = False) -> Again:
+    """Of the profile at one vector, from above, or from below."""
+
+    def again(epsilon: float, noise: float = 1.0, rounds: float = 1.0) -> float:
+        there = law.scaled(noise, rounds)
+        line = contour if there == law else contour.of(there)
+        value, error = line.integral(-epsilon, np.ones_like(line.z))
+        return value - error - contour.aliases if lower else (value + error) * (1 + over(there))
+
+    return again
+
+
+def of_epsilon(bound: Callable[[float], float]) -> Again:
+    """Of a bound that is known at other epsilons only."""
+
+    def again(epsilon: float, noise: float = 1.0, rounds: float = 1.0) -> float:
+        assert noise == rounds == 1.0
+        return bound(epsilon)
+
+    return again

@@ -1,0 +1,76 @@
+"""Searches for where a bound on delta meets its target, steered by cheaper estimates of the bound.
+
+A bound in full is dear. Around an answer it is mostly what ``retrace`` says, or else off by a factor that
+changes slowly from something simpler. What a search ends with is a bound in full, whatever the estimates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from csgm_cli.core.search import Point, descend, interpolated, narrowed, secant
+
+#: So often an estimate is followed.
+_MOST_STEPS = 6
+
+#: Of one variable.
+Function = Callable[[float], float]
+
+
+@dataclass(frozen=True)
+class Search:
+    """For the x at which a decreasing ``excess``, which is exactly 0 where a search may end, is that.
+
+    ``again(x)`` is what the excess is elsewhere, by the test function that decided at x, if it has one.
+    ``size`` differs from the excess by what changes slowly. ``slope``: of the excess in log x, about.
+    """
+
+    excess: Function
+    again: Callable[[float], Function | None]
+    size: Function
+    slope: float
+
+    def root(self, start: float, highest: float, lowest: float, width: float) -> float:
+        """The x, or the end of a bracket of that relative width where the excess is at most 0.
+
+        Sought from ``start``; ``highest`` where the excess is positive there, ``lowest`` where it never is.
+        """
+        points: list[Point] = []
+        x: float | None = start
+        while x is not None and 0.0 < x <= highest and len(points) < _MOST_STEPS:
+            value = self.excess(x)
+            if value == 0.0:
+                return x
+            points.append((x, value))
+            x = self._ahead(points)
+        safe = min((point for point in points if -math.inf < point[1] < 0.0), default=None)
+        unsafe = max((point for point in points if 0.0 < point[1] < math.inf), default=None)
+        if safe and unsafe and unsafe < safe:
+            return narrowed(self.excess, unsafe, safe, width, relative=True)
+        return descend(self.excess, safe[0] if safe else highest, lowest, width=width, slope=self.slope)
+
+    def _ahead(self, points: list[Point]) -> float | None:
+        x, value = points[-1]
+        try:
+            with np.errstate(all="ignore"):
+                return secant(self.again(x) or self._less_sure(points), x, value, -self.slope / x)
+        except (OverflowError, ValueError):  # too far from what is known
+            return None
+
+    def _less_sure(self, points: list[Point]) -> Function:
+        rest = [(there, known - self.size(there)) for there, known in points[-3:]]
+        return lambda there: self.size(there) + interpolated(rest, there)
+
+
+def settled(value: float, room: float) -> float:
+    """``value`` + ``room``; 0, which ends a search, where ``value`` is at most 0 by less than 2 ``room``."""
+    return value + room if not -2 * room <= value <= 0.0 else 0.0
+
+
+def log_ratio(value: float, delta: float) -> float:
+    """Log of ``value`` over ``delta``; -inf where it is 0."""
+    return math.log(value / delta) if value > 0.0 else -math.inf

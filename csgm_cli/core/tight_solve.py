@@ -1,0 +1,273 @@
+"""The epsilon and the noise at which the tight accountant's bounds, and kappa*, meet a delta.
+
+docs/theory.md, "Numerics". A bound in full is dear, so searches are steered by estimates: that the
+test function that decided goes on (``retrace``), or else that the bound is off by a factor that changes
+slowly from what a saddle point makes of it (`_Size`). What they end with is a bound in full.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from csgm_cli.core.conversion import Converted, best_log_delta
+from csgm_cli.core.curves import renyi_curve
+from csgm_cli.core.profile import reach
+from csgm_cli.core.retrace import profile_again
+from csgm_cli.core.search import Slope, increasing_root, secant
+from csgm_cli.core.steered import Function, Search, log_ratio, settled
+from csgm_cli.core.tight import (
+    LARGEST_DELTA,
+    is_exact,
+    is_the_truth,
+    kappa_profile,
+    tight_delta,
+    worst_law,
+)
+from csgm_cli.errors import NoAnswerError
+from csgm_cli.model import Bound, Mechanism
+
+if TYPE_CHECKING:
+    from csgm_cli.core.contour import Law
+
+#: kappa* is not asked for a sigma further below the answer than this, relative.
+_DEEPEST = 0.1
+#: Relative width to which a sigma is solved, and room left in it for the rounding of numbers derived from
+#: it, and for an epsilon solved at it.
+_WIDTH = 4e-13
+#: (sigma/ceiling)^2 is not looked at below this.
+_LEAST_SHARE = 1e-40
+#: A slope where none is known.
+_SLOPE = 20.0
+#: Relative width to which lower bounds are solved, and by which they are rounded down.
+_LOOSE = 1e-10
+#: How much log delta may wobble at least; answers keep clear of the target by it. No such room is made
+#: for a wobble that costs more than the second of sigma.
+_WOBBLE, _TOO_MUCH = 1e-12, 1e-9
+#: By about how much, in logarithms, cones exceed the profile at kappa*, and `_Size`.
+_CONE = 0.34
+
+
+@dataclass(frozen=True)
+class TightEpsilon:
+    """``lower`` <= the true epsilon <= ``upper``; ``bound`` (and ``order``) decided the upper one."""
+
+    lower: float
+    upper: float
+    bound: Bound
+    order: float | None
+    is_known: bool
+
+
+def tight_epsilon(
+    mechanism: Mechanism, sigma: float, delta: float, ceiling: float, *, near: float, with_lower: bool
+) -> TightEpsilon:
+    """Epsilon at ``delta``, at most ``ceiling``, which is proven; or just ``near`` where that will do.
+
+    It will where the bound there is smooth, so that a search from the ceiling would end no higher.
+    """
+    delta = min(delta, LARGEST_DELTA)
+
+    there = tight_delta(mechanism, sigma, near) if near < ceiling else None
+    if there is not None and log_ratio(there.upper, delta) + there.decisive.wobble <= 0.0:
+        upper = near
+    else:
+        upper = _least_epsilon(mechanism, sigma, delta, ceiling)
+        there = tight_delta(mechanism, sigma, upper)
+    lower = 0.0
+    if upper < ceiling and is_the_truth(mechanism, there):
+        lower = upper
+    elif with_lower:
+        lower = kappa_epsilon(mechanism, sigma, delta, upper)
+    return TightEpsilon(lower, upper, there.bound, there.order, there.is_known)
+
+
+def _least_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: float) -> float:
+    renyi = _renyi(mechanism, sigma, ceiling)
+    _, slope = _slopes(renyi, ceiling)
+    room = _WIDTH / 4 * slope
+
+    @cache
+    def excess(epsilon: float) -> float:
+        return settled(log_ratio(tight_delta(mechanism, sigma, epsilon).upper, delta), room)
+
+    def again(epsilon: float) -> Function | None:
+        on = tight_delta(mechanism, sigma, epsilon).decisive.again
+        return None if on is None else lambda there: log_ratio(on(there), delta) + room
+
+    size = _Size(worst_law(mechanism, sigma), renyi)
+    start = _first(size.at_epsilon, ceiling, delta, -slope / ceiling if ceiling > 0.0 else 0.0)
+    return Search(excess, again, size.at_epsilon, slope).root(start, ceiling, 0.0, _WIDTH / 2)
+
+
+def kappa_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: float) -> float:
+    """The epsilon that kappa* shows at ``delta``, a lower bound on the true one; 0 where it is not known."""
+    law = worst_law(mechanism, sigma)
+    if kappa_profile(law, ceiling).lower == 0.0:  # out of reach
+        return 0.0
+    renyi = _renyi(mechanism, sigma, ceiling)
+    _, slope = _slopes(renyi, ceiling)
+    room = _LOOSE / 2 * slope
+
+    @cache
+    def excess(epsilon: float) -> float:
+        return settled(log_ratio(kappa_profile(law, epsilon).lower, delta), room)
+
+    def again(epsilon: float) -> Function | None:
+        contour = kappa_profile(law, epsilon).contour
+        if contour is None:
+            return None
+        on = profile_again(contour, law, lower=True)
+        return lambda there: log_ratio(on(there), delta) + room
+
+    size = _Size(law, renyi)
+    found = Search(excess, again, size.at_epsilon, slope).root(ceiling, ceiling, 0.0, _LOOSE)
+    return max(0.0, found * (1 - 2 * _LOOSE))
+
+
+def tight_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: float) -> float:
+    """A sigma that suffices for every vector, at most ``ceiling``, which another bound has proven.
+
+    Numbers that differ from it by rounding suffice as well.
+    """
+    delta = min(delta, LARGEST_DELTA)
+    renyi = _renyi(mechanism, ceiling, epsilon)
+    slope, _ = _slopes(renyi, epsilon)
+
+    def clear(wobble: float) -> float:
+        return max(_WOBBLE, 2 * wobble if wobble <= _TOO_MUCH * slope else 0.0) + _WIDTH * slope
+
+    def sigma(share: float) -> float:
+        return ceiling * math.sqrt(share)
+
+    @cache
+    def excess(share: float) -> float:
+        found = tight_delta(mechanism, sigma(share), epsilon).decisive
+        wobble = found.wobble if found.wobble <= _TOO_MUCH * slope else 0.0
+        value = log_ratio(found.value, delta) + clear(found.wobble)
+        return settled(value, max(_WIDTH / 2 * slope, wobble))
+
+    def again(share: float) -> Function | None:
+        on = tight_delta(mechanism, sigma(share), epsilon).decisive.again
+        if on is None:
+            return None
+        margin = clear(0.0) + _WIDTH / 2 * slope
+        return lambda there: log_ratio(on(epsilon, there / share), delta) + margin
+
+    def size(share: float) -> float:
+        return sizes.at(epsilon, share)
+
+    sizes = _Size(worst_law(mechanism, ceiling), renyi)
+    start = _first(size, 1.0, delta, -slope / 2)
+    # log delta is nearly straight in sigma^2
+    return sigma(Search(excess, again, size, slope / 2).root(start, 1.0, _LEAST_SHARE, 2 * _WIDTH))
+
+
+def kappa_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: float) -> float:
+    """The sigma that kappa* needs, at most ``ceiling``, which suffices; 0 where that is not known."""
+    if delta > LARGEST_DELTA:
+        return 0.0
+    if is_exact(mechanism) and is_the_truth(mechanism, tight_delta(mechanism, ceiling, epsilon)):
+        return ceiling
+    share = _kappa_share(mechanism, epsilon, delta, ceiling)
+    return ceiling * math.sqrt(share) * (1 - 2 * _LOOSE) if share > _DEEPEST**2 else 0.0
+
+
+def _kappa_share(mechanism: Mechanism, epsilon: float, delta: float, ceiling: float) -> float:
+    """What the noise's variance at which kappa* has that delta is of the ceiling's; 0 where not known."""
+    renyi = _renyi(mechanism, ceiling, epsilon)
+    slope, _ = _slopes(renyi, epsilon)
+    room = _LOOSE / 2 * slope
+
+    def law(share: float) -> Law:
+        return worst_law(mechanism, ceiling * math.sqrt(share))
+
+    @cache
+    def excess(share: float) -> float:
+        return settled(log_ratio(kappa_profile(law(share), epsilon).lower, delta), room)
+
+    def again(share: float) -> Function | None:
+        contour = kappa_profile(law(share), epsilon).contour
+        if contour is None:
+            return None
+        on = profile_again(contour, law(share), lower=True)
+        return lambda there: log_ratio(on(epsilon, there / share), delta) + room
+
+    def size(share: float) -> float:
+        return sizes.at(epsilon, share)
+
+    sizes, start = _Size(law(1.0), renyi), 1.0
+    if reach(law(1.0)) == 0.0:  # a bracket, which is dear
+        goal = size(1.0) + _CONE
+        start = secant(lambda share: size(share) - goal, 1.0, -_CONE, -slope / 2, width=1e-3) or 1.0
+    if excess(start) == -math.inf and excess(1.0) == -math.inf:  # out of reach
+        return 0.0
+    return Search(excess, again, size, slope / 2).root(start, 1.0, _DEEPEST**2, 2 * _LOOSE)
+
+
+def _renyi(mechanism: Mechanism, sigma: float, epsilon: float) -> Converted | None:
+    """The Renyi bound, which knows about where saddles are and how steep log delta is."""
+    try:
+        return best_log_delta(renyi_curve(mechanism, Bound.RDP), sigma, epsilon)
+    except NoAnswerError:  # out of reach
+        return None
+
+
+def _slopes(point: Converted | None, epsilon: float) -> tuple[float, float]:
+    """About how steeply log delta falls in log sigma and in log epsilon: as steeply as its Renyi bound."""
+    if point is None:
+        return _SLOPE, _SLOPE
+    slopes = 2 * point.moment.d_log_t, (point.order - 1) * epsilon
+    return (max(slopes[0], 1.0), max(slopes[1], 1.0)) if math.isfinite(sum(slopes)) else (_SLOPE, _SLOPE)
+
+
+class _Size:
+    """About log delta at kappa*: the add integrand's peak, and how wide a parabola there is.
+
+    Smooth, which takes the saddle point to many digits; each is sought from the one before.
+    """
+
+    def __init__(self, law: Law, renyi: Converted | None) -> None:
+        self.law = law
+        self.log_z = math.nan if renyi is None else math.log(renyi.order - 1)
+        self.at = cache(self._at)
+
+    def at_epsilon(self, epsilon: float) -> float:
+        """At the noise of the law."""
+        return self.at(epsilon, 1.0)
+
+    def _at(self, epsilon: float, noise: float) -> float:
+        """With the noise's variance changed by that factor; NaN where that is not known."""
+        law = self.law.scaled(noise, 1.0)
+
+        def slope(log_z: float) -> Slope:
+            z = math.exp(log_z)
+            moment = moments(z)
+            value = moment.d_order - epsilon - 1 / z - 1 / (z + 1)
+            return value, z * (moment.d2_order + 1 / z**2 + 1 / (z + 1) ** 2)
+
+        moments = cache(lambda z: law.real(1.0 + z))
+        if math.isnan(self.log_z):
+            return math.nan
+        try:
+            with np.errstate(all="ignore"):
+                self.log_z = increasing_root(slope, self.log_z, tolerance=1e-11, stride=0.5)
+                z = math.exp(self.log_z)
+                moment = moments(z)
+        except (NoAnswerError, OverflowError):
+            return math.nan
+        curvature = moment.d2_order + 1 / z**2 + 1 / (z + 1) ** 2
+        if not math.isfinite(curvature):
+            return math.nan
+        return moment.value - z * epsilon - math.log(z * (z + 1)) - 0.5 * math.log(2 * math.pi * curvature)
+
+
+def _first(size: Function, highest: float, delta: float, slope: float) -> float:
+    """Where a cone would meet ``delta`` if it exceeded ``size`` as most do, at most ``highest``."""
+    goal = math.log(delta) - _CONE
+    found = secant(lambda x: size(x) - goal, highest, size(highest) - goal, slope, width=1e-3)
+    return highest if found is None else min(found, highest)
