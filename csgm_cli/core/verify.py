@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from mpmath import mpf
 
     from csgm_cli.core.certificate import Certificate
-    from csgm_cli.core.contour_oracle import Direction
+    from csgm_cli.core.law_oracle import Direction
     from csgm_cli.core.tight import TightDelta
 
 DIGITS = 50
@@ -21,8 +21,8 @@ DIGITS = 50
 PROFILE_DIGITS = 30
 #: Of those of several releases, which are dearer.
 MIXED_DIGITS = 15
-#: Of those that are blurred, which have many nodes.
-BLURRED_DIGITS = 10
+#: Of those of a direction that is not so close to what it is compared with, relative.
+ROUGH_DIGITS, CLOSE = 10, 1e-6
 #: The largest relative difference that counts as agreement.
 AGREEMENT = 1e-9
 
@@ -72,7 +72,7 @@ def _verify_profile(mechanism: Mechanism, sigma: float, epsilon: float, delta: f
     found = tight_delta(mechanism, sigma, epsilon)
 
     def recompute(side: Direction, proof: Certificate, digits: int) -> mpf:
-        return certified_delta(mechanism, sigma, epsilon, side, proof, digits)
+        return certified_delta(mechanism, sigma, epsilon, side, proof, digits, delta)
 
     return _verify_sides(found, delta, PROFILE_DIGITS, recompute)
 
@@ -90,7 +90,7 @@ def _verify_composed_profile(
         return _verify_profile(alone.mechanism, alone.sigma, epsilon, delta)
 
     def recompute(side: Direction, proof: Certificate, digits: int) -> mpf:
-        return certified_delta(releases, epsilon, side, proof, digits)
+        return certified_delta(releases, epsilon, side, proof, digits, delta)
 
     return _verify_sides(mixed_delta(together, epsilon, delta), delta, MIXED_DIGITS, recompute)
 
@@ -99,11 +99,14 @@ def _verify_sides(
     found: TightDelta, delta: float, digits: int, recompute: Callable[[Direction, Certificate, int], mpf]
 ) -> Verification:
     """Both directions' bound recomputed: at most ``delta``, and what was found."""
-    from csgm_cli.core.contour_oracle import Direction
+    from csgm_cli.core.law_oracle import Direction
+
+    def digits_of(proof: Certificate) -> int:
+        return ROUGH_DIGITS if max(proof.slack, 1 - proof.value / delta) > CLOSE else digits
 
     sides = list(zip(Direction, (found.add, found.remove), strict=True))
-    digits = min(BLURRED_DIGITS if proof.blur > 0.0 else digits for _, proof in sides)
-    truth = max(recompute(side, proof, digits) for side, proof in sides)
+    truth = max(recompute(side, proof, digits_of(proof)) for side, proof in sides)
+    digits = digits_of(found.decisive)
     if truth > delta:
         raise _disagreement("delta", delta, truth, digits)
     upper, room = max(found.upper, DELTA_FLOOR), AGREEMENT + found.decisive.slack
