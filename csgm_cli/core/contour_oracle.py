@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
     from csgm_cli.core.oracle import Number
 
-_LOOKED_AT = 32  # points at which an integrand must be negligible in the outer half of a window
+_LOOKED_AT = 20  # points at which an integrand must be negligible in the outer part of a window
 _MANY_NODES = 1000  # in x, by which it must show whether a contour will end
-_FEW_NODES, _MOST_NODES = 8000, 60_000  # that a contour may need where there is another way, and where not
-_FEW_TURNS, _MOST_TURNS = 600_000, 6_000_000  # the same of turns: of one or two microseconds
+_FEW_NODES, _MOST_NODES = 24_000, 60_000  # that a contour may need where there is another way, and where not
+_FEW_TURNS, _MOST_TURNS = 3_000_000, 6_000_000  # the same of turns: of one or two microseconds
 _PER_VALUE = 100  # what a value on the contour costs, in turns
 _ROUGH = 8  # digits of what only chooses a contour
 _SPARE = 100  # errors are that much smaller than they need to be, if estimates are right
@@ -131,8 +131,9 @@ def _spot(share: Share, kernel: Kernel, real: mpmath.mpf) -> _Spot:
     return _Spot(share, kernel, real, point.value, point.curvature + kernel.curvature(real))
 
 
-def _lowest(share: Share, kernel: Kernel) -> _Spot:
-    return _spot(share, kernel, _saddle(share, kernel))
+def _lowest(share: Share, kernel: Kernel, near: mpmath.mpf | None = None) -> _Spot:
+    """About there; the rougher, the sooner with a guess ``near`` it."""
+    return _spot(share, kernel, _saddle(share, kernel, near))
 
 
 def _digits(share: Share) -> int:
@@ -144,7 +145,7 @@ def saddle(law: Law, kernel: Kernel) -> mpmath.mpf:
     return _saddle(Share(law), kernel)
 
 
-def _saddle(share: Share, kernel: Kernel) -> mpmath.mpf:
+def _saddle(share: Share, kernel: Kernel, near: mpmath.mpf | None = None) -> mpmath.mpf:
     law, digits = share.law, _digits(share)
     low = max(kernel.left)
     room = min(kernel.right) - low if kernel.right else mpmath.inf
@@ -154,14 +155,14 @@ def _saddle(share: Share, kernel: Kernel) -> mpmath.mpf:
 
     variance = law.sum([gamma**2 * mpmath.expm1(min(t, 1)) for _, gamma, t in law.kinds])
     below = (abs(kernel.strike) + mpmath.sqrt(variance)) / variance
-    below = min(below, 1 + 1 / law.largest_t, room / 2)
+    below = near - low if near else min(below, 1 + 1 / law.largest_t, room / 2)
     while rises(below):
         below /= 2
     above = 2 * below
     while above < room and not rises(above):
         below, above = above, 2 * above
     above = min(above, room)
-    while above - below > min(below, room - below) / 16:
+    while above - below > min(below, room - below) / (2 if near else 16):
         middle = (below + above) / 2
         below, above = (below, middle) if rises(middle) else (middle, above)
     return low + below
@@ -176,12 +177,14 @@ def _marked(law: Law, kernel: Kernel, negligible: mpmath.mpf) -> tuple[_Spot, mp
     lift = kernel.strike - law.sum([mpmath.log1p(-gamma) if gamma < 1 else mpmath.mpf(0) for _, gamma, _ in law.kinds])
     if lift <= 0:
         return None
+    near = None
     for tries in range(2, _MOST_TRIES):
         odds = mpmath.expm1(lift / mpmath.sqrt(2) ** tries)
         with mpmath.workdps(2 * _ROUGH):
-            rest = _lowest(Share(law, Counted.NO_MARK, odds), kernel).bound
-        if rest <= negligible * _SPARE / 10:
-            return _lowest(Share(law, Counted.SOME_MARK, odds), kernel), rest
+            bare = _lowest(Share(law, Counted.NO_MARK, odds), kernel, near)
+        if bare.bound <= negligible * _SPARE / 10:
+            return _lowest(Share(law, Counted.SOME_MARK, odds), kernel), bare.bound
+        near = bare.real
     return None
 
 
@@ -263,6 +266,15 @@ class _Line:
         bare = [each - share * (mark or 0) for each, share, mark in zip(every, self.shares, marked, strict=True)]
         return total - mpmath.fprod(each**n for n, each in zip(counts, bare, strict=True))
 
+    def quiet_from(self, goal: mpmath.mpf) -> tuple[mpmath.mpf, mpmath.mpf]:
+        """From where on the integrand is below ``goal``, and how many such falls as up to the end that takes."""
+        spacing = self.window / 2 / _LOOKED_AT
+        with mpmath.workdps(self.working_digits):
+            sizes = [abs(term) for term in self.integrand(self.window / 2 + spacing, spacing, _LOOKED_AT)]
+        loud = max((j for j, size in enumerate(sizes) if size >= goal), default=-1)
+        ratio = mpmath.log(goal) / min(mpmath.log(max(sizes[_LOOKED_AT // 2 :])), -1)
+        return self.window / 2 + (loud + 2) * spacing, ratio
+
     def up_to(self, window: mpmath.mpf, step: mpmath.mpf) -> _Line:
         """Not as far."""
         return replace(self, window=window, count=math.ceil(window / step))
@@ -277,7 +289,7 @@ class _Line:
 
 
 def _line(lowest: _Spot, error: mpmath.mpf, most_nodes: int) -> _Line | None:
-    """A line on which the integrand is negligible in the outer half of the window, doubled until it is.
+    """A line on which the integrand is negligible in the outer quarter of a window, which grows until it is.
 
     It passes left of the ``lowest`` spot, which leaves room for aliases at higher strikes to vanish.
     None where even an exponential fall from here on would need more nodes in x.
@@ -286,12 +298,12 @@ def _line(lowest: _Spot, error: mpmath.mpf, most_nodes: int) -> _Line | None:
     share = spot.share
     digits = max(_FEWEST_DIGITS, math.ceil(mpmath.log10(spot.estimate / error)))
     step = _step(spot, lowest, error)
-    window = 6 / mpmath.sqrt(spot.curvature)
-    goal = mpmath.mpf(10) ** -digits
+    window, factor = 12 / mpmath.sqrt(spot.curvature), mpmath.mpf(1)
+    goal = mpmath.mpf(10) ** -digits / 2
     wanted = digits + len(str(share.law.count)) + 2
     with mpmath.workdps(wanted + exponent_digits(abs(spot.real) + 1, share.law.largest_t) + SPARE_DIGITS):
         while True:
-            window, goal = 2 * window, goal / 2
+            window, goal = factor * window, goal / factor
             every = share.tilt(spot.real, window, wanted)
             marked = share.tilt_marked(spot.real, window, wanted)
             shares = [
@@ -299,17 +311,12 @@ def _line(lowest: _Spot, error: mpmath.mpf, most_nodes: int) -> _Line | None:
                 for each, mark in zip(every, marked, strict=True)
             ]
             line = _Line(spot, window, math.ceil(window / step), every, marked, shares, digits)
-            with mpmath.workdps(line.working_digits):
-                spacing = window / 2 / _LOOKED_AT
-                sizes = [abs(term) for term in line.integrand(window / 2 + spacing, spacing, _LOOKED_AT)]
-            if max(sizes) < goal:
-                return line
-            loud = max(j for j, size in enumerate(sizes) if size >= goal)
-            if loud < _LOOKED_AT / 2:  # quiet over a quarter of the window and more
-                return line.up_to(window / 2 + (loud + 2) * spacing, step)
-            needed = line.nodes * mpmath.log(goal) / min(mpmath.log(max(sizes[_LOOKED_AT // 2 :])), -1)
-            if line.nodes > _MANY_NODES and needed > most_nodes:
+            quiet, ratio = line.quiet_from(goal)
+            if quiet <= 3 * window / 4:
+                return line.up_to(quiet, step)
+            if line.nodes > _MANY_NODES and line.nodes * ratio > most_nodes:
                 return None
+            factor = min(max(mpmath.mpf("1.2") * mpmath.sqrt(ratio), mpmath.mpf("1.5")), mpmath.mpf(4))
 
 
 def _step(spot: _Spot, lowest: _Spot, error: mpmath.mpf) -> mpmath.mpf:

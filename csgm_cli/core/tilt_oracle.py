@@ -102,7 +102,10 @@ def tilt(
     if last - first > _MOST_NODES:
         raise not_converged(f"order {mpmath.nstr(order, 5)} and t {mpmath.nstr(t, 5)}", last - first)
     nodes = [j * step for j in range(first, last + 1)]
-    losses = [log_ratio(gamma, t, x) for x in nodes]
+    sent, ratio, losses = gamma * mpmath.exp(nodes[0] * root - t / 2), mpmath.exp(step * root), []
+    for _ in nodes:
+        losses.append(mpmath.log(1 - gamma + sent))
+        sent *= ratio
     logs = [order * u - x * x / 2 for u, x in zip(losses, nodes, strict=True)]
     if mark:
         logs = [log + mpmath.log(mark.chance(x)) for log, x in zip(logs, nodes, strict=True)]
