@@ -69,9 +69,11 @@ HOMES = {
             "compose_oracle",
             "contour_oracle",
             "fourier_oracle",
+            "law_oracle",
             "mixed_oracle",
             "profile_oracle",
             "tight_oracle",
+            "tilt_oracle",
         )
     },
     # L-BFGS, and a singular value decomposition that numpy lacks.
@@ -151,7 +153,10 @@ def test_oracle_is_independent(place):
         "csgm_cli.ranges.",
         "csgm_cli.core.certificate.",
     )
-    oracles = ("oracle", "contour_oracle", "fourier_oracle", "profile_oracle", "tight_oracle")
+    oracles = (
+        "oracle",
+        *(f"{word}_oracle" for word in ("contour", "fourier", "law", "profile", "tight", "tilt")),
+    )
     known += tuple(f"csgm_cli.core.{name}." for name in oracles)
     assert {name for name in names if not f"{name}.".startswith(known)} == set()
 

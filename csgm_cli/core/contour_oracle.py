@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from csgm_cli.core.oracle import Number
 
+_LEAST_FACTOR, _MOST_FACTOR = mpmath.mpf(1.6), mpmath.mpf(4)  # by which a window grows
 _LOOKED_AT = 20  # points at which an integrand must be negligible in the outer part of a window
 _MANY_NODES = 1000  # in x, by which it must show whether a contour will end
 _FEW_NODES, _MOST_NODES = 24_000, 60_000  # that a contour may need where there is another way, and where not
@@ -62,12 +63,12 @@ def contour_integral(law: Law, kernel: Kernel, digits: int = 20, least: Number =
 
 def _integral(lowest: _Spot, error: mpmath.mpf) -> mpmath.mpf:
     """The integral to an absolute ``error``, without marks or with them."""
-    line = _line(lowest, error, _FEW_NODES)
-    if line is None or line.cost(line.count) > _FEW_TURNS:
+    line = _line(lowest, error, _FEW_NODES, _FEW_TURNS)
+    if line is None:
         marked = _by_marks(lowest.share.law, lowest.kernel, error)
         if marked is not None:
             return marked
-        line = line or _line(lowest, error, _MOST_NODES)
+        line = _line(lowest, error, _MOST_NODES, _MOST_TURNS)
     if line is None:
         raise not_converged(f"a contour for {lowest.share.law.count} coordinates", _MOST_NODES)
     return line.integral()
@@ -85,8 +86,8 @@ def _by_marks(law: Law, kernel: Kernel, error: mpmath.mpf) -> mpmath.mpf | None:
     if found is None:
         return None
     lowest, rest = found
-    line = _line(lowest, error, _MOST_NODES)
-    if line is None or line.cost(line.count) > _MOST_TURNS:
+    line = _line(lowest, error, _MOST_NODES, _MOST_TURNS)
+    if line is None:
         return None
     with mpmath.workdps(line.working_digits):
         return straight + line.integral() + rest
@@ -174,7 +175,9 @@ def _marked(law: Law, kernel: Kernel, negligible: mpmath.mpf) -> tuple[_Spot, mp
     The losses without any mark must not reach phi's knee: each lifts L by log(1 + odds) at most from where
     nothing is sent.
     """
-    lift = kernel.strike - law.sum([mpmath.log1p(-gamma) if gamma < 1 else mpmath.mpf(0) for _, gamma, _ in law.kinds])
+    lift = kernel.strike - law.sum(
+        [mpmath.log1p(-gamma) if gamma < 1 else mpmath.mpf(0) for _, gamma, _ in law.kinds]
+    )
     if lift <= 0:
         return None
     near = None
@@ -230,7 +233,7 @@ class _Line:
         share = self.spot.share
         lost = exponent_digits(abs(self.spot.real) + 1, share.law.largest_t)
         rare = self._log_moment() - self.spot.log_moment
-        return self._wanted + lost + max(0, math.ceil(rare / math.log(10))) + SPARE_DIGITS
+        return self._wanted + lost + max(0, math.ceil(float(rare) / math.log(10))) + SPARE_DIGITS
 
     def _log_moment(self) -> mpmath.mpf:
         """Of all outcomes, on the real axis."""
@@ -263,11 +266,13 @@ class _Line:
         total = mpmath.fprod(each**n for n, each in zip(counts, every, strict=True))
         if self.spot.share.counted is not Counted.SOME_MARK:
             return total
-        bare = [each - share * (mark or 0) for each, share, mark in zip(every, self.shares, marked, strict=True)]
+        bare = [
+            each - share * (mark or 0) for each, share, mark in zip(every, self.shares, marked, strict=True)
+        ]
         return total - mpmath.fprod(each**n for n, each in zip(counts, bare, strict=True))
 
     def quiet_from(self, goal: mpmath.mpf) -> tuple[mpmath.mpf, mpmath.mpf]:
-        """From where on the integrand is below ``goal``, and how many such falls as up to the end that takes."""
+        """From where on the integrand is below ``goal``; how many falls like that to the end this takes."""
         spacing = self.window / 2 / _LOOKED_AT
         with mpmath.workdps(self.working_digits):
             sizes = [abs(term) for term in self.integrand(self.window / 2 + spacing, spacing, _LOOKED_AT)]
@@ -288,11 +293,12 @@ class _Line:
             return unit * (mpmath.fsum(terms) - terms[0] / 2) * step / mpmath.pi
 
 
-def _line(lowest: _Spot, error: mpmath.mpf, most_nodes: int) -> _Line | None:
+def _line(lowest: _Spot, error: mpmath.mpf, most_nodes: int, most_turns: int) -> _Line | None:
     """A line on which the integrand is negligible in the outer quarter of a window, which grows until it is.
 
     It passes left of the ``lowest`` spot, which leaves room for aliases at higher strikes to vanish.
-    None where even an exponential fall from here on would need more nodes in x.
+    None where that seems to take too many nodes in x or turns: as many as if it fell exponentially
+    from here on.
     """
     spot = lowest.moved(_SHIFT)
     share = spot.share
@@ -313,10 +319,12 @@ def _line(lowest: _Spot, error: mpmath.mpf, most_nodes: int) -> _Line | None:
             line = _Line(spot, window, math.ceil(window / step), every, marked, shares, digits)
             quiet, ratio = line.quiet_from(goal)
             if quiet <= 3 * window / 4:
-                return line.up_to(quiet, step)
-            if line.nodes > _MANY_NODES and line.nodes * ratio > most_nodes:
+                line = line.up_to(quiet, step)
+                return line if line.cost(line.count) <= most_turns else None
+            too_far = line.nodes * ratio > most_nodes or line.cost(line.count) * ratio > most_turns
+            if line.nodes > _MANY_NODES and too_far:
                 return None
-            factor = min(max(mpmath.mpf("1.2") * mpmath.sqrt(ratio), mpmath.mpf("1.5")), mpmath.mpf(4))
+            factor = min(max(1.2 * ratio**0.75, _LEAST_FACTOR), _MOST_FACTOR)
 
 
 def _step(spot: _Spot, lowest: _Spot, error: mpmath.mpf) -> mpmath.mpf:

@@ -87,12 +87,17 @@ class Law:
 
 @dataclass(frozen=True)
 class Kernel:
-    """z -> scale exp(-z strike) / product of |z - pole|; the contour passes between the poles."""
+    """z -> scale exp(-z strike + z (z+1) blur/2) / product of |z - pole|.
+
+    The contour passes between the poles. A ``blur`` > 0 is that of E_R[phi(e^L / R) R], R lognormal of
+    that log-variance and mean 1, which is at least phi(e^L) as phi is convex.
+    """
 
     scale: mpmath.mpf
     strike: mpmath.mpf
     left: tuple[mpmath.mpf, ...]
     right: tuple[mpmath.mpf, ...] = ()
+    blur: Number = 0
 
     def at(self, z: mpmath.mpc, exponent: mpmath.mpc) -> mpmath.mpc:
         """Return the kernel at ``z``, without its scale, times e^exponent."""
@@ -101,15 +106,16 @@ class Kernel:
             poles *= z - pole
         for pole in self.right:
             poles *= pole - z
-        return mpmath.exp(exponent - z * self.strike) / poles
+        return mpmath.exp(exponent - z * (self.strike - (z + 1) * mpmath.mpf(self.blur) / 2)) / poles
 
     def slope(self, z: mpmath.mpf) -> mpmath.mpf:
         """Return the slope of the logarithm on the real axis."""
-        return -self.strike - mpmath.fsum(1 / (z - pole) for pole in (*self.left, *self.right))
+        poles = mpmath.fsum(1 / (z - pole) for pole in (*self.left, *self.right))
+        return -self.strike + (2 * z + 1) * self.blur / 2 - poles
 
     def curvature(self, z: mpmath.mpf) -> mpmath.mpf:
         """Return the second derivative of the logarithm on the real axis."""
-        return mpmath.fsum(1 / (z - pole) ** 2 for pole in (*self.left, *self.right))
+        return self.blur + mpmath.fsum(1 / (z - pole) ** 2 for pole in (*self.left, *self.right))
 
     @property
     def line(self) -> mpmath.mpf:
@@ -121,12 +127,12 @@ class Kernel:
     def mirrored(self) -> Kernel:
         """Of phi minus that line, which is 0 up to the knee, in the other direction: z becomes -1-z."""
         poles = tuple(-1 - pole for pole in (*self.left, *self.right))
-        return Kernel(self.scale * mpmath.exp(self.strike), -self.strike, poles)
+        return Kernel(self.scale * mpmath.exp(self.strike), -self.strike, poles, (), self.blur)
 
 
-def hockey_stick(epsilon: Number) -> Kernel:
+def hockey_stick(epsilon: Number, blur: Number = 0) -> Kernel:
     """Return the kernel of (u - e^eps)_+ (add) and of (1 - e^eps u)_+ (remove)."""
-    return Kernel(mpmath.mpf(1), mpmath.mpf(epsilon), (mpmath.mpf(0), mpmath.mpf(-1)))
+    return Kernel(mpmath.mpf(1), mpmath.mpf(epsilon), (mpmath.mpf(0), mpmath.mpf(-1)), blur=mpmath.mpf(blur))
 
 
 # ---------------------------------------------------------------- what is counted of the law
@@ -151,14 +157,14 @@ class Point:
 
 @dataclass(frozen=True)
 class Share:
-    """E[e^(aL); those outcomes that are counted], coordinates marked about from ``odds`` of having been sent."""
+    """E[e^(aL); what is counted]; coordinates are marked about from ``odds`` of having been sent on."""
 
     law: Law
     counted: Counted = Counted.ALL
     odds: mpmath.mpf = mpmath.inf
 
     def tilt(self, z: mpmath.mpf, height: mpmath.mpf, digits: int) -> list[Tilted]:
-        """Every kind of coordinate at the real point ``z`` of the contour, as far as it has no mark or any."""
+        """Every kind of coordinate at the real point ``z`` of the contour, or as far as it has no mark."""
         order = self.law.direction.order(z)
         bare = self.counted is Counted.NO_MARK
         return [

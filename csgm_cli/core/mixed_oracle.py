@@ -78,15 +78,15 @@ def certified_delta(
             require(all(release.is_free for release in sparse))
             if gaussian == 0 and direction is Direction.REMOVE and epsilon >= -_floor(sparse):
                 return mpmath.mpf(0)
-            kernel = hockey_stick(epsilon)
+            kernel = hockey_stick(epsilon, certificate.blur)
             return contour_integral(_law(sparse, gaussian, direction), kernel, digits, least)
         if certificate.proof is Proof.ADD_CONE:
             r = mpmath.exp(certificate.spread)
             most, _ = profile_oracle.add_shape(epsilon, power, r, digits)
-            kernel = profile_oracle.add_kernel(epsilon, power, r, digits)
+            kernel = profile_oracle.add_kernel(epsilon, power, r, digits, certificate.blur)
         else:
             most, _ = profile_oracle.remove_shape(epsilon, power, digits)
-            kernel = profile_oracle.remove_kernel(epsilon, power, digits)
+            kernel = profile_oracle.remove_kernel(epsilon, power, digits, certificate.blur)
         capped = [b for b in sparse if not b.is_free and not _admits(b, power, 0)]
         error = mpmath.mpf(0)
         if power > 0:

@@ -64,13 +64,15 @@ def profile_delta(
     direction: Direction | str,
     epsilon: Number,
     digits: int = 20,
+    blur: Number = 0,
     least: Number = 0,
 ) -> mpmath.mpf:
     """The exact delta at ``epsilon`` >= 0 of the privacy loss at one vector, in one direction.
 
     Add: E_Q[(e^L - e^eps)_+]; remove: E_Q[(1 - e^(eps + L))_+], 0 where epsilon is beyond any loss.
-    ``gamma`` in (0, 1]. Below ``least`` it has fewer digits: the error is below 10^-digits of the larger
-    one. Raises ``UsageError`` outside these ranges and ``NoAnswerError`` (slug
+    ``gamma`` in (0, 1]. With a ``blur`` > 0, the log-variance of a lognormal R of mean 1, the mean of
+    delta at epsilon + log R, an upper bound. Below ``least`` there are fewer digits: the error is
+    below 10^-digits of the larger one. Raises ``UsageError`` outside these ranges and ``NoAnswerError`` (slug
     ``oracle-not-converged``) where the contour would take too long.
     """
     law = Law(gamma, parts, Direction(direction))
@@ -79,7 +81,7 @@ def profile_delta(
     require(epsilon >= 0, "epsilon", "at least 0", epsilon)
     if _beyond_any_loss(law, epsilon):
         return mpmath.mpf(0)
-    return contour_integral(law, hockey_stick(epsilon), digits, least)
+    return contour_integral(law, hockey_stick(epsilon, blur), digits, least)
 
 
 def _beyond_any_loss(law: Law, epsilon: Number) -> bool:
@@ -223,23 +225,25 @@ def cone_add(
     exponent: Number,
     r: Number,
     digits: int = 20,
+    blur: Number = 0,
     least: Number = 0,
 ) -> mpmath.mpf:
     """E_Q[phi(e^L)] for the phi of ``add_shape``: with ``err_add`` a bound on every add delta.
 
-    ``least`` is as in ``profile_delta``, here and below.
+    With a ``blur`` > 0, as in ``profile_delta``, the mean of that at strikes times R: no less.
+    ``least`` is as there, too.
     """
     return contour_integral(
-        Law(gamma, parts, Direction.ADD), add_kernel(epsilon, exponent, r, digits), digits, least
+        Law(gamma, parts, Direction.ADD), add_kernel(epsilon, exponent, r, digits, blur), digits, least
     )
 
 
-def add_kernel(epsilon: Number, exponent: Number, r: Number, digits: int) -> Kernel:
+def add_kernel(epsilon: Number, exponent: Number, r: Number, digits: int, blur: Number = 0) -> Kernel:
     """Return the kernel of the phi of ``add_shape``."""
     with mpmath.workdps(digits + 2 * SPARE_DIGITS):
         scale, knee = add_shape(epsilon, exponent, r, digits + SPARE_DIGITS)
         poles = (mpmath.mpf(0), mpmath.mpf(-1), -mpmath.mpf(exponent))
-        return Kernel(scale, mpmath.log(knee), poles)
+        return Kernel(scale, mpmath.log(knee), poles, blur=blur)
 
 
 def cone_remove(
@@ -251,12 +255,12 @@ def cone_remove(
     )
 
 
-def remove_kernel(epsilon: Number, exponent: Number, digits: int) -> Kernel:
+def remove_kernel(epsilon: Number, exponent: Number, digits: int, blur: Number = 0) -> Kernel:
     """Return the kernel of the phi of ``remove_shape``."""
     with mpmath.workdps(digits + 2 * SPARE_DIGITS):
         scale, knee = remove_shape(epsilon, exponent, digits + SPARE_DIGITS)
         left, right = (mpmath.mpf(0), mpmath.mpf(-1)), (mpmath.mpf(exponent) - 1,)
-        return Kernel(scale * knee, -mpmath.log(knee), left, right)
+        return Kernel(scale * knee, -mpmath.log(knee), left, right, blur)
 
 
 def concave_remove(

@@ -53,7 +53,10 @@ def certified_delta(
         parts = kappa_parts(mechanism, sigma)
         if certificate.proof is Proof.PROFILE:
             every = ((mechanism.releases * int(mechanism.geometry.dim or 0), parts[0][1]),)
-            return profile_oracle.profile_delta(mechanism.gamma, every, direction, epsilon, digits, least)
+            blur = certificate.blur
+            return profile_oracle.profile_delta(
+                mechanism.gamma, every, direction, epsilon, digits, blur, least
+            )
         if certificate.proof is Proof.RDP:
             return oracle.delta(mechanism, sigma, epsilon, certificate.order, Bound.RDP, digits)
         if certificate.proof is Proof.RENYI_REMOVE:
@@ -93,7 +96,7 @@ def _test_function(
     if power > 0:
         require(z is not None and power <= profile_oracle.admissible_exponent(gamma, z, digits) * slack)
     if certificate.proof is Proof.ADD_CONE:
-        value = profile_oracle.cone_add(gamma, parts, epsilon, power, r, digits, least)
+        value = profile_oracle.cone_add(gamma, parts, epsilon, power, r, digits, certificate.blur, least)
         return value + (profile_oracle.err_add(z, s, total, power, r, digits) if power > 0 else 0)
     value = profile_oracle.cone_remove(gamma, parts, epsilon, power, digits, least)
     return value + profile_oracle.err_remove(z, s, total, epsilon, power, digits)

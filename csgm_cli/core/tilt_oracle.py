@@ -56,10 +56,12 @@ class Tilted:
 
     @property
     def mean(self) -> mpmath.mpf:
+        """Of log Y."""
         return mpmath.fdot(self.weights, self.losses)
 
     @property
     def variance(self) -> mpmath.mpf:
+        """Of log Y."""
         return mpmath.fdot(self.weights, [u * u for u in self.losses]) - self.mean**2
 
     def characteristic(
@@ -86,10 +88,10 @@ def tilt(
 
     With a ``mark`` only as far as the coordinate has it. The error of each E[Y^(order + i y)] is
     below 10^-digits E[Y^order]. The integrand falls at least as fast as a Gaussian outside of
-    [min(order, 0), max(order, 0)] sqrt(t). At height q above the axis, b = q sqrt(t) < pi, it is at most exp(q^2/2 + |y| b) times its value below, if order >= 0,
-    and cos(b/2)^order times that otherwise, because |Y(x+iq)| >= cos(b/2) Y(x), and exp(q^2/2
-    width^2) times that with a mark; the trapezoid rule turns a factor B at height q into a relative
-    error of 2 B/(exp(2 pi q/step) - 1).
+    [min(order, 0), max(order, 0)] sqrt(t). At height q above the axis, b = q sqrt(t) < pi, it is at
+    most exp(q^2/2 + |y| b) times its value below, if order >= 0, and cos(b/2)^order times that
+    otherwise, because |Y(x+iq)| >= cos(b/2) Y(x), and with a mark exp(q^2/2 width^2) times that;
+    the trapezoid rule turns a factor B at height q into a relative error of 2 B/(exp(2 pi q/step) - 1).
     """
     root, depth = mpmath.sqrt(t), (digits + 1) * mpmath.log(10)
     reach = mpmath.sqrt(2 * depth)
