@@ -153,10 +153,8 @@ def test_oracle_is_independent(place):
         "csgm_cli.ranges.",
         "csgm_cli.core.certificate.",
     )
-    oracles = (
-        "oracle",
-        *(f"{word}_oracle" for word in ("contour", "fourier", "law", "profile", "tight", "tilt")),
-    )
+    words = ("contour", "fourier", "law", "profile", "tight", "tilt")
+    oracles = ("oracle", *(f"{word}_oracle" for word in words))
     known += tuple(f"csgm_cli.core.{name}." for name in oracles)
     assert {name for name in names if not f"{name}.".startswith(known)} == set()
 

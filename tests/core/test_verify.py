@@ -251,10 +251,10 @@ L2, LINF = "l2-csgm", "linf-csgm"
 #: (mechanism, epsilon, delta) with few mask bits, each of little or of much weight.
 FEW_BITS = [
     (Mechanism(L2, 0.0048235, Geometry(47.06)), 0.59, 2.249e-6),
-    (Mechanism(L2, 1.3736e-4, Geometry(5.1, dim=26), 4110), 0.14836, 1.166e-9),
+    (Mechanism(L2, 1.3736e-4, Geometry(26**0.5, dim=26), 4110), 0.14836, 1.166e-9),
     (Mechanism(L2, 2.1974e-4, Geometry(4.852), 14), 0.15624, 7.878e-10),
     (Mechanism(LINF, 0.0032917, Geometry(1.346, dim=2), 32), 1.2453, 9.492e-11),
-    (Mechanism(LINF, 0.0029443, Geometry(1.73, dim=3), 929), 0.05426, 5.69e-10),
+    (Mechanism(LINF, 0.0029443, Geometry(1.7, dim=3), 929), 0.05426, 5.69e-10),
     (Mechanism(L2, 1.7765e-4, Geometry(1.46323), 2552), 0.5371, 7.891e-7),
     (Mechanism(LINF, 0.00384, Geometry(1.2385, dim=2), 1143), 0.59803, 1.165e-5),
     (Mechanism(L2, 0.0057855, Geometry(1.81115), 18), 0.54756, 2.907e-7),
