@@ -76,9 +76,11 @@ HOMES = {
             "compose_oracle",
             "contour_oracle",
             "fourier_oracle",
+            "law_oracle",
             "mixed_oracle",
             "profile_oracle",
             "tight_oracle",
+            "tilt_oracle",
         )
     },
     # L-BFGS, and a singular value decomposition that numpy lacks.
@@ -158,7 +160,8 @@ def test_oracle_is_independent(place):
         "csgm_cli.ranges.",
         "csgm_cli.core.certificate.",
     )
-    oracles = ("oracle", "contour_oracle", "fourier_oracle", "profile_oracle", "tight_oracle")
+    words = ("contour", "fourier", "law", "profile", "tight", "tilt")
+    oracles = ("oracle", *(f"{word}_oracle" for word in words))
     known += tuple(f"csgm_cli.core.{name}." for name in oracles)
     assert {name for name in names if not f"{name}.".startswith(known)} == set()
 

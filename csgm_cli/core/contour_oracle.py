@@ -1,380 +1,340 @@
 """Expectations of functions of the privacy loss in high precision, by a contour integral.
 
-The privacy loss L is a sum over ``parts`` ((count, t), ...), ``count`` integers, of independent
-copies of log Y_t, where Y_t = 1 - g + g exp(x sqrt(t) - t/2) with x standard normal is the
-likelihood ratio of one coordinate. As in ``oracle``, ``digits`` are the decimal digits that a
-result has right, results are ``mpf``, and the global precision is left alone.
-
 E_Q[phi(e^L)], for phi a mixture of (u - w)_+ or of (w - u)_+ over strikes w, is one contour integral
 of E_Q[Y^a] over complex a, times a ``Kernel``. On the contour E_Q[Y^a] is E_Q[Y^(Re a)] times the
 characteristic function of log Y under the law tilted by Y^(Re a): sums of positive weights times
-exp(i y loss). A blurred kernel is that of E_R[phi(e^L / R)] R with R lognormal of mean 1, which is
-at least phi(e^L) for convex phi and ends the integral. Nothing of the float64 path is used here.
+exp(i y loss). That hardly decays where few coordinates are ever sent, since most of the law is
+next to an atom. There, coordinates are marked with a chance that rises with their loss: if none is,
+phi is next to nothing, and what outcomes with some mark contribute, with E[Y^a]^n - E[Y^a; no
+mark]^n in place of E[Y^a]^n, decays. As in ``oracle``, ``digits`` are the decimal digits that a
+result has right, results are ``mpf``, and the global precision is left alone. Nothing of the
+float64 path is used here.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from enum import Enum
-from typing import TYPE_CHECKING, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import mpmath
 
-from csgm_cli.core.fourier_oracle import cost, exponential_sums
-from csgm_cli.core.oracle import Number
-from csgm_cli.errors import NoAnswerError, UsageError
+from csgm_cli.core.fourier_oracle import cost
+from csgm_cli.core.law_oracle import Counted, Direction, Kernel, Law, Share
+from csgm_cli.core.tilt_oracle import SPARE_DIGITS, Tilted, exponent_digits, not_converged
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-#: How many coordinate-rounds (integers, possibly as floats) there are at which t = (clip / sigma)^2 > 0.
-Parts: TypeAlias = tuple[tuple[float, Number], ...]
+    from csgm_cli.core.oracle import Number
 
-SPARE_DIGITS = 10
-_COARSE = 64  # nodes of the first, too coarse, rule along the contour
-_MOST_NODES = 60_000  # of one quadrature in x
-_MOST_TURNS = 10_000_000  # some ten seconds
+_LEAST_FACTOR, _MOST_FACTOR = mpmath.mpf(1.6), mpmath.mpf(4)  # by which a window grows
+_LOOKED_AT = 20  # points at which an integrand must be negligible in the outer part of a window
+_MANY_NODES = 1000  # in x, by which it must show whether a contour will end
+_FEW_NODES, _MOST_NODES = 24_000, 60_000  # that a contour may need where there is another way, and where not
+_FEW_TURNS, _MOST_TURNS = 3_000_000, 6_000_000  # the same of turns: of one or two microseconds
 _PER_VALUE = 100  # what a value on the contour costs, in turns
-_MANY_NODES = 1500  # in x, by which it must show whether a contour will end
+_ROUGH = 8  # digits of what only chooses a contour
+_SPARE = 100  # errors are that much smaller than they need to be, if estimates are right
+_FEWEST_DIGITS = 4
+_SHIFT = mpmath.mpf(2) / 3  # of the way from the poles to the lowest spot is where contours pass
+_NEAR = mpmath.mpf(1) / 8  # of that way is where aliases at lower strikes are bounded
+_MOST_TRIES = 24  # to find the loss from which on coordinates are marked, each 1/sqrt(2) of the last
 
 
-class Direction(Enum):
-    """Which world the output comes from when a test tells "present" from "absent"."""
+def contour_integral(law: Law, kernel: Kernel, digits: int = 20, least: Number = 0) -> mpmath.mpf:
+    """(1/2 pi i) int E_Q[e^(a L)] kernel(z) dz over a vertical line, a = 1 + z (add) or -z (remove).
 
-    ADD = "add"
-    REMOVE = "remove"
+    The error is below 10^-digits of the value, or of ``least`` if that is more. Raises
+    ``NoAnswerError`` (slug ``oracle-not-converged``) where that would take too long.
+    """
+    with mpmath.workdps(digits + len(str(law.count)) + 2 * SPARE_DIGITS):
+        tolerance, lowest = mpmath.mpf(10) ** -digits, _lowest(Share(law), kernel)
+        if lowest.bound <= least * tolerance:
+            return lowest.bound
+        scale = mpmath.mpf(least) or lowest.estimate
+        while True:
+            value = _integral(lowest, tolerance * scale / _SPARE)
+            smaller = max(value, least, scale * tolerance)
+            if scale <= _SPARE * smaller:
+                return value
+            scale = smaller
 
-    @property
-    def sign(self) -> int:
-        """The loss that counts is +L or -L."""
-        return 1 if self is Direction.ADD else -1
 
-    def order(self, z: mpmath.mpf) -> mpmath.mpf:
-        """Return the order of the log-moment at the point ``z`` of the contour."""
-        return 1 + z if self is Direction.ADD else -z
+def _integral(lowest: _Spot, error: mpmath.mpf) -> mpmath.mpf:
+    """The integral to an absolute ``error``, without marks or with them."""
+    line = _line(lowest, error, _FEW_NODES, _FEW_TURNS)
+    if line is None:
+        marked = _by_marks(lowest.share.law, lowest.kernel, error)
+        if marked is not None:
+            return marked
+        line = _line(lowest, error, _MOST_NODES, _MOST_TURNS)
+    if line is None:
+        raise not_converged(f"a contour for {lowest.share.law.count} coordinates", _MOST_NODES)
+    return line.integral()
 
 
-# ---------------------------------------------------------------- one coordinate
+def _by_marks(law: Law, kernel: Kernel, error: mpmath.mpf) -> mpmath.mpf | None:
+    """The same, of outcomes with a mark, and a bound on the others; None where marks do not help.
+
+    In the remove direction of phi minus a line, which is 0 where u is small: see `Kernel.mirrored`.
+    """
+    straight = mpmath.mpf(0)
+    if law.direction is Direction.REMOVE:
+        straight, kernel, law = kernel.line, kernel.mirrored, replace(law, direction=Direction.ADD)
+    found = _marked(law, kernel, error)
+    if found is None:
+        return None
+    lowest, rest = found
+    line = _line(lowest, error, _MOST_NODES, _MOST_TURNS)
+    if line is None:
+        return None
+    with mpmath.workdps(line.working_digits):
+        return straight + line.integral() + rest
+
+
+# ---------------------------------------------------------------- where the contour passes
 
 
 @dataclass(frozen=True)
-class _Tilted:
-    """The law of log Y tilted by Y^order / E[Y^order], ``order`` real, on nodes in x."""
+class _Spot:
+    """Where a contour may cross the real axis."""
 
+    share: Share
+    kernel: Kernel
+    real: mpmath.mpf
     log_moment: mpmath.mpf
-    losses: list[mpmath.mpf]
-    weights: list[mpmath.mpf]
+    curvature: mpmath.mpf
 
     @property
-    def mean(self) -> mpmath.mpf:
-        return mpmath.fdot(self.weights, self.losses)
+    def value(self) -> mpmath.mpf:
+        """Of the integrand there."""
+        return self.kernel.scale * self.kernel.at(self.real, self.log_moment)
 
     @property
-    def variance(self) -> mpmath.mpf:
-        return mpmath.fdot(self.weights, [u * u for u in self.losses]) - self.mean**2
-
-    def characteristic(
-        self, first: mpmath.mpf, step: mpmath.mpf, count: int, digits: int
-    ) -> list[mpmath.mpc]:
-        """Return E[exp(i y log Y)] at y = first + j step, j < count, to about 10^-digits."""
-        return exponential_sums(self.losses, self.weights, first, step, count, digits)
-
-
-def log_ratio(gamma: mpmath.mpf, t: mpmath.mpf, x: mpmath.mpf) -> mpmath.mpf:
-    """Return log Y at ``x``."""
-    return mpmath.log(1 - gamma + gamma * mpmath.exp(x * mpmath.sqrt(t) - t / 2))
-
-
-def _tilt(order: mpmath.mpf, gamma: mpmath.mpf, t: mpmath.mpf, height: mpmath.mpf, digits: int) -> _Tilted:
-    """Tilt by Y^order on a grid that is fine enough for exp(i y log Y), |y| <= height.
-
-    The error of each E[Y^(order + i y)] is below 10^-digits E[Y^order]. The integrand falls at
-    least as fast as a Gaussian outside of [min(order, 0), max(order, 0)] sqrt(t). At height q above
-    the axis, b = q sqrt(t) < pi, it is at most exp(q^2/2 + |y| b) times its value below, if
-    order >= 0, and cos(b/2)^order times that otherwise, because |Y(x+iq)| >= cos(b/2) Y(x); the
-    trapezoid rule turns a factor B at height q into a relative error of 2 B/(exp(2 pi q/step) - 1).
-    """
-    root, depth = mpmath.sqrt(t), (digits + 1) * mpmath.log(10)
-    reach = mpmath.sqrt(2 * depth)
-    q = min(reach, mpmath.mpf("0.9") * mpmath.pi / root)
-    growth = q * q / 2 + height * q * root + min(order, 0) * mpmath.log(mpmath.cos(q * root / 2))
-    step = 2 * mpmath.pi * q / (depth + growth)
-    first = math.floor((min(order, 0) * root - reach) / step)
-    last = math.ceil((max(order, 0) * root + reach) / step)
-    if last - first > _MOST_NODES:
-        raise not_converged(f"order {mpmath.nstr(order, 5)} and t {mpmath.nstr(t, 5)}", last - first)
-    nodes = [j * step for j in range(first, last + 1)]
-    losses = [log_ratio(gamma, t, x) for x in nodes]
-    logs = [order * u - x * x / 2 for u, x in zip(losses, nodes, strict=True)]
-    peak = max(logs)
-    alive = [
-        (u, mpmath.exp(log - peak)) for u, log in zip(losses, logs, strict=True) if log > peak - 2 * depth
-    ]
-    total = mpmath.fsum(weight for _, weight in alive)
-    log_moment = peak + mpmath.log(total * step / mpmath.sqrt(2 * mpmath.pi))
-    return _Tilted(log_moment, [u for u, _ in alive], [weight / total for _, weight in alive])
-
-
-def complex_log_moment(order: mpmath.mpc | complex, gamma: Number, t: Number, digits: int = 20) -> mpmath.mpc:
-    """K(a; g, t) = log E[Y^a], principal branch, at a complex or real order a.
-
-    ``gamma`` in (0, 1], ``t`` >= 0. The relative error is about 10^-digits, however small K or
-    E[Y^a] are: what cancels is measured and the precision raised by as much. Raises ``UsageError``
-    outside these ranges and ``NoAnswerError`` (slug ``oracle-not-converged``) past 60,000 nodes.
-    """
-    require(0 < gamma <= 1, "gamma", "in (0, 1]", gamma)
-    require(t >= 0, "t", "at least 0", t)
-    if t == 0 or order in (0, 1):
-        return mpmath.mpc(0)
-    lost = 0
-    while True:
-        wanted = digits + lost
-        with mpmath.workdps(wanted + _exponent_digits(abs(order), t) + SPARE_DIGITS):
-            a = mpmath.mpc(order)
-            law = _tilt(a.real, mpmath.mpf(gamma), mpmath.mpf(t), abs(a.imag), wanted)
-            [rest] = law.characteristic(a.imag, mpmath.mpf(0), 1, mpmath.mp.dps)
-            if rest != 0:
-                value = law.log_moment + mpmath.log(rest)
-                value -= 2j * mpmath.pi * mpmath.nint(value.imag / (2 * mpmath.pi))
-            kept = min(abs(rest), 1) * min(abs(value), 1) if rest != 0 else mpmath.mpf(0)
-            lost_now = math.ceil(-mpmath.log10(max(kept, mpmath.mpf(10) ** -wanted)))
-        if lost_now <= lost:
-            return value
-        lost = lost_now + 1
-
-
-def _exponent_digits(order: Number, t: Number) -> int:
-    """Digits that rounding errors lose in Y^order exp(-x^2/2) where it matters."""
-    size = mpmath.mpf(order)
-    return int(mpmath.ceil(mpmath.log10((1 + size) * (10 + size * mpmath.mpf(t)) + 1000)))
-
-
-# ---------------------------------------------------------------- many coordinates
-
-
-@dataclass(frozen=True)
-class Law:
-    """The privacy loss at one vector, seen in one direction, and beside it those of other releases."""
-
-    gamma: Number
-    parts: Parts
-    direction: Direction
-    others: tuple[Law, ...] = ()
-
-    def __post_init__(self) -> None:
-        """Raise ``UsageError`` unless every number is in range."""
-        require(0 < self.gamma <= 1, "gamma", "in (0, 1]", self.gamma)
-        require(len(self.parts) > 0, "parts", "given", self.parts)
-        for count, t in self.parts:
-            require(count == int(count) and count >= 1, "count", "a positive integer", count)
-            require(0 < t < math.inf, "t", "above 0 and finite", t)
+    def estimate(self) -> mpmath.mpf:
+        """About the integral, by Laplace's method, if the integrand is lowest here."""
+        return self.value / mpmath.sqrt(2 * mpmath.pi * self.curvature)
 
     @property
-    def kinds(self) -> list[tuple[int, mpmath.mpf, mpmath.mpf]]:
-        """(how many, gamma, t) of every kind of coordinate, the other releases' among them."""
-        own = [(int(count), mpmath.mpf(self.gamma), mpmath.mpf(t)) for count, t in self.parts]
-        return own + [kind for law in self.others for kind in law.kinds]
+    def bound(self) -> mpmath.mpf:
+        """The integral is less: |z (z+1)|^-1 integrates to at most pi/sqrt(real (real + 1))."""
+        return self.value * mpmath.sqrt(self.real * (self.real + 1)) / 2
 
-    @property
-    def count(self) -> int:
-        """How many coordinates there are, all rounds together."""
-        return sum(count for count, _, _ in self.kinds)
-
-    @property
-    def largest_t(self) -> mpmath.mpf:
-        """The t of the largest coordinate."""
-        return max(t for _, _, t in self.kinds)
-
-    def tilt(self, z: mpmath.mpf, height: mpmath.mpf, digits: int) -> list[_Tilted]:
-        """Tilt every kind of coordinate to the real point ``z`` of the contour."""
-        order = self.direction.order(z)
-        return [_tilt(order, gamma, t, height, digits) for _, gamma, t in self.kinds]
-
-    def sum(self, of_each_kind: Sequence[mpmath.mpf]) -> mpmath.mpf:
-        """Add up what one coordinate of each kind contributes."""
-        return mpmath.fsum(n * each for (n, _, _), each in zip(self.kinds, of_each_kind, strict=True))
+    def moved(self, share: Number) -> _Spot:
+        """At that share of the distance to the poles on the left."""
+        low = max(self.kernel.left)
+        return _spot(self.share, self.kernel, low + share * (self.real - low))
 
 
-@dataclass(frozen=True)
-class Kernel:
-    """z -> scale exp(-z strike + z (z+1) blur/2) / product of |z - pole|.
-
-    The contour passes between the poles. ``blur`` is the log-variance of R.
-    """
-
-    scale: mpmath.mpf
-    strike: mpmath.mpf
-    left: tuple[mpmath.mpf, ...]
-    right: tuple[mpmath.mpf, ...] = ()
-    blur: Number = 0
-
-    def at(self, z: mpmath.mpc, exponent: mpmath.mpc) -> mpmath.mpc:
-        """Return the kernel at ``z``, without its scale, times e^exponent."""
-        poles = mpmath.mpf(1)
-        for pole in self.left:
-            poles *= z - pole
-        for pole in self.right:
-            poles *= pole - z
-        return mpmath.exp(exponent - z * (self.strike - (z + 1) * mpmath.mpf(self.blur) / 2)) / poles
-
-    def slope(self, z: mpmath.mpf) -> mpmath.mpf:
-        """Return the slope of the logarithm on the real axis."""
-        poles = sum(1 / (z - pole) for pole in (*self.left, *self.right))
-        return -self.strike + (2 * z + 1) * self.blur / 2 - poles
-
-    def curvature(self, z: mpmath.mpf) -> mpmath.mpf:
-        """Return the second derivative of the logarithm on the real axis."""
-        return self.blur + sum(1 / (z - pole) ** 2 for pole in (*self.left, *self.right))
+def _spot(share: Share, kernel: Kernel, real: mpmath.mpf) -> _Spot:
+    point = share.point(real, _digits(share))
+    return _Spot(share, kernel, real, point.value, point.curvature + kernel.curvature(real))
 
 
-def hockey_stick(epsilon: Number, blur: Number = 0) -> Kernel:
-    """Return the kernel of (u - e^eps)_+ (add) and of (1 - e^eps u)_+ (remove)."""
-    return Kernel(mpmath.mpf(1), mpmath.mpf(epsilon), (mpmath.mpf(0), mpmath.mpf(-1)), blur=mpmath.mpf(blur))
+def _lowest(share: Share, kernel: Kernel, near: mpmath.mpf | None = None) -> _Spot:
+    """About there; the rougher, the sooner with a guess ``near`` it."""
+    return _spot(share, kernel, _saddle(share, kernel, near))
+
+
+def _digits(share: Share) -> int:
+    return _ROUGH + len(str(share.law.count))
 
 
 def saddle(law: Law, kernel: Kernel) -> mpmath.mpf:
     """Return about the lowest point of the integrand between the poles, by bisection of its slope."""
-    digits = 12 + len(str(law.count))
+    return _saddle(Share(law), kernel)
+
+
+def _saddle(share: Share, kernel: Kernel, near: mpmath.mpf | None = None) -> mpmath.mpf:
+    law, digits = share.law, _digits(share)
     low = max(kernel.left)
     room = min(kernel.right) - low if kernel.right else mpmath.inf
 
     def rises(distance: mpmath.mpf) -> bool:
-        means = [each.mean for each in law.tilt(low + distance, mpmath.mpf(0), digits)]
-        return bool(law.direction.sign * law.sum(means) + kernel.slope(low + distance) > 0)
+        return bool(share.point(low + distance, digits).slope + kernel.slope(low + distance) > 0)
 
     variance = law.sum([gamma**2 * mpmath.expm1(min(t, 1)) for _, gamma, t in law.kinds])
     below = (abs(kernel.strike) + mpmath.sqrt(variance)) / variance
-    below = min(below, 1 + 1 / law.largest_t, room / 2)
+    below = near - low if near else min(below, 1 + 1 / law.largest_t, room / 2)
     while rises(below):
         below /= 2
     above = 2 * below
     while above < room and not rises(above):
         below, above = above, 2 * above
     above = min(above, room)
-    while above - below > min(below, room - below) / 16:
+    while above - below > min(below, room - below) / (2 if near else 16):
         middle = (below + above) / 2
         below, above = (below, middle) if rises(middle) else (middle, above)
     return low + below
 
 
+def _marked(law: Law, kernel: Kernel, negligible: mpmath.mpf) -> tuple[_Spot, mpmath.mpf] | None:
+    """Marks from the largest losses on without which phi is ``negligible``, and a bound on that.
+
+    The losses without any mark must not reach phi's knee: each lifts L by log(1 + odds) at most from where
+    nothing is sent.
+    """
+    lift = kernel.strike - law.sum(
+        [mpmath.log1p(-gamma) if gamma < 1 else mpmath.mpf(0) for _, gamma, _ in law.kinds]
+    )
+    if lift <= 0:
+        return None
+    near = None
+    for tries in range(2, _MOST_TRIES):
+        odds = mpmath.expm1(lift / mpmath.sqrt(2) ** tries)
+        with mpmath.workdps(2 * _ROUGH):
+            bare = _lowest(Share(law, Counted.NO_MARK, odds), kernel, near)
+        if bare.bound <= negligible * _SPARE / 10:
+            return _lowest(Share(law, Counted.SOME_MARK, odds), kernel), bare.bound
+        near = bare.real
+    return None
+
+
+# ---------------------------------------------------------------- the line
+
+
 @dataclass(frozen=True)
 class _Line:
-    """The integrand on Re z = ``real``, in units of its value on the real axis."""
+    """The integrand through ``spot`` up to Im z = ``window``, in units of its value on the real axis.
 
-    law: Law
-    kernel: Kernel
-    real: mpmath.mpf
-    tilted: list[_Tilted]
+    ``count`` nodes are enough.
+    """
+
+    spot: _Spot
+    window: mpmath.mpf
+    count: int
+    every: list[Tilted]
+    marked: list[Tilted | None]
+    shares: list[mpmath.mpf]  # of marks, in one coordinate
     digits: int
+
+    @property
+    def _kinds(self) -> Iterator[Tilted]:
+        return (each for each in (*self.every, *self.marked) if each)
+
+    @property
+    def nodes(self) -> int:
+        """In x."""
+        return max(len(each.losses) for each in self._kinds)
+
+    def cost(self, count: int) -> int:
+        """About how many turns ``count`` values take."""
+        return sum(cost(len(each.losses), count, self._wanted) for each in self._kinds) + _PER_VALUE * count
+
+    @property
+    def _wanted(self) -> int:
+        """Digits of the moment of one coordinate."""
+        return self.digits + len(str(self.spot.share.law.count)) + 2
+
+    @property
+    def working_digits(self) -> int:
+        """With those that cancel in the exponents, and in outcomes with a mark against all of them."""
+        share = self.spot.share
+        lost = exponent_digits(abs(self.spot.real) + 1, share.law.largest_t)
+        rare = self._log_moment() - self.spot.log_moment
+        return self._wanted + lost + max(0, math.ceil(float(rare) / math.log(10))) + SPARE_DIGITS
+
+    def _log_moment(self) -> mpmath.mpf:
+        """Of all outcomes, on the real axis."""
+        return self.spot.share.law.sum([each.log_moment for each in self.every])
 
     def integrand(self, first: mpmath.mpf, step: mpmath.mpf, count: int) -> list[mpmath.mpc]:
         """Return the integrand at Im z = first + j step, j < count."""
-        self.check(count)
-        sign, unit = self.law.direction.sign, self.kernel.at(self.real, mpmath.mpf(0))
-        columns = [each.characteristic(sign * first, sign * step, count, self.digits) for each in self.tilted]
+        spot, sign = self.spot, self.spot.share.law.direction.sign
+        if self.cost(count) > _MOST_TURNS:
+            raise not_converged(f"a contour for {spot.share.law.count} coordinates", self.cost(count))
+        columns = [
+            each.characteristic(sign * first, sign * step, count, self._wanted) if each else None
+            for each in (*self.every, *self.marked)
+        ]
+        every, marked, unit = columns[: len(self.every)], columns[len(self.every) :], self._unit()
         values = []
-        for j, moments in enumerate(zip(*columns, strict=True)):
-            if 0 in moments:  # rounded
-                values.append(mpmath.mpc(0))
-                continue
-            exponent = self.law.sum([mpmath.log(moment) for moment in moments])
-            z = mpmath.mpc(self.real, first + j * step)
-            values.append(self.kernel.at(z, exponent) / unit)
+        for j in range(count):
+            z = mpmath.mpc(spot.real, first + j * step)
+            moment = self._moment([each[j] for each in every if each], [each and each[j] for each in marked])
+            values.append(moment * spot.kernel.at(z, mpmath.mpf(0)) / unit)
         return values
 
-    def check(self, count: int) -> None:
-        """Refuse ``count`` values on the contour where they would take too long."""
-        steps = sum(cost(len(each.losses), count, self.digits) for each in self.tilted) + _PER_VALUE * count
-        if steps > _MOST_TURNS:
-            raise not_converged(f"a contour for {self.law.count} coordinates", steps)
+    def _unit(self) -> mpmath.mpf:
+        ones = [mpmath.mpf(1)] * len(self.every)
+        return self._moment(ones, ones) * self.spot.kernel.at(self.spot.real, mpmath.mpf(0))
 
-    def unit(self) -> mpmath.mpf:
-        """Return the integrand on the real axis."""
-        log_moment = self.law.sum([each.log_moment for each in self.tilted])
-        return self.kernel.scale * self.kernel.at(self.real, log_moment)
+    def _moment(self, every: Sequence[mpmath.mpc], marked: Sequence[mpmath.mpc | None]) -> mpmath.mpc:
+        """E[e^(aL); what is counted], over that of all outcomes on the real axis."""
+        counts = [n for n, _, _ in self.spot.share.law.kinds]
+        total = mpmath.fprod(each**n for n, each in zip(counts, every, strict=True))
+        if self.spot.share.counted is not Counted.SOME_MARK:
+            return total
+        bare = [
+            each - share * (mark or 0) for each, share, mark in zip(every, self.shares, marked, strict=True)
+        ]
+        return total - mpmath.fprod(each**n for n, each in zip(counts, bare, strict=True))
+
+    def quiet_from(self, goal: mpmath.mpf) -> tuple[mpmath.mpf, mpmath.mpf]:
+        """From where on the integrand is below ``goal``; how many falls like that to the end this takes."""
+        spacing = self.window / 2 / _LOOKED_AT
+        with mpmath.workdps(self.working_digits):
+            sizes = [abs(term) for term in self.integrand(self.window / 2 + spacing, spacing, _LOOKED_AT)]
+        loud = max((j for j, size in enumerate(sizes) if size >= goal), default=-1)
+        ratio = mpmath.log(goal) / min(mpmath.log(max(sizes[_LOOKED_AT // 2 :])), -1)
+        return self.window / 2 + (loud + 2) * spacing, ratio
+
+    def up_to(self, window: mpmath.mpf, step: mpmath.mpf) -> _Line:
+        """Not as far."""
+        return replace(self, window=window, count=math.ceil(window / step))
+
+    def integral(self) -> mpmath.mpf:
+        """By the trapezoid rule."""
+        with mpmath.workdps(self.working_digits):
+            step = self.window / self.count
+            terms = [term.real for term in self.integrand(mpmath.mpf(0), step, self.count)]
+            unit = self.spot.kernel.scale * self._unit() * mpmath.exp(self._log_moment())
+            return unit * (mpmath.fsum(terms) - terms[0] / 2) * step / mpmath.pi
 
 
-def contour_integral(law: Law, kernel: Kernel, digits: int = 20) -> mpmath.mpf:
-    """(1/2 pi i) int E_Q[e^(a L)] kernel(z) dz over a vertical line, a = 1 + z (add) or -z (remove).
+def _line(lowest: _Spot, error: mpmath.mpf, most_nodes: int, most_turns: int) -> _Line | None:
+    """A line on which the integrand is negligible in the outer quarter of a window, which grows until it is.
 
-    The window ends where the blur does, or is doubled until the integrand is negligible in its outer
-    half. Then the step is halved until two trapezoid sums agree: each halving about squares the
-    error, so that the last sum is far better than that. Raises ``NoAnswerError`` (slug
-    ``oracle-not-converged``).
+    It passes left of the ``lowest`` spot, which leaves room for aliases at higher strikes to vanish.
+    None where that seems to take too many nodes in x or turns: as many as if it fell exponentially
+    from here on.
     """
-    wanted = digits + len(str(law.count)) + 2
-    with mpmath.workdps(wanted + SPARE_DIGITS):
-        real = saddle(law, kernel)
-        variances = [each.variance for each in law.tilt(real, mpmath.mpf(0), wanted)]
-        window = 6 / mpmath.sqrt(law.sum(variances) + kernel.curvature(real))
-    largest = law.largest_t
-    with mpmath.workdps(wanted + _exponent_digits(abs(real) + 1, largest) + SPARE_DIGITS):
-        tolerance = mpmath.mpf(10) ** -digits
-        if kernel.blur > 0:
-            line, window, count, agreement = _blurred_line(law, kernel, real, tolerance, wanted)
-        else:
-            line, window, count = _line(law, kernel, real, window, tolerance, wanted)
-            agreement = tolerance
-        step = window / count
-        terms = [term.real for term in line.integrand(mpmath.mpf(0), step, count)]
-        total, before = mpmath.fsum(terms) - terms[0] / 2, mpmath.fsum(terms[::2]) - terms[0] / 2
-        while abs(total - 2 * before) > total * agreement:
-            between = line.integrand(step / 2, step, count)
-            before, total = total, total + mpmath.fsum(term.real for term in between)
-            step, count = step / 2, 2 * count
-        return line.unit() * total * step / mpmath.pi
+    spot = lowest.moved(_SHIFT)
+    share = spot.share
+    digits = max(_FEWEST_DIGITS, math.ceil(mpmath.log10(spot.estimate / error)))
+    step = _step(spot, lowest, error)
+    window, factor = 12 / mpmath.sqrt(spot.curvature), mpmath.mpf(1)
+    goal = mpmath.mpf(10) ** -digits / 2
+    wanted = digits + len(str(share.law.count)) + 2
+    with mpmath.workdps(wanted + exponent_digits(abs(spot.real) + 1, share.law.largest_t) + SPARE_DIGITS):
+        while True:
+            window, goal = factor * window, goal / factor
+            every = share.tilt(spot.real, window, wanted)
+            marked = share.tilt_marked(spot.real, window, wanted)
+            shares = [
+                mpmath.exp(mark.log_moment - each.log_moment) if mark else mpmath.mpf(0)
+                for each, mark in zip(every, marked, strict=True)
+            ]
+            line = _Line(spot, window, math.ceil(window / step), every, marked, shares, digits)
+            quiet, ratio = line.quiet_from(goal)
+            if quiet <= 3 * window / 4:
+                line = line.up_to(quiet, step)
+                return line if line.cost(line.count) <= most_turns else None
+            too_far = line.nodes * ratio > most_nodes or line.cost(line.count) * ratio > most_turns
+            if line.nodes > _MANY_NODES and too_far:
+                return None
+            factor = min(max(1.2 * ratio**0.75, _LEAST_FACTOR), _MOST_FACTOR)
 
 
-def _line(
-    law: Law, kernel: Kernel, real: mpmath.mpf, window: mpmath.mpf, tolerance: mpmath.mpf, digits: int
-) -> tuple[_Line, mpmath.mpf, int]:
-    """A line on which the integrand is negligible in the outer half of the window, and nodes to begin with.
+def _step(spot: _Spot, lowest: _Spot, error: mpmath.mpf) -> mpmath.mpf:
+    """The trapezoid rule's, for aliases at lower and at higher strikes that add up to less than ``error``.
 
-    Given up where even an exponential fall from here on would need too many nodes in x.
+    With the step h they are e^(2 pi m real/h) times the integral at strike + 2 pi m/h, which is at
+    most e^(-2 pi m real'/h) times the bound at any other real'.
     """
-    while True:
-        window = 2 * window
-        line = _Line(law, kernel, real, law.tilt(real, window, digits), digits)
-        terms = line.integrand(mpmath.mpf(0), window / _COARSE, _COARSE)
-        outer = max(abs(term) for term in terms[_COARSE // 2 :])
-        total = abs(mpmath.fsum(term.real for term in terms) - terms[0].real / 2)
-        goal = tolerance / 100 / _COARSE * max(total, 1)
-        if outer < goal:
-            return line, window, _COARSE
-        nodes = max(len(each.losses) for each in line.tilted)
-        needed = int(nodes * mpmath.log(goal) / min(mpmath.log(outer), -1))
-        if nodes > _MANY_NODES and needed > _MOST_NODES:
-            raise not_converged(f"a contour for {law.count} coordinates", needed)
-
-
-def _blurred_line(
-    law: Law, kernel: Kernel, real: mpmath.mpf, tolerance: mpmath.mpf, digits: int
-) -> tuple[_Line, mpmath.mpf, int, mpmath.mpf]:
-    """A line up to where exp(-y^2 blur/2) is the tolerance: all else is largest on the real axis.
-
-    With an even number of nodes that makes an alias at a lower strike that small, next to an answer
-    of about the integrand's size; and how far half of the nodes may be off by such aliases.
-    """
-    window = mpmath.sqrt(-2 * mpmath.log(tolerance) / kernel.blur)
-    line = _Line(law, kernel, real, law.tilt(real, window, digits), digits)
-    distance = real - max(kernel.left)
-    size = min(distance * line.unit() / kernel.scale, mpmath.mpf(1))
-    count = 2 * math.ceil(-mpmath.log(tolerance * size) * window / (4 * mpmath.pi * distance))
-    line.check(count)
-    return line, window, count, min(2 * mpmath.sqrt(tolerance / size), mpmath.mpf("0.01"))
-
-
-# ---------------------------------------------------------------- refusals
-
-
-def require(holds: bool, name: str, allowed: str, value: object) -> None:  # noqa: FBT001 - an assertion
-    """Raise ``UsageError`` (slug ``out-of-range``) unless ``holds``."""
-    if not holds:
-        raise UsageError("out-of-range", f"{name} must be {allowed}, got {value}")
-
-
-def not_converged(what: str, steps: int) -> NoAnswerError:
-    """Return the error that says that ``what`` would take too many ``steps``."""
-    said = f"this answer cannot be verified: {what} would take {steps} steps in high precision"
-    return NoAnswerError("oracle-not-converged", said, "leave --verify out, or use --accountant rdp")
+    near = spot.moved(_NEAR)
+    return min(
+        2 * mpmath.pi * abs(other.real - spot.real) / mpmath.log(4 * max(other.bound / error, 1))
+        for other in (near, lowest)
+    )

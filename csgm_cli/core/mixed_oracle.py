@@ -14,7 +14,8 @@ import mpmath
 
 from csgm_cli.core import profile_oracle
 from csgm_cli.core.certificate import Certificate, Proof
-from csgm_cli.core.contour_oracle import Direction, Law, contour_integral, hockey_stick
+from csgm_cli.core.contour_oracle import contour_integral
+from csgm_cli.core.law_oracle import Direction, Law, hockey_stick
 from csgm_cli.core.oracle import Number, total_mu
 from csgm_cli.core.tight_oracle import Parts, growth, kappa_parts, renyi_remove, require, total_t
 
@@ -54,8 +55,11 @@ def certified_delta(
     direction: Direction,
     certificate: Certificate,
     digits: int = 15,
+    least: float = 0.0,
 ) -> mpmath.mpf:
     """The bound that ``certificate`` stands for, on the delta of one direction over all vectors.
+
+    Its error is below 10^-digits of the larger of itself and ``least``.
 
     Raises:
         NoAnswerError: an exponent that no good set admits, or a contour that would take too long.
@@ -69,13 +73,13 @@ def certified_delta(
             return renyi_remove(total, epsilon, certificate)
         power = mpmath.mpf(certificate.exponent or 0)
         if certificate.proof is Proof.CONCAVE:
-            return _concave(sparse, gaussian, epsilon, certificate, digits)
+            return _concave(sparse, gaussian, epsilon, certificate, digits, least)
         if certificate.proof is Proof.PROFILE:
             require(all(release.is_free for release in sparse))
             if gaussian == 0 and direction is Direction.REMOVE and epsilon >= -_floor(sparse):
                 return mpmath.mpf(0)
             kernel = hockey_stick(epsilon, certificate.blur)
-            return contour_integral(_law(sparse, gaussian, direction), kernel, digits)
+            return contour_integral(_law(sparse, gaussian, direction), kernel, digits, least)
         if certificate.proof is Proof.ADD_CONE:
             r = mpmath.exp(certificate.spread)
             most, _ = profile_oracle.add_shape(epsilon, power, r, digits)
@@ -96,7 +100,7 @@ def certified_delta(
                 [b.posterior(z) ** 2 * total_t(b.parts) for b, z in zip(capped, heights, strict=True)]
             )
         rest = [b for b in sparse if b not in capped]
-        return contour_integral(_law(rest, gaussian, direction), kernel, digits) + error
+        return contour_integral(_law(rest, gaussian, direction), kernel, digits, least) + error
 
 
 def _gathered(releases: Sequence[tuple[Mechanism, float]]) -> list[_Release]:
@@ -145,12 +149,17 @@ def _widest(release: _Release, power: mpmath.mpf) -> mpmath.mpf:
 
 
 def _concave(
-    sparse: Sequence[_Release], gaussian: mpmath.mpf, epsilon: float, certificate: Certificate, digits: int
+    sparse: Sequence[_Release],
+    gaussian: mpmath.mpf,
+    epsilon: float,
+    certificate: Certificate,
+    digits: int,
+    least: float,
 ) -> mpmath.mpf:
     """The lognormal limit of everything, and for each release its own bad pairs among all the others."""
     power, r = mpmath.mpf(certificate.exponent or 0), mpmath.exp(certificate.spread)
     variance = mpmath.fsum([mpmath.mpf(b.gamma) ** 2 * total_t(b.parts) for b in sparse]) + gaussian
-    value = profile_oracle.concave_remove(1, variance, epsilon, power, r, digits)
+    value = profile_oracle.concave_remove(1, variance, epsilon, power, r, digits, least)
     everything = mpmath.fsum([growth(b.gamma, b.parts) for b in sparse]) + gaussian
     for b in sparse:
         g, total = mpmath.mpf(b.gamma), total_t(b.parts)

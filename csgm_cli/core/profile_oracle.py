@@ -20,20 +20,9 @@ from typing import TYPE_CHECKING
 
 import mpmath
 
-from csgm_cli.core.contour_oracle import (
-    SPARE_DIGITS,
-    Direction,
-    Kernel,
-    Law,
-    Parts,
-    complex_log_moment,
-    contour_integral,
-    hockey_stick,
-    log_ratio,
-    not_converged,
-    require,
-    saddle,
-)
+from csgm_cli.core.contour_oracle import contour_integral, saddle
+from csgm_cli.core.law_oracle import Direction, Kernel, Law, Parts, hockey_stick
+from csgm_cli.core.tilt_oracle import SPARE_DIGITS, complex_log_moment, log_ratio, not_converged, require
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -76,14 +65,15 @@ def profile_delta(
     epsilon: Number,
     digits: int = 20,
     blur: Number = 0,
+    least: Number = 0,
 ) -> mpmath.mpf:
     """The exact delta at ``epsilon`` >= 0 of the privacy loss at one vector, in one direction.
 
     Add: E_Q[(e^L - e^eps)_+]; remove: E_Q[(1 - e^(eps + L))_+], 0 where epsilon is beyond any loss.
     ``gamma`` in (0, 1]. With a ``blur`` > 0, the log-variance of a lognormal R of mean 1, the mean of
-    delta at epsilon + log R, an upper bound. Raises ``UsageError`` outside these ranges and
-    ``NoAnswerError`` (slug ``oracle-not-converged``) where three or more coordinates are too few, or
-    too visible, for the integrand to decay, and the blur is too small to make it.
+    delta at epsilon + log R, an upper bound. Below ``least`` there are fewer digits: the error is
+    below 10^-digits of the larger one. Raises ``UsageError`` outside these ranges and ``NoAnswerError`` (slug
+    ``oracle-not-converged``) where the contour would take too long.
     """
     law = Law(gamma, parts, Direction(direction))
     if law.count <= 2:
@@ -91,7 +81,7 @@ def profile_delta(
     require(epsilon >= 0, "epsilon", "at least 0", epsilon)
     if _beyond_any_loss(law, epsilon):
         return mpmath.mpf(0)
-    return contour_integral(law, hockey_stick(epsilon, blur), digits)
+    return contour_integral(law, hockey_stick(epsilon, blur), digits, least)
 
 
 def _beyond_any_loss(law: Law, epsilon: Number) -> bool:
@@ -236,13 +226,15 @@ def cone_add(
     r: Number,
     digits: int = 20,
     blur: Number = 0,
+    least: Number = 0,
 ) -> mpmath.mpf:
     """E_Q[phi(e^L)] for the phi of ``add_shape``: with ``err_add`` a bound on every add delta.
 
     With a ``blur`` > 0, as in ``profile_delta``, the mean of that at strikes times R: no less.
+    ``least`` is as there, too.
     """
     return contour_integral(
-        Law(gamma, parts, Direction.ADD), add_kernel(epsilon, exponent, r, digits, blur), digits
+        Law(gamma, parts, Direction.ADD), add_kernel(epsilon, exponent, r, digits, blur), digits, least
     )
 
 
@@ -255,11 +247,11 @@ def add_kernel(epsilon: Number, exponent: Number, r: Number, digits: int, blur: 
 
 
 def cone_remove(
-    gamma: Number, parts: Parts, epsilon: Number, exponent: Number, digits: int = 20
+    gamma: Number, parts: Parts, epsilon: Number, exponent: Number, digits: int = 20, least: Number = 0
 ) -> mpmath.mpf:
     """E_Q[phi(e^L)] for the phi of ``remove_shape``: with ``err_remove`` a bound on every remove delta."""
     return contour_integral(
-        Law(gamma, parts, Direction.REMOVE), remove_kernel(epsilon, exponent, digits), digits
+        Law(gamma, parts, Direction.REMOVE), remove_kernel(epsilon, exponent, digits), digits, least
     )
 
 
@@ -272,7 +264,13 @@ def remove_kernel(epsilon: Number, exponent: Number, digits: int, blur: Number =
 
 
 def concave_remove(
-    gamma: Number, total_t: Number, epsilon: Number, exponent: Number, r: Number, digits: int = 20
+    gamma: Number,
+    total_t: Number,
+    epsilon: Number,
+    exponent: Number,
+    r: Number,
+    digits: int = 20,
+    least: Number = 0,
 ) -> mpmath.mpf:
     """E[phi(G)] for the phi of ``concave_shape``: with ``err_concave`` a bound on every remove delta.
 
@@ -284,7 +282,7 @@ def concave_remove(
         poles = (mpmath.mpf(0), mpmath.mpf(-1), mpmath.mpf(exponent) - 1)
         kernel = Kernel(scale * knee, -mpmath.log(knee), poles)
         spread = Law(1, ((1, mpmath.mpf(gamma) ** 2 * mpmath.mpf(total_t)),), Direction.REMOVE)
-    return contour_integral(spread, kernel, digits)
+    return contour_integral(spread, kernel, digits, least)
 
 
 # ---------------------------------------------------------------- good sets and errors

@@ -16,7 +16,7 @@ from csgm_cli.errors import NoAnswerError
 from csgm_cli.model import Bound, Mechanism
 
 if TYPE_CHECKING:
-    from csgm_cli.core.contour_oracle import Direction
+    from csgm_cli.core.law_oracle import Direction
 
 Parts = tuple[tuple[int, mpmath.mpf], ...]
 
@@ -40,8 +40,11 @@ def certified_delta(
     direction: Direction,
     certificate: Certificate,
     digits: int = 30,
+    least: float = 0.0,
 ) -> mpmath.mpf:
     """The bound that ``certificate`` stands for, on the delta of one direction over all vectors.
+
+    Its error is below 10^-digits of the larger of itself and ``least``.
 
     Raises:
         NoAnswerError: an exponent is not admissible for its good set (slug ``verification-failed``).
@@ -51,12 +54,14 @@ def certified_delta(
         if certificate.proof is Proof.PROFILE:
             every = ((mechanism.releases * int(mechanism.geometry.dim or 0), parts[0][1]),)
             blur = certificate.blur
-            return profile_oracle.profile_delta(mechanism.gamma, every, direction, epsilon, digits, blur)
+            return profile_oracle.profile_delta(
+                mechanism.gamma, every, direction, epsilon, digits, blur, least
+            )
         if certificate.proof is Proof.RDP:
             return oracle.delta(mechanism, sigma, epsilon, certificate.order, Bound.RDP, digits)
         if certificate.proof is Proof.RENYI_REMOVE:
             return renyi_remove(growth(mechanism.gamma, parts), epsilon, certificate)
-        return _test_function(mechanism.gamma, parts, epsilon, certificate, digits)
+        return _test_function(mechanism.gamma, parts, epsilon, certificate, digits, least)
 
 
 def growth(gamma: float, parts: Parts) -> mpmath.mpf:
@@ -78,7 +83,7 @@ def total_t(parts: Parts) -> mpmath.mpf:
 
 
 def _test_function(
-    gamma: float, parts: Parts, epsilon: float, certificate: Certificate, digits: int
+    gamma: float, parts: Parts, epsilon: float, certificate: Certificate, digits: int, least: float
 ) -> mpmath.mpf:
     power, z = mpmath.mpf(certificate.exponent or 0), certificate.z
     r = mpmath.exp(certificate.spread) if certificate.spread is not None else mpmath.inf
@@ -86,14 +91,14 @@ def _test_function(
     slack = 1 + mpmath.mpf(10) ** -12  # the exponent was rounded to a float
     if certificate.proof is Proof.CONCAVE:
         require(z is not None and power * slack >= profile_oracle.concave_exponent(gamma, z, digits))
-        value = profile_oracle.concave_remove(gamma, total, epsilon, power, r, digits)
+        value = profile_oracle.concave_remove(gamma, total, epsilon, power, r, digits, least)
         return value + profile_oracle.err_concave(z, s, total, gamma, epsilon, power, r, digits)
     if power > 0:
         require(z is not None and power <= profile_oracle.admissible_exponent(gamma, z, digits) * slack)
     if certificate.proof is Proof.ADD_CONE:
-        value = profile_oracle.cone_add(gamma, parts, epsilon, power, r, digits, certificate.blur)
+        value = profile_oracle.cone_add(gamma, parts, epsilon, power, r, digits, certificate.blur, least)
         return value + (profile_oracle.err_add(z, s, total, power, r, digits) if power > 0 else 0)
-    value = profile_oracle.cone_remove(gamma, parts, epsilon, power, digits)
+    value = profile_oracle.cone_remove(gamma, parts, epsilon, power, digits, least)
     return value + profile_oracle.err_remove(z, s, total, epsilon, power, digits)
 
 

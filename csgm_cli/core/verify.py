@@ -6,23 +6,23 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from csgm_cli.core.bounds import DELTA_FLOOR, OF_THE_PROFILE, Spent
-from csgm_cli.errors import VerificationError
+from csgm_cli.errors import NoAnswerError, VerificationError
 from csgm_cli.model import Mechanism, Verification
 
 if TYPE_CHECKING:
     from mpmath import mpf
 
     from csgm_cli.core.certificate import Certificate
-    from csgm_cli.core.contour_oracle import Direction
+    from csgm_cli.core.law_oracle import Direction
     from csgm_cli.core.tight import TightDelta
 
 DIGITS = 50
-#: Digits of the contour integrals behind the profile and its bounds.
-PROFILE_DIGITS = 30
+#: Digits of the contour integrals behind the profile and its bounds, and where those would take too long.
+PROFILE_DIGITS, FEWER_DIGITS = 30, 15
 #: Of those of several releases, which are dearer.
 MIXED_DIGITS = 15
-#: Of those that are blurred, which have many nodes.
-BLURRED_DIGITS = 10
+#: Of those of a direction which is not so close, relative, to what it is compared with.
+ROUGH_DIGITS, CLOSE = 10, 1e-6
 #: The largest relative difference that counts as agreement.
 AGREEMENT = 1e-9
 
@@ -72,7 +72,7 @@ def _verify_profile(mechanism: Mechanism, sigma: float, epsilon: float, delta: f
     found = tight_delta(mechanism, sigma, epsilon)
 
     def recompute(side: Direction, proof: Certificate, digits: int) -> mpf:
-        return certified_delta(mechanism, sigma, epsilon, side, proof, digits)
+        return certified_delta(mechanism, sigma, epsilon, side, proof, digits, found.upper)
 
     return _verify_sides(found, delta, PROFILE_DIGITS, recompute)
 
@@ -89,25 +89,40 @@ def _verify_composed_profile(
     if (alone := together.alone) is not None:
         return _verify_profile(alone.mechanism, alone.sigma, epsilon, delta)
 
-    def recompute(side: Direction, proof: Certificate, digits: int) -> mpf:
-        return certified_delta(releases, epsilon, side, proof, digits)
+    found = mixed_delta(together, epsilon, delta)
 
-    return _verify_sides(mixed_delta(together, epsilon, delta), delta, MIXED_DIGITS, recompute)
+    def recompute(side: Direction, proof: Certificate, digits: int) -> mpf:
+        return certified_delta(releases, epsilon, side, proof, digits, found.upper)
+
+    return _verify_sides(found, delta, MIXED_DIGITS, recompute)
 
 
 def _verify_sides(
     found: TightDelta, delta: float, digits: int, recompute: Callable[[Direction, Certificate, int], mpf]
 ) -> Verification:
     """Both directions' bound recomputed: at most ``delta``, and what was found."""
-    from csgm_cli.core.contour_oracle import Direction
+    from csgm_cli.core.law_oracle import Direction
 
-    sides = list(zip(Direction, (found.add, found.remove), strict=True))
-    digits = min(BLURRED_DIGITS if proof.blur > 0.0 else digits for _, proof in sides)
-    truth = max(recompute(side, proof, digits) for side, proof in sides)
+    def is_close(proof: Certificate) -> bool:
+        return proof.value >= found.upper * (1 - CLOSE) and proof.slack <= CLOSE
+
+    def recomputed(side: Direction, proof: Certificate) -> tuple[mpf, int]:
+        if not is_close(proof):
+            return recompute(side, proof, ROUGH_DIGITS), ROUGH_DIGITS
+        try:
+            return recompute(side, proof, digits), digits
+        except NoAnswerError as error:
+            if error.slug != "oracle-not-converged" or digits <= FEWER_DIGITS:
+                raise
+        return recompute(side, proof, FEWER_DIGITS), FEWER_DIGITS
+
+    add, remove = recomputed(Direction.ADD, found.add), recomputed(Direction.REMOVE, found.remove)
+    truth = max(add[0], remove[0])
+    _, reached = add if found.decisive is found.add else remove
     if truth > delta:
-        raise _disagreement("delta", delta, truth, digits)
+        raise _disagreement("delta", delta, truth, reached)
     upper, room = max(found.upper, DELTA_FLOOR), AGREEMENT + found.decisive.slack
-    return _compared("delta", upper, max(truth, DELTA_FLOOR), room, digits)
+    return _compared("delta", upper, max(truth, DELTA_FLOOR), room, reached)
 
 
 def _compared(

@@ -9,9 +9,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from csgm_cli.core.contour import Direction, Law, build_contour
-from csgm_cli.core.contour_oracle import complex_log_moment as precise_log_moment
 from csgm_cli.core.decay import decay
 from csgm_cli.core.log_moment import complex_log_moment, log_moment
+from csgm_cli.core.tilt_oracle import complex_log_moment as precise_log_moment
 
 
 def bound(order, gamma, t, height, *, few=False):

@@ -13,7 +13,7 @@ from csgm_cli.core.certificate import Certificate, Proof
 from csgm_cli.core.compose import composed_epsilon
 from csgm_cli.core.composition import composition_of
 from csgm_cli.core.contour import Direction, Law, build_contour
-from csgm_cli.core.contour_oracle import Direction as OracleDirection
+from csgm_cli.core.law_oracle import Direction as OracleDirection
 from csgm_cli.core.mixed_law import MixedLaw
 from csgm_cli.core.mixed_oracle import certified_delta
 from csgm_cli.core.mixed_tight import kappa_delta, mixed_delta

@@ -10,7 +10,7 @@ import pytest
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtr
 
-from csgm_cli.core import contour_oracle, oracle, profile_oracle
+from csgm_cli.core import contour_oracle, law_oracle, oracle, profile_oracle
 from csgm_cli.core.profile_oracle import Direction
 from csgm_cli.errors import NoAnswerError, UsageError
 
@@ -173,8 +173,8 @@ def test_one_coordinate_is_the_hockey_stick_integral(gamma, t, direction, epsilo
 )
 def test_contour_and_conditioning_agree(gamma, parts, direction, epsilon, digits):
     """The contour integral is the quadrature over all coordinates but one, which shares no step with it."""
-    law = contour_oracle.Law(gamma, parts, Direction(direction))
-    contour = contour_oracle.contour_integral(law, contour_oracle.hockey_stick(epsilon), 18)
+    law = law_oracle.Law(gamma, parts, Direction(direction))
+    contour = contour_oracle.contour_integral(law, law_oracle.hockey_stick(epsilon), 18)
     conditional = profile_oracle.conditional_delta(gamma, parts, direction, epsilon, digits)
     assert relative(contour, conditional) < 10.0**-digits
 
