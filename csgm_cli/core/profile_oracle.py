@@ -231,11 +231,33 @@ def cone_add(
     """E_Q[phi(e^L)] for the phi of ``add_shape``: with ``err_add`` a bound on every add delta.
 
     With a ``blur`` > 0, as in ``profile_delta``, the mean of that at strikes times R: no less.
-    ``least`` is as there, too.
+    ``least`` is as there, too. One coordinate-round is a plain integral for exponent 0.
     """
+    law = Law(gamma, parts, Direction.ADD)
+    if law.count == 1 and exponent == 0:
+        return _one_coordinate(gamma, parts, *add_shape(epsilon, 0, r, 2 * digits + SPARE_DIGITS), digits)
     return contour_integral(
-        Law(gamma, parts, Direction.ADD), add_kernel(epsilon, exponent, r, digits, blur), digits, least
+        law, add_kernel(epsilon, exponent, r, digits, blur), digits, least
     )
+
+
+def _one_coordinate(
+    gamma: Number, parts: Parts, scale: mpmath.mpf, knee: mpmath.mpf, digits: int
+) -> mpmath.mpf:
+    """E_Q[scale (Y log(Y/knee) - Y + knee); Y > knee], Y = 1 - g + g exp(x s - s^2/2), over x ~ N(0, 1)."""
+    with mpmath.workdps(2 * digits + SPARE_DIGITS):
+        g, t = mpmath.mpf(gamma), mpmath.mpf(parts[0][1])
+        s, odds = mpmath.sqrt(t), (knee - 1 + g) / g
+        reach = mpmath.sqrt(2 * (digits + SPARE_DIGITS) * mpmath.log(10))
+        start = max((mpmath.log(odds) + t / 2) / s, -reach) if odds > 0 else -reach
+
+        def term(x: mpmath.mpf) -> mpmath.mpf:
+            y = 1 - g + g * mpmath.exp(x * s - t / 2)
+            return (y * mpmath.log(y / knee) - y + knee) * mpmath.npdf(x)
+
+        end = max(start, s) + reach  # beyond, y grows like exp(x s) at most, and is 1e-digits of what is before
+        ends = [start + j for j in range(int(end - start) + 2)]
+        return +(scale * mpmath.quad(term, ends))
 
 
 def add_kernel(epsilon: Number, exponent: Number, r: Number, digits: int, blur: Number = 0) -> Kernel:

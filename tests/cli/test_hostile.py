@@ -402,8 +402,6 @@ def test_accepted_target(place, capsys, epsilon, delta, gamma, ratio, rounds):
     target = 10**epsilon
     setting = ["--gamma", repr(10**gamma), "--norm-ratio", repr(10**ratio), "--rounds", str(rounds)]
     setting += ["--delta", repr(10**delta), "--value"]
-    if epsilon < -1:  # brackets of the profile jitter there by more than 1e-8, see the README
-        setting += ["--accountant", "rdp"]
     status = main(["calibrate", "--epsilon", repr(target), *setting])
     noise = capsys.readouterr().out
     assert status in (0, 3)

@@ -612,3 +612,13 @@ def test_cone_inequalities_fail_beyond_their_exponents():
         exponent = factor * (1 - gamma) / (2 * gamma)
         values = [float((pair.mass * pair.u ** (1 - exponent)).sum()) for pair in (before, after)]
         assert sign * (values[1] - values[0]) > 1e-9  # phi = u^(1-B), convex for B > 1
+
+
+def test_one_coordinate_is_a_plain_integral():
+    """It is a little below the contour integral of the blurred function, as one of v adds scale v/2 at most."""
+    law, digits, blur = law_oracle.Law(0.3, ((1, 0.25),), Direction.ADD), 15, 1e-4
+    plain = profile_oracle.cone_add(0.3, ((1, 0.25),), 0.4, 0, 1.2, digits)
+    blurred = contour_oracle.contour_integral(
+        law, profile_oracle.add_kernel(0.4, 0, 1.2, digits, blur), digits
+    )
+    assert plain < blurred < plain + blur / (2 * mpmath.log(1.2))

@@ -476,3 +476,18 @@ def test_the_smallest_delta_is_told_from_smaller_ones(rounds):
         for less in (1.0, (1 - 1e-6) ** -2)
     )
     assert 1e-300 * (1 - 2e-5) <= at <= 1e-300 < below  # brackets are 1e-5 above the profile
+
+
+@pytest.mark.parametrize(
+    ("gamma", "ratio", "rounds", "epsilon", "delta", "slack"),
+    [
+        (3.16e-4, 1.0, 1, 0.00487, 1e-11, 0.012),
+        (1e-4, 1.0, 10, 0.0251, 1e-6, 0.05),
+        (1e-3, 2.0, 10, 3e-3, 1e-8, 0.05),
+    ],
+)
+def test_small_epsilons_have_test_functions_of_their_size(gamma, ratio, rounds, epsilon, delta, slack):
+    """The noise is close to what kappa* needs: functions that touch over 0.01 or more cost up to 8 times that."""
+    mechanism = Mechanism("l2-csgm", gamma, Geometry(ratio), rounds)
+    found = calibrate(mechanism, Target(epsilon, delta))
+    assert 1.0 <= found.noise_multiplier / found.guarantee.lower_bound <= 1.0 + slack
