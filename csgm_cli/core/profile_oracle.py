@@ -255,7 +255,7 @@ def _one_coordinate(
             y = 1 - g + g * mpmath.exp(x * s - t / 2)
             return (y * mpmath.log(y / knee) - y + knee) * mpmath.npdf(x)
 
-        end = max(start, s) + reach  # beyond, y grows like exp(x s) at most, and is 1e-digits of what is before
+        end = max(start, s) + reach  # beyond, terms are below 10^-digits of what is before
         ends = [start + j for j in range(int(end - start) + 2)]
         return +(scale * mpmath.quad(term, ends))
 

@@ -615,7 +615,7 @@ def test_cone_inequalities_fail_beyond_their_exponents():
 
 
 def test_one_coordinate_is_a_plain_integral():
-    """It is a little below the contour integral of the blurred function, as one of v adds scale v/2 at most."""
+    """It is a little below the blurred function's contour integral: a blur of v adds scale v/2 at most."""
     law, digits, blur = law_oracle.Law(0.3, ((1, 0.25),), Direction.ADD), 15, 1e-4
     plain = profile_oracle.cone_add(0.3, ((1, 0.25),), 0.4, 0, 1.2, digits)
     blurred = contour_oracle.contour_integral(

@@ -487,7 +487,7 @@ def test_the_smallest_delta_is_told_from_smaller_ones(rounds):
     ],
 )
 def test_small_epsilons_have_test_functions_of_their_size(gamma, ratio, rounds, epsilon, delta, slack):
-    """The noise is close to what kappa* needs: functions that touch over 0.01 or more cost up to 8 times that."""
+    """The noise is close to what kappa* needs: functions that touch over 0.01 cost up to 8 times that."""
     mechanism = Mechanism("l2-csgm", gamma, Geometry(ratio), rounds)
     found = calibrate(mechanism, Target(epsilon, delta))
     assert 1.0 <= found.noise_multiplier / found.guarantee.lower_bound <= 1.0 + slack
