@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING
 
 import click
 
 from csgm_cli.cli.root import REGISTRY, root
 from csgm_cli.errors import CsgmError, StorageError, UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 #: Options of factorize that the argument of ``--factorization`` has inside.
 _SAID_BY_FACTORIZATION = ("--T", "--strategy")
@@ -56,8 +52,7 @@ def _from_click(error: click.ClickException) -> CsgmError:
         case click.exceptions.NoArgsIsHelpError():
             return UsageError("missing-command", "no command was given", f"one of {', '.join(REGISTRY)}")
         case click.exceptions.NoSuchCommand():
-            message = f"no such command: {error.command_name}{_meant(error.possibilities)}"
-            return UsageError("unknown-command", message, _help_hint(error))
+            return _unknown_command(error)
         case click.NoSuchOption():
             return _unknown_option(error)
         case click.MissingParameter():
@@ -79,15 +74,23 @@ def _name(param: click.Parameter | None) -> str:
     return "an argument" if param is None else param.human_readable_name
 
 
+def _unknown_command(error: click.exceptions.NoSuchCommand) -> UsageError:
+    from csgm_cli.storage.config import did_you_mean
+
+    message = f"no such command: {error.command_name}{did_you_mean(error.command_name, REGISTRY)}"
+    return UsageError("unknown-command", message, _help_hint(error))
+
+
 def _unknown_option(error: click.NoSuchOption) -> UsageError:
     """Whoever knows an option of another command is sent there, not to one that is spelled like it."""
     message = f"no such option: {error.option_name}"
+    meant = _option_meant(error.option_name, error.ctx) if error.ctx else ""
     if error.ctx and error.ctx.parent is None:
         hint = "options follow the command: csgm COMMAND --option"
-        return UsageError("unknown-option", message + _meant(error.possibilities), hint)
+        return UsageError("unknown-option", message + meant, hint)
     owners = [name for name in REGISTRY if _has_option(name, error.option_name)]
     if not owners:
-        return UsageError("unknown-option", message + _meant(error.possibilities), _help_hint(error))
+        return UsageError("unknown-option", message + meant, _help_hint(error))
     *others, last = owners
     listed = f"{', '.join(others)} and {last}" if others else last
     hint = f"{error.option_name} is an option of csgm {listed}"
@@ -100,15 +103,18 @@ def _takes_factorization(command: click.Command) -> bool:
     return any("--factorization" in param.opts for param in command.params)
 
 
+def _option_meant(option: str, context: click.Context) -> str:
+    """Of the options by their words alone: two dashes would make all of them alike."""
+    from csgm_cli.storage.config import close_words, meant
+
+    names = [*context.help_option_names, *(name for param in context.command.params for name in param.opts)]
+    flags = {name.lstrip("-"): name for name in names}
+    return meant([flags[word] for word in close_words(option.lstrip("-"), flags)])
+
+
 def _has_option(name: str, option: str) -> bool:
     command = root.get_command(click.Context(root), name)
     return command is not None and any(option in param.opts for param in command.params)
-
-
-def _meant(possibilities: Iterable[str] | None) -> str:
-    from csgm_cli.storage.config import meant
-
-    return meant(list(possibilities or ()))
 
 
 def _help_hint(error: click.ClickException) -> str:

@@ -91,17 +91,6 @@ class LazyGroup(Helped, click.Group):
         command: click.Command = getattr(import_module(module), attribute)
         return command
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; an unknown name is met with the registry's closest ones."""
-        try:
-            return super().resolve_command(ctx, args)
-        except click.exceptions.NoSuchCommand as error:
-            raise click.exceptions.NoSuchCommand(
-                error.command_name, possibilities=REGISTRY, ctx=ctx
-            ) from None
-
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
         """Write the registry's lines; no command is imported for them."""
         with formatter.section("Commands"):

@@ -120,10 +120,15 @@ def did_you_mean(word: str, possible: Iterable[str]) -> str:
 
 
 def close_words(word: str, possible: Iterable[str]) -> list[str]:
-    """Return those of the ``possible`` words that a misspelt ``word`` may stand for, the closest first."""
+    """Return at most three of the ``possible`` words that ``word`` may stand for, the closest first.
+
+    Where some begin with ``word``, in whatever case, it is one of these that was cut short.
+    """
     from difflib import get_close_matches
 
-    return get_close_matches(word, sorted(possible))
+    names = sorted(possible)
+    begun = [name for name in names if word and name.lower().startswith(word.lower())]
+    return sorted(begun, key=len)[:3] or get_close_matches(word, names)
 
 
 def meant(words: Sequence[str]) -> str:

@@ -69,7 +69,7 @@ def test_choice():
     """A choice is exact, and close words are suggested."""
     kind = Choice(["rdp", "paper"])
     assert kind.convert("rdp", None, None) == "rdp"
-    for wrong, said in (("RDP", ""), ("papr", "; did you mean paper?"), (3, "")):
+    for wrong, said in (("RDP", "; did you mean rdp?"), ("papr", "; did you mean paper?"), (3, "")):
         with pytest.raises(UsageError) as error:
             kind.read(wrong, "x")
         assert error.value.message == f"x must be one of rdp, paper, got {wrong!r}{said}"

@@ -231,6 +231,14 @@ def test_did_you_mean():
     """Close words are suggested, others are not."""
     assert did_you_mean("epsilom", ["delta", "epsilon"]) == "; did you mean epsilon?"
     assert did_you_mean("zzz", ["delta", "epsilon"]) == ""
+    assert did_you_mean("", ["delta", "epsilon"]) == ""
+
+
+def test_words_cut_short_or_in_another_case():
+    """Whoever wrote the beginning of a word meant that word, and not one that is spelled like it."""
+    assert did_you_mean("eps", ["epochs", "help", "epsilon"]) == "; did you mean epsilon?"
+    assert did_you_mean("t", ["plot", "tolerance", "T"]) == "; did you mean T or tolerance?"
+    assert did_you_mean("max", ["max_mse", "max_epsilon", "max_noise_x", "max_noise_xy"]).count("max") == 3
 
 
 @pytest.mark.parametrize("value", ["9" * 6000, "0x" + "f" * 6000])

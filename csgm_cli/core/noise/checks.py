@@ -99,11 +99,11 @@ def _whole_seed(seed: object) -> int:
 def checked_matrix(factors: object) -> Floats:
     """The matrix ``factors``: two-sided, finite, with a column for each row at least, causal if square."""
     if not isinstance(factors, np.ndarray):
-        named = "give one array of a file: " if hasattr(factors, "keys") else ""
         raise UsageError(
             "invalid-type",
             f"factors must be a Factorization, Generators or a NumPy array, got {shown(factors)}",
-            named and f"{named}np.load(FILE)['C_inv'] for increments, ['B'] for sums",
+            "give one array of a file: np.load(FILE)['C_inv'] for increments, ['B'] for sums; "
+            "read_arrays(FILE).arrays has those of every format",
         )
     matrix = cast("Floats", factors)
     hint = "C_inv and B have two; a streaming form is given as Generators"

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from csgm_cli import NoiseState, NoiseStream
+from csgm_cli import NoiseState, NoiseStream, read_arrays
 from csgm_cli.core.factorization import dense_factors
 from csgm_cli.errors import CsgmError, UsageError
 from csgm_cli.factorization_model import Generators
@@ -222,6 +222,10 @@ def test_hints_for_arrays_of_files(factorization, tmp_path):
         assert error.slug == "invalid-type"
         assert "['C_inv'] for increments" in error.hint
         assert NoiseStream(file["C_inv"], **OPTIONS).T == 3
+    saved = read_arrays(tmp_path / "file.npz")
+    for whole in (saved, str(tmp_path / "file.npz")):
+        assert "read_arrays(FILE).arrays" in refused(whole).hint
+    assert NoiseStream(saved.arrays["C_inv"], **OPTIONS).T == 3
     assert "given as Generators" in refused(np.ones(3)).hint
     tree = dense_factors(factorization("tree", 4))
     assert tree.C.shape == (7, 4)
