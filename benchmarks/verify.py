@@ -11,6 +11,7 @@ from statistics import median, quantiles
 
 from benchmarks.measure import Table, show
 from csgm_cli import CsgmError, Geometry, Mechanism, Target, account_delta, account_epsilon, calibrate
+from csgm_cli.model import MechanismName
 
 
 def tables(*, quick: bool, examples: int | None = None, seed: int = 0) -> Iterator[Table]:
@@ -60,6 +61,6 @@ def _setting(random: Random) -> tuple[Mechanism, Target, str, float]:
         more = random.choice((1.0, between(1.0, 1e3))) if kind == "l2-with-dim" else 1.0
         dim = min(10**12, max(1, round(ratio**2 * more)))
         geometry = Geometry(min(ratio, math.sqrt(dim)), dim=dim)
-    name = "linf-csgm" if kind == "linf" else "l2-csgm"
+    name = MechanismName.LINF_CSGM if kind == "linf" else MechanismName.L2_CSGM
     question = random.choice(("calibrate", "epsilon", "delta"))
     return Mechanism(name, gamma, geometry, rounds), target, question, between(0.5, 2.0)
