@@ -152,7 +152,7 @@ def grid_convex(
     if sum(part.count for part in parts) == 1.0:
         return _single_convex(parts[0], weights, log_strikes + away)
     found, shared = convex_event(parts, tuple(weights.tolist()), tuple(log_strikes.tolist())), True
-    if found is not None and not found[0].is_near(float(log_strikes[found[1]]) + away):
+    if found is not None and not found[0].serves(float(log_strikes[found[1]]) + away):
         found, shared = (
             convex_event(parts, tuple(weights.tolist()), tuple((log_strikes + away).tolist())),
             False,
