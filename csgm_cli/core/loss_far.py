@@ -122,7 +122,10 @@ class Far:
             bounds = np.minimum(0.0, log_masses + np.minimum(0.0, negative.log_bounds(losses - strike)))
             bounds[losses + lowest >= strike] = -np.inf
             total += float(np.exp(strike + math.log(part.count) + _LOG_HEIGHTS + bounds).sum())
-        return total + (math.exp(min(strike + log_upper_tail(_STAIRS[-1]), 700.0)) if total > 0.0 else 0.0)
+        if total == 0.0:
+            return 0.0
+        count = sum(part.count for part in self.parts)
+        return total + math.exp(min(strike + math.log(count) + log_upper_tail(_STAIRS[-1]), 700.0))
 
     @cached_property
     def _stairs(self) -> list[tuple[Array, Array]]:

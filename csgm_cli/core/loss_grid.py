@@ -122,7 +122,8 @@ def _single_convex(part: Coordinates, weights: Array, log_strikes: Array) -> Mix
 
     @cache
     def bound(i: int) -> float:
-        return float(weights[i]) * single_mixture(part, float(log_strikes[i])) * (1 + RAISED)
+        mean = max(single_mixture(part, float(log_strikes[i])), SMALLEST)
+        return float(weights[i]) * mean * (1 + RAISED)
 
     at = downhill(bound, weights.size // 2, weights.size - 1)
     return Mixture(bound(at), at, _single_blur(part, float(log_strikes[at])), 1e-12)

@@ -410,3 +410,5 @@ def test_no_bound_is_below_zero():
     law = Law(0.00030830475059267343, ((5.0, 2.3555454030284194e-06), (2.0, 2.008762493194058e-06)))
     with np.errstate(all="ignore"):  # as where it is used
         assert grid_convex(law, weights, log_strikes).upper > 0.0
+        alone = Law(law.gamma, ((1.0, 2e-6),))
+        assert grid_convex(alone, weights, log_strikes + 1.0).upper > 0.0
