@@ -72,7 +72,7 @@ class Command(Helped):
         given, rest, order = self.make_parser(ctx).parse_args(args=list(args))
         for param in order:
             if isinstance(param, Option) and not param.multiple and order.count(param) > 1:
-                raise UsageError("repeated-option", f"{flag_of(param.name or '')} may be given once here")
+                raise _repeated(param.name or "")
         if rest and not asks_help and all(isinstance(param, Option) for param in self.params):
             hint = f"all values are options: {self.examples[0]}"
             raise UsageError("usage", f"got an unexpected argument {shown(rest[0])}", hint)
@@ -126,6 +126,14 @@ def _warn_of_strange_variables() -> None:
         if variable.startswith(prefix) and variable not in known:
             close = [variable_of(name) for name in close_words(variable.removeprefix(prefix).lower(), names)]
             console.warning("unknown-variable", f"{variable} is the variable of no option{meant(close)}")
+
+
+def _repeated(name: str) -> UsageError:
+    from csgm_cli.cli.vary import VARIABLE
+
+    flag = flag_of(name)
+    hint = f"for several values: csgm sweep --vary {flag.removeprefix('--')}=A,B" if name in VARIABLE else ""
+    return UsageError("repeated-option", f"{flag} may be given once here", hint)
 
 
 def _load_config(ctx: click.Context, param: click.Parameter, value: str | None) -> None:  # noqa: ARG001 - click's signature

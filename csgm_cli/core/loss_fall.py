@@ -1,6 +1,6 @@
 """How fast the transform of an event falls along the contour, proven for all y beyond a height at once.
 
-For one coordinate-round seen through a window W (docs/theory.md, "Rare mask bits"):
+For one coordinate-round seen through a window W (docs/theory.md, "The privacy profile", rare mask bits):
 
 * The integral over x moved up by q, 0 < q < pi/s. With |Phi(z + i h)| <= e^(h^2/2) Phi(z), from
   integrating the normal density along Im = h, and Y(x + iq) = Y (1 + R (e^(iqs) - 1)),

@@ -2,8 +2,9 @@
 
 There the law of the loss L = sum log Y is nearly an atom with a few rare jumps, and the contour
 integrals of ``contour`` converge slowly or, since jumps can be large, not at all. Three exact steps
-mend that (docs/theory.md, "Rare mask bits"). With k = e^eps, Y = e^L, and each coordinate's loss
-either bulk, a jump or far (``loss_cuts`` chooses where, and ``loss_window`` makes the borders smooth):
+mend that (docs/theory.md, "The privacy profile", rare mask bits). With k = e^eps, Y = e^L, and each
+coordinate's loss either bulk, a jump or far (``loss_cuts`` chooses where, and ``loss_window`` makes the
+borders smooth):
 
 1. Some coordinate is far: E[(Y - k)_+; far] = P(far) - k Q(far) + E[(k - Y)_+; far], and the last
    term, of strays whose other losses make up for the far one, is between 0 and a Chernoff bound.

@@ -156,6 +156,8 @@ def test_refused_line(csgm, line, slug):
         ("calibrate --gamma 100", "--compression 100"),
         ("calibrate --compression 0.01", "--gamma 0.01"),
         ("calibrate --epsilom 3", "did you mean --epsilon?"),
+        ("calibrate --norm-ratio 9 --norm-ratio 10", "csgm sweep --vary norm-ratio=A,B"),
+        ("factorize --T 8 --T 16", "may be given once here\n"),
         ("calibrate --eps 3", "did you mean --epsilon?"),
         ("factorize --t 64", "did you mean --T or --tolerance?"),
         ("calibrate --hepl", "did you mean --help?"),
