@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from benchmarks import check, solve, startup, sweep
 from benchmarks.measure import ROOT, Table
 
-_NAMES = ("startup", "solve", "sweep", "check", "scaling", "fuzz")
+_NAMES = ("startup", "solve", "sweep", "check", "scaling", "verify", "fuzz")
 _RECORD = ROOT / "docs" / "benchmarks.md"
 _PACKAGES = ("csgm-cli", "click", "numpy", "scipy", "mpmath", "dp-accounting")
 _OPTIONAL = "prv-accountant"
@@ -33,8 +33,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--only", choices=_NAMES, action="append", help="run this one; may be repeated")
     parser.add_argument("--quick", action="store_true", help="fewer repeats, no slow tools")
     parser.add_argument("--record", action="store_true", help="write the tables to docs/benchmarks.md")
-    parser.add_argument("--examples", type=int, metavar="N", help="command lines for fuzz to try")
-    parser.add_argument("--seed", type=int, default=0, help="for fuzz")
+    parser.add_argument("--examples", type=int, metavar="N", help="how many fuzz and verify try")
+    parser.add_argument("--seed", type=int, default=0, help="for fuzz and verify")
     return parser
 
 
@@ -53,6 +53,10 @@ def _tables(options: argparse.Namespace) -> Iterator[Table]:
         from benchmarks import scaling
 
         yield from scaling.tables(quick=options.quick)
+    if "verify" in chosen:
+        from benchmarks import verify
+
+        yield from verify.tables(quick=options.quick, examples=options.examples, seed=options.seed)
     if "fuzz" in chosen:
         from benchmarks import fuzz
 

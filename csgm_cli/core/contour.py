@@ -102,7 +102,9 @@ class Law:
 
     def scaled(self, noise: float, rounds: float) -> Law:
         """With the noise's variance and the rounds changed by these factors."""
-        return replace(self, parts=tuple((round(count * rounds), t / noise) for count, t in self.parts))
+        return replace(
+            self, parts=tuple((float(round(count * rounds)), t / noise) for count, t in self.parts)
+        )
 
     @property
     def variance(self) -> float:

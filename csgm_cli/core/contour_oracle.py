@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 
     from csgm_cli.core.oracle import Number
 
-_LEAST_FACTOR, _MOST_FACTOR = mpmath.mpf(1.6), mpmath.mpf(4)  # by which a window grows
-_LOOKED_AT = 20  # points at which an integrand must be negligible in the outer part of a window
+_LEAST_FACTOR, _MOST_FACTOR = mpmath.mpf(1.3), mpmath.mpf(4)  # by which a window grows
+_LOOKED_AT = 20  # points in the outer half of a window
+_QUIET = mpmath.mpf(5) / 6  # of a window from which on at the latest an integrand must be negligible
 _MANY_NODES = 1000  # in x, by which it must show whether a contour will end
 _FEW_NODES, _MOST_NODES = 24_000, 60_000  # that a contour may need where there is another way, and where not
 _FEW_TURNS, _MOST_TURNS = 3_000_000, 6_000_000  # the same of turns: of one or two microseconds
@@ -294,7 +295,7 @@ class _Line:
 
 
 def _line(lowest: _Spot, error: mpmath.mpf, most_nodes: int, most_turns: int) -> _Line | None:
-    """A line on which the integrand is negligible in the outer quarter of a window, which grows until it is.
+    """A line on which the integrand is negligible in the outer part of a window, which grows until it is.
 
     It passes left of the ``lowest`` spot, which leaves room for aliases at higher strikes to vanish.
     None where that seems to take too many nodes in x or turns: as many as if it fell exponentially
@@ -318,7 +319,7 @@ def _line(lowest: _Spot, error: mpmath.mpf, most_nodes: int, most_turns: int) ->
             ]
             line = _Line(spot, window, math.ceil(window / step), every, marked, shares, digits)
             quiet, ratio = line.quiet_from(goal)
-            if quiet <= 3 * window / 4:
+            if quiet <= _QUIET * window:
                 line = line.up_to(quiet, step)
                 return line if line.cost(line.count) <= most_turns else None
             too_far = line.nodes * ratio > most_nodes or line.cost(line.count) * ratio > most_turns

@@ -78,8 +78,8 @@ class Cuts:
         """Of all losses between the cuts together."""
         total = 0.0
         for window in self.windows:
-            ends = [(window.low, window.top.end)]
-            ends += [] if window.split is None else [(window.split.start, window.top.end)]
+            ends = [(window.low, window.end)]
+            ends += [] if window.split is None else [(min(window.split.start, window.end), window.end)]
             total += sum(float(np.diff(window.part.loss(np.array(pair)))[0]) for pair in ends)
         return total
 

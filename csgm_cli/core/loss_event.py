@@ -41,6 +41,8 @@ _TRIED, _BLUR_COST = 0.003, 0.5
 _NEAR = 1.0
 #: How much of a bound may be what is left out.
 _LEFT = 1e-7
+#: And so many times that where it serves a strike that it was not made for.
+_SERVING = 10.0
 #: A first guess looks at one test function in so many, and not at losses below this.
 _COARSE = 4
 _LEAST_LOSS = 1e-4
@@ -78,6 +80,11 @@ class Event:
         if isinstance(self.cuts, Chernoff):
             return strike <= self.far.top
         return abs(strike - self.cuts.strike) * self.cuts.saddle <= _NEAR
+
+    def serves(self, strike: float) -> bool:
+        """The same for test functions, of which far lower strikes may be asked."""
+        left_out = self.mixture_left_out(strike)
+        return self.is_near(strike) and left_out <= _SERVING * _LEFT * self.mixture(strike).upper
 
     def bracket(self, strike: float) -> Bracket:
         """Of the add direction's hockey-stick."""
@@ -139,8 +146,8 @@ class Event:
         if self.variance > 0.0:
             added = self._sum(strike, self.variance, mixture=True)[0] - value
             value = max(value - added, (value + rest) / (1 + RAISED) - rest)
-        upper = value + rest
-        return Mean(upper, ROUNDING * off / max(upper, SMALLEST) + MOVED)
+        upper = max(value + rest, SMALLEST)
+        return Mean(upper, ROUNDING * off / upper + MOVED)
 
     def mixture_blur(self, strike: float) -> float:
         """Log-variance of a blur that adds less than `RAISED` of it to ``mixture``."""
@@ -187,7 +194,7 @@ class Settled:
             sum(part.count * mean_below(part, everything) for part in parts),
         )
 
-    def is_near(self, strike: float) -> bool:
+    def serves(self, strike: float) -> bool:
         """As of an `Event`."""
         return strike <= self.lowest
 
@@ -274,13 +281,27 @@ def convex_event(
     at = _COARSE * int(np.argmin(c[::_COARSE] * _mixture_sizes(parts, strikes[::_COARSE])))
     event = None
     for _ in range(4):
-        event = _mixture_event(parts, log_strikes[at])
+        event, tried = _mixture_event(parts, log_strikes[at]), at
         if event is None:
-            break
+            return None
         at = downhill(bounds_of_family(event, c, strikes), at, c.size - 1)
-        if event.is_near(log_strikes[at]):
+        if at == tried or event.serves(log_strikes[at]):
             break
-    return None if event is None else (event, at)
+    return None if event is None else _least_around(parts, c, strikes, event, at)
+
+
+def _least_around(
+    parts: Parts, weights: Array, strikes: Array, event: Event | Settled, at: int
+) -> tuple[Event | Settled, int]:
+    """The same, or a way further down, seen by what serves the next strikes where ``event`` does not."""
+    least = bounds_of_family(event, weights, strikes)(at)
+    for other in (at - 1, at + 1):
+        if not 0 <= other < strikes.size or event.serves(float(strikes[other])):
+            continue
+        beside = _mixture_event(parts, float(strikes[other]))
+        if beside is not None and bounds_of_family(beside, weights, strikes)(other) < least:
+            return _least_around(parts, weights, strikes, beside, other)
+    return event, at
 
 
 def _mixture_sizes(parts: Parts, log_strikes: Array) -> Array:

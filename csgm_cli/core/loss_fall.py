@@ -1,6 +1,6 @@
 """How fast the transform of an event falls along the contour, proven for all y beyond a height at once.
 
-For one coordinate-round seen through a window W (docs/theory.md, "The privacy profile", rare mask bits):
+For one coordinate-round seen through a window W (docs/theory.md, "The privacy profile": rare mask bits):
 
 * The integral over x moved up by q, 0 < q < pi/s. With |Phi(z + i h)| <= e^(h^2/2) Phi(z), from
   integrating the normal density along Im = h, and Y(x + iq) = Y (1 + R (e^(iqs) - 1)),
@@ -36,6 +36,8 @@ Array = NDArray[np.float64]
 #: Shifts q that are tried: these times the narrowest step, up to this share of pi/s.
 _SHIFTS = np.geomspace(0.2, 12.0, 12)
 _STRIP = 0.9
+#: Log of a bound on what is not there.
+_NEVER = -1e300
 #: Nodes in x for the stack.
 _NODES, _REACH = 320, 10.0
 #: For what the nodes do not see of either integral, relative.
@@ -87,8 +89,9 @@ def log_fall(windows: Sequence[Window], falls: Sequence[Fall], height: float) ->
 
 def fall_of(window: Window, order: float, log_moment: float) -> Fall:
     """Both bounds for jumps, or for all that is not far; ``log_moment`` is log E[Y^a; not far]."""
-    nodes = window.jumps(order)
-    nothing = np.empty(0)
+    nodes, nothing = window.jumps(order), np.empty(0)
+    if nodes is None and window.split is not None:  # no jump is in reach
+        return Fall(np.full((1, 1), _NEVER), np.zeros((1, 1)), nothing, nothing)
     if nodes is not None:
         return Fall(*_shifted(window, order, log_moment, nodes), nothing, nothing)
     whole, _ = window.whole(order)

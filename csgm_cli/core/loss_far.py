@@ -177,7 +177,7 @@ def far_event(parts: Parts, strike: float, size: float) -> Far:
     With cuts for steps. The top is the same for all parts and sizes nearby, so that bounds are smooth.
     """
     top = _top(rounded(parts), strike, power_below(size))
-    return _far(parts, top, tuple(Step(min(part.place(top), HIGHEST + part.s)) for part in parts))
+    return _far(parts, top, tuple(Step(part.place(top)) for part in parts))
 
 
 @lru_cache(maxsize=64)

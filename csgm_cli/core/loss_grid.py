@@ -2,7 +2,7 @@
 
 There the law of the loss L = sum log Y is nearly an atom with a few rare jumps, and the contour
 integrals of ``contour`` converge slowly or, since jumps can be large, not at all. Three exact steps
-mend that (docs/theory.md, "The privacy profile", rare mask bits). With k = e^eps, Y = e^L, and each
+mend that (docs/theory.md, "The privacy profile": rare mask bits). With k = e^eps, Y = e^L, and each
 coordinate's loss either bulk, a jump or far (``loss_cuts`` chooses where, and ``loss_window`` makes the
 borders smooth):
 
@@ -152,7 +152,7 @@ def grid_convex(
     if sum(part.count for part in parts) == 1.0:
         return _single_convex(parts[0], weights, log_strikes + away)
     found, shared = convex_event(parts, tuple(weights.tolist()), tuple(log_strikes.tolist())), True
-    if found is not None and not found[0].is_near(float(log_strikes[found[1]]) + away):
+    if found is not None and not found[0].serves(float(log_strikes[found[1]]) + away):
         found, shared = (
             convex_event(parts, tuple(weights.tolist()), tuple((log_strikes + away).tolist())),
             False,

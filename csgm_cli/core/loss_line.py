@@ -30,7 +30,7 @@ ROUNDING = 0.003
 _MOST_ORDERS, _MOST_NODES = 1 << 17, 2_000_000
 #: What the orders leave out is at most the first, relative to a guess, and moves sums by less than the
 #: second, relative.
-_NEGLIGIBLE, MOVED = 1e-11, 1e-10
+_NEGLIGIBLE, MOVED = 1e-11, 5e-11
 #: Blurred integrals end at one of these times 1/width.
 _ENDS = (3.0, 3.5, 4.0, 4.5, 5.0, 5.5, 6.0, 6.5, 7.0, 7.5, 8.0)
 

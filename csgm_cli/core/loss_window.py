@@ -96,7 +96,9 @@ def step_beside(part: Coordinates, cut: float, other: float) -> Step:
     It is narrow far out, where the normal density, or what outweighs it, changes fast.
     """
     end = HIGHEST + part.s
-    x, beside = min(part.place(cut), end), min(part.place(other), end)
+    x, beside = part.place(cut), min(part.place(other), end)
+    if x >= end:  # nobody gets there
+        return Step(x)
     least = min(0.05, 0.3 / part.s)
     width = min(max(abs(beside - x) / (_ASIDE + 1.0), least), _STEEPEST / max(1.0, abs(x)))
     return Step(x + math.copysign(_ASIDE * width, other - cut), width)
@@ -111,26 +113,31 @@ class Window:
     split: Step | None
     top: Step
 
+    @property
+    def end(self) -> float:
+        """Above this (x) there is next to nothing, or nobody."""
+        return min(self.top.end, HIGHEST + self.part.s)
+
     def log_p_jumps(self) -> float:
         """Log of a bound on the P-mass of what is a jump, or far."""
         return 0.0 if self.split is None else log_p_above(self.part, self.split)
 
     def whole(self, rate: float) -> tuple[Nodes, Outside]:
         """Nodes for all that is not far, for orders up to ``rate``, and what they leave out."""
-        return self._nodes(self.low, self.top.end, rate), beyond(self.part, self.top)
+        return self._nodes(self.low, self.end, rate), beyond(self.part, self.top)
 
     def bulk(self, rate: float) -> tuple[Nodes, Outside]:
         """The same for the bulk."""
         if self.split is None:
             return self.whole(rate)
-        nodes = self._nodes(self.low, min(self.split.end, self.top.end), rate)
+        nodes = self._nodes(self.low, min(self.split.end, self.end), rate)
         return nodes.weighted(self.split.below(nodes.x)), self._outside
 
     def jumps(self, rate: float) -> Nodes | None:
         """Nodes for the jumps, if there can be any."""
-        if self.split is None:
+        if self.split is None or self.split.start >= self.end:
             return None
-        nodes = self._nodes(max(self.low, self.split.start), self.top.end, rate)
+        nodes = self._nodes(max(self.low, self.split.start), self.end, rate)
         return nodes.weighted(self.split.above(nodes.x))
 
     @cached_property

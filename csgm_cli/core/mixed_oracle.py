@@ -110,7 +110,7 @@ def _gathered(releases: Sequence[tuple[Mechanism, float]]) -> list[_Release]:
         if mechanism.is_gaussian:
             continue
         parts, dim = kappa_parts(mechanism, sigma), mechanism.geometry.dim
-        is_free = dim is not None and sum(count for count, _ in parts) >= mechanism.releases * dim
+        is_free = dim is not None and mechanism.coordinates >= dim  # and no rest in one coordinate
         key = (mechanism.gamma, tuple(t for _, t in parts), is_free)
         before = found.get(key, [0] * len(parts))
         found[key] = [n + count for n, (count, _) in zip(before, parts, strict=True)]

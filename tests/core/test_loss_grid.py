@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import special
 
 from csgm_cli.core import gaussian
-from csgm_cli.core.cones import grid_add_cone
+from csgm_cli.core.cones import grid_add_cone, lattice, touching
 from csgm_cli.core.contour import Direction, Law
 from csgm_cli.core.loss_event import add_event
 from csgm_cli.core.loss_far import Chernoff
@@ -377,3 +377,36 @@ def test_convex_bound_over_many_rounds():
     assert delta.upper < best.upper < 1.5 * delta.lower
     for other in (best.index - 3, best.index + 3):
         assert grid_convex(law, weights[[other]], log_v[[other]]).upper >= best.upper
+
+
+def mean_of_two_rounds(gamma, s, weight, log_strike):
+    """The mean of a test function over two coordinate-rounds, by a grid in both."""
+    x, mass = np.polynomial.legendre.leggauss(1200)
+    x, mass = (x + 1) * (s / 2 + 9) - 9, mass * (s / 2 + 9)
+    mass = mass * np.exp(-x * x / 2) / math.sqrt(2 * math.pi)
+    loss = np.log1p(gamma * np.expm1(s * x - s * s / 2))
+    above = np.maximum(loss[:, None] + loss - log_strike, 0.0)
+    return weight * math.exp(log_strike) * float(mass @ (above * np.exp(above) - np.expm1(above)) @ mass)
+
+
+@pytest.mark.parametrize(
+    ("gamma", "s", "epsilon"), [(2.6e-7, 9.0, 0.1), (1e-4, 8.0, 1.5), (3e-6, 9.5, 0.5), (2e-5, 7.0, 0.01)]
+)
+def test_the_best_test_function_is_found(gamma, s, epsilon):
+    """None of a lattice is lower, as each is where it was looked at with cuts of its own.
+
+    Cuts for one strike leave out too much at far lower ones, and then those look worse than they are.
+    """
+    weights, log_strikes = touching(epsilon, 0.0, lattice(1e-3, 60.0))
+    found = grid_convex(Law(gamma, ((2.0, s * s),)), weights, log_strikes)
+    around = range(found.index - 4, found.index + 5)
+    least = min(mean_of_two_rounds(gamma, s, weights[i], log_strikes[i]) for i in around)
+    assert least * (1 - 1e-8) <= found.upper <= least * (1 + 2e-5)
+
+
+def test_no_bound_is_below_zero():
+    """Where all is far below the smallest number, what errors leave is not an upper bound."""
+    weights, log_strikes = touching(1e-4, 0.0, lattice(1e-6, 60.0))
+    law = Law(0.00030830475059267343, ((5.0, 2.3555454030284194e-06), (2.0, 2.008762493194058e-06)))
+    with np.errstate(all="ignore"):  # as where it is used
+        assert grid_convex(law, weights, log_strikes).upper > 0.0

@@ -116,7 +116,7 @@ def test_strays_of_smooth_steps(log_gamma, log_s, rounds, strike):
     """No less than those of a cut where the step begins to matter; no more than all there could be."""
     parts = (Coordinates(float(rounds), 10**log_gamma, 10**log_s),)
     cut = far_event(parts, strike, 1e-6)
-    far = softened(cut)
+    far = softened(cut, strike, 1e-6)
     assert far.p <= cut.p * (1 + 1e-9)
     assert far.p - math.exp(strike + far.log_q) <= cut.p
     assert 0.0 <= far.stray(strike) <= math.exp(strike) * (1 + 1e-12)

@@ -204,6 +204,41 @@ def test_the_oracle_refuses_what_is_not_proven(proof, exponent, spread):
         certified_delta(MIXTURES["cones"], 6.0, OracleDirection.ADD, bad)
 
 
+@pytest.mark.parametrize(
+    ("releases", "delta"),
+    [
+        ([sparse(6.233e-4, 3660.0, 9, 0.01285), sparse(0.7159, 92964.8, 96, 337.7)], 1.378e-10),
+        ([sparse(0.0028935, 23.914, 7, 0.26848), sparse(1.6693e-4, 9082.0, 4, 0.0060495)], 3.056e-7),
+    ],
+)
+def test_few_mask_bits_of_several_releases_are_verified(releases, delta):
+    """Where a blur alone would end the contour late."""
+    found = composed_epsilon(releases, Accountant.AUTO, delta, with_lower=False)
+    assert found.bound is Bound.TIGHT_ADD
+    assert verify_composed_epsilon(releases, delta, found).relative_difference < 1e-3
+
+
+@pytest.mark.parametrize("k", [10.5, 10.999])
+def test_a_rest_in_one_coordinate_leaves_room_for_other_vectors(k):
+    """Eleven coordinates that cannot all be at the clip prove no more than any number of them."""
+    bad_pairs = Certificate(Proof.REMOVE_CONE, 1.0, exponent=8.0)
+    one, other = (
+        certified_delta(
+            [sparse(0.05, k, 20, 0.9, dim), gaussian(1, 10.0)], 1.0, OracleDirection.REMOVE, bad_pairs
+        )
+        for dim in (11, None)
+    )
+    assert abs(one - other) < 1e-12 * other
+
+
+def test_a_dimension_next_to_k_is_verified():
+    """There the float64 path counts what the oracle counts."""
+    releases = [sparse(0.00495, 41622.654, 8, 0.025925, 41623), one_coordinate(0.2755, 0.01908, 28)]
+    found = composed_epsilon(releases, Accountant.AUTO, 6.2e-10, with_lower=False)
+    assert found.bound in (Bound.TIGHT_ADD, Bound.TIGHT_REMOVE)
+    assert verify_composed_epsilon(releases, 6.2e-10, found).relative_difference < 1e-3
+
+
 # ---------------------------------------------------------------- laws
 
 

@@ -101,12 +101,12 @@ def test_the_smallest_gamma_can_be_enough():
 
 def test_the_search_stays_inside_the_range_of_gamma():
     """A plan close to the smallest gamma, where the opening bracket once asked for gamma = 1e-18."""
-    geometry, target = Geometry(457981.0), Target(6e-5, 7.8e-11)
-    found = plan("l2-csgm", geometry, target, max_noise_overhead=0.0878, rounds=3)
-    assert 1e-9 < found.gamma < 1e-6
+    geometry, target, by = Geometry(457981.0), Target(6e-5, 7.8e-11), Accountant.RDP
+    found = plan("l2-csgm", geometry, target, max_noise_overhead=0.0878, rounds=3, accountant=by)
+    assert 1e-9 < found.gamma < 2e-9
     less = found.gamma * (1 - 1e-8)
-    assert noise_overhead(found.gamma, "l2-csgm", geometry, target, rounds=3) <= 0.0878
-    assert noise_overhead(less, "l2-csgm", geometry, target, rounds=3) > 0.0878
+    assert noise_overhead(found.gamma, "l2-csgm", geometry, target, by, rounds=3) <= 0.0878
+    assert noise_overhead(less, "l2-csgm", geometry, target, by, rounds=3) > 0.0878
 
 
 def test_where_not_even_gamma_one_fits_there_is_no_plan():
