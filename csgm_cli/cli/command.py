@@ -69,7 +69,11 @@ class Command(Helped):
         asks_help = bool(set(ctx.help_option_names) & set(args))
         if not asks_help:
             _warn_of_strange_variables()
-        given, rest, order = self.make_parser(ctx).parse_args(args=list(args))
+        try:
+            given, rest, order = self.make_parser(ctx).parse_args(args=list(args))
+        except click.UsageError as error:
+            error.ctx = ctx  # for the hint: click's parser leaves it out where a value is missing
+            raise
         for param in order:
             if isinstance(param, Option) and not param.multiple and order.count(param) > 1:
                 raise _repeated(param.name or "")

@@ -157,6 +157,7 @@ def test_refused_line(csgm, line, slug):
         ("calibrate --compression 0.01", "--gamma 0.01"),
         ("calibrate --epsilom 3", "did you mean --epsilon?"),
         ("calibrate --norm-ratio 9 --norm-ratio 10", "csgm sweep --vary norm-ratio=A,B"),
+        ("calibrate --norm-ratio", "try: csgm calibrate --help\n"),
         ("factorize --T 8 --T 16", "may be given once here\n"),
         ("calibrate --eps 3", "did you mean --epsilon?"),
         ("factorize --t 64", "did you mean --T or --tolerance?"),
