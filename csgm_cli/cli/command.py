@@ -69,10 +69,14 @@ class Command(Helped):
         asks_help = bool(set(ctx.help_option_names) & set(args))
         if not asks_help:
             _warn_of_strange_variables()
-        given, rest, order = self.make_parser(ctx).parse_args(args=list(args))
+        try:
+            given, rest, order = self.make_parser(ctx).parse_args(args=list(args))
+        except click.UsageError as error:
+            error.ctx = ctx  # for the hint: click's parser leaves it out where a value is missing
+            raise
         for param in order:
             if isinstance(param, Option) and not param.multiple and order.count(param) > 1:
-                raise UsageError("repeated-option", f"{flag_of(param.name or '')} may be given once here")
+                raise _repeated(param.name or "")
         if rest and not asks_help and all(isinstance(param, Option) for param in self.params):
             hint = f"all values are options: {self.examples[0]}"
             raise UsageError("usage", f"got an unexpected argument {shown(rest[0])}", hint)
@@ -126,6 +130,14 @@ def _warn_of_strange_variables() -> None:
         if variable.startswith(prefix) and variable not in known:
             close = [variable_of(name) for name in close_words(variable.removeprefix(prefix).lower(), names)]
             console.warning("unknown-variable", f"{variable} is the variable of no option{meant(close)}")
+
+
+def _repeated(name: str) -> UsageError:
+    from csgm_cli.cli.vary import VARIABLE
+
+    flag = flag_of(name)
+    hint = f"for several values: csgm sweep --vary {flag.removeprefix('--')}=A,B" if name in VARIABLE else ""
+    return UsageError("repeated-option", f"{flag} may be given once here", hint)
 
 
 def _load_config(ctx: click.Context, param: click.Parameter, value: str | None) -> None:  # noqa: ARG001 - click's signature

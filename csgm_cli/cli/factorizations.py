@@ -173,7 +173,7 @@ def _read(path: str, identity: tuple[object, ...]) -> Asked:  # noqa: ARG001 - t
         found = _checked(saved)
         for claim in found.claims:
             if not claim.holds:
-                raise _broken(claim)
+                raise _broken(claim, found.workload.name, made_elsewhere=not saved.metadata)
         norms = norms_of_arrays(found.workload, saved.arrays, found.objective, found.strategy)
     return Asked(replace(norms, sha256=saved.actual_hash), found.workload)
 
@@ -206,10 +206,13 @@ def inspect_described(saved: SavedArrays, said: Description, progress: Progress)
     )
 
 
-def _broken(claim: Claim) -> UsageError:
+def _broken(claim: Claim, workload: str, *, made_elsewhere: bool) -> UsageError:
     if claim.name == "causal":
         return UsageError("not-causal", "row t of its B uses what is known only after step t")
     said = f"its {claim.name} is {claim.computed!r}, not {claim.claimed!r} as it claims"
     if claim.name == "product":
-        said = f"its B C is not the workload: the largest entry of the difference is {claim.computed!r}"
-    return UsageError("claim-failed", said, "csgm inspect shows all that it claims")
+        said = f"its B C is not {workload}: the largest entry of the difference is {claim.computed!r}"
+    hint = "csgm inspect shows all that it claims"
+    if made_elsewhere:
+        hint = "a file that does not say its workload counts as a factorization of prefix-sum"
+    return UsageError("claim-failed", said, hint)

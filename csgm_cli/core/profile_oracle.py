@@ -236,9 +236,7 @@ def cone_add(
     law = Law(gamma, parts, Direction.ADD)
     if law.count == 1 and exponent == 0:
         return _one_coordinate(gamma, parts, *add_shape(epsilon, 0, r, 2 * digits + SPARE_DIGITS), digits)
-    return contour_integral(
-        law, add_kernel(epsilon, exponent, r, digits, blur), digits, least
-    )
+    return contour_integral(law, add_kernel(epsilon, exponent, r, digits, blur), digits, least)
 
 
 def _one_coordinate(

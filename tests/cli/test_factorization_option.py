@@ -281,6 +281,18 @@ def test_hostile_files(csgm, place, name, status, slug):
     assert outcome.stderr.count("error[") == 1
 
 
+def test_factors_of_another_workload_made_elsewhere(csgm, place):
+    """Their B C is held against prefix sums, and the message says so."""
+    assert csgm("factorize --T 4 --workload momentum=0.9 --output m.npz").status == 0
+    assert csgm(f"{CALIBRATE} --factorization m.npz").status == 0
+    with np.load(place / "m.npz") as held:
+        np.savez(place / "bare.npz", B=held["B"], C=held["C"])
+    outcome = csgm(f"{CALIBRATE} --factorization bare.npz")
+    assert (outcome.status, outcome.stdout) == (2, "")
+    assert "its B C is not prefix-sum" in outcome.stderr
+    assert "does not say its workload counts as a factorization of prefix-sum" in outcome.stderr
+
+
 @pytest.mark.parametrize("name", ["B", "C", "C_inv", "v"])
 def test_a_file_that_was_changed(csgm, file, name):
     """One bit of one number, and the hash does not fit."""
