@@ -87,19 +87,24 @@ def tilt(
     """Tilt by Y^order on a grid that is fine enough for exp(i y log Y), |y| <= height.
 
     With a ``mark`` only as far as the coordinate has it. The error of each E[Y^(order + i y)] is
-    below 10^-digits E[Y^order]. The integrand falls at least as fast as a Gaussian outside of
-    [min(order, 0), max(order, 0)] sqrt(t). At height q above the axis, b = q sqrt(t) < pi, it is at
-    most exp(q^2/2 + |y| b) times its value below, if order >= 0, and cos(b/2)^order times that
-    otherwise, because |Y(x+iq)| >= cos(b/2) Y(x), and with a mark exp(q^2/2 width^2) times that;
-    the trapezoid rule turns a factor B at height q into a relative error of 2 B/(exp(2 pi q/step) - 1).
+    below 10^-digits E[Y^order]. The slope of its logarithm is order sqrt(t) R - x, R the chance of
+    having been sent given x, which rises with x: so the integrand falls at least as fast as a
+    Gaussian outside of [0, order sqrt(t)], or of [order sqrt(t) R(0), 0] for a negative order. At
+    height q above the axis, b = q sqrt(t) < pi, it is at most exp(q^2/2 + |y| b) times its value
+    below, if order >= 0, and cos(b/2)^order times that otherwise, because |Y(x+iq)| >= cos(b/2) Y(x),
+    and with a mark exp(q^2/2 width^2) times that; the trapezoid rule turns a factor B at height q
+    into a relative error of 2 B/(exp(2 pi q/step) - 1).
     """
     root, depth = mpmath.sqrt(t), (digits + 1) * mpmath.log(10)
     reach = mpmath.sqrt(2 * depth)
-    steep = mark.steep if mark else mpmath.mpf(1)
+    steep = (mark.steep if mark else 1) - min(order, 0) * t / 4  # of the growth with q
     q = min(reach / mpmath.sqrt(steep), mpmath.mpf("0.9") * mpmath.pi / root)
-    growth = steep * q * q / 2 + height * q * root + min(order, 0) * mpmath.log(mpmath.cos(q * root / 2))
+    lifted = min(order, 0) * mpmath.log(mpmath.cos(q * root / 2))
+    growth = (mark.steep if mark else 1) * q * q / 2 + height * q * root + lifted
     step = 2 * mpmath.pi * q / (depth + growth)
-    low, high = _range(order * root, reach, mark)
+    least_sent = gamma * mpmath.exp(-t / 2)
+    share = least_sent / (1 - gamma + least_sent) if order < 0 else 1
+    low, high = _range(order * root * share, reach, mark)
     first, last = math.floor(low / step), math.ceil(high / step)
     if last - first > _MOST_NODES:
         raise not_converged(f"order {mpmath.nstr(order, 5)} and t {mpmath.nstr(t, 5)}", last - first)
@@ -121,7 +126,7 @@ def tilt(
 
 
 def _range(far: mpmath.mpf, reach: mpmath.mpf, mark: Mark | None) -> tuple[mpmath.mpf, mpmath.mpf]:
-    """Where the integrand is not negligible, ``far`` = order sqrt(t).
+    """Where the integrand is not negligible, which has its peaks between 0 and ``far``.
 
     Beyond a mark's edge, on the side where there is little of it, it is at most a Gaussian with the
     variance 1/steep about (distance to the other end)/steep away, and exp(distance^2/(2 steep)) high.

@@ -270,3 +270,10 @@ def test_few_mask_bits_are_verified(mechanism, epsilon, delta):
     answer = calibrate.calibrate(mechanism, Target(epsilon, delta), verify=True)
     assert answer.guarantee.bound in (Bound.TIGHT_ADD, Bound.TIGHT_REMOVE, Bound.PROFILE)
     assert answer.guarantee.verified.relative_difference < 1e-4
+
+
+def test_a_far_saddle_of_the_remove_direction_is_verified():
+    """At order -1000 the nodes lie where losses that fall are likely, and not 1000 deviations out."""
+    mechanism = Mechanism(L2, 1.1369e-4, Geometry(26**0.5, dim=26), 61)
+    guarantee = account_epsilon(mechanism, 0.1973, [1.7708e-5], verify=True).guarantees[0]
+    assert guarantee.verified.relative_difference < 1e-4
