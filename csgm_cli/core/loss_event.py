@@ -279,14 +279,21 @@ def convex_event(
     """What serves the family around its least mean, and the index of that."""
     c, strikes = np.array(weights), np.array(log_strikes)
     at = _COARSE * int(np.argmin(c[::_COARSE] * _mixture_sizes(parts, strikes[::_COARSE])))
-    event = None
-    for _ in range(4):
-        event, tried = _mixture_event(parts, log_strikes[at]), at
+    event = _mixture_event(parts, log_strikes[at])
+    while event is None and at >= _COARSE:  # next to the lowest loss nothing may be known: narrower ones
+        at -= _COARSE
+        event = _mixture_event(parts, log_strikes[at])
+    for _ in range(3):
         if event is None:
             return None
-        at = downhill(bounds_of_family(event, c, strikes), at, c.size - 1)
+        tried, at = at, downhill(bounds_of_family(event, c, strikes), at, c.size - 1)
         if at == tried or event.serves(log_strikes[at]):
             break
+        further = _mixture_event(parts, log_strikes[at])
+        if further is None:
+            at = tried
+            break
+        event = further
     return None if event is None else _least_around(parts, c, strikes, event, at)
 
 
