@@ -199,14 +199,7 @@ def spent_delta(mechanism: Mechanism, bound: Bound, sigma: float, epsilon: float
 def _delta_from_log(log_delta: float) -> float:
     if log_delta < math.log(DELTA_FLOOR):
         return DELTA_FLOOR
-    if log_delta < -0.5:
-        # exp turns the rounding of its argument into a relative error
-        return math.exp(log_delta) * (1 + 2.0**-52 * (1 - log_delta))
-    # Next to 1 what is left to 1 has more digits than delta: the smallest float that is not below.
-    change = math.expm1(min(0.0, log_delta))
-    change -= change * 2.0**-52
-    value = 1.0 + change
-    return value if value - 1.0 >= change else math.nextafter(value, 1.0)
+    return gaussian.exp_upwards(log_delta)
 
 
 def oracle_epsilon(

@@ -349,7 +349,7 @@ def _most_alone(kinds: Sequence[Kind], epsilon: float, enough: float, order: flo
 
 
 def _delta_of(point: Converted) -> float:
-    return math.exp(min(0.0, point.value + point.error))
+    return gaussian.exp_upwards(point.value + point.error)
 
 
 def kappa_delta(releases: Composition, direction: Direction, epsilon: float, delta: float) -> float:

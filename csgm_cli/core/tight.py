@@ -26,7 +26,7 @@ from csgm_cli.core.cones import (
 from csgm_cli.core.contour import Contour, Direction, Law, build_contour
 from csgm_cli.core.conversion import best_log_delta
 from csgm_cli.core.curves import Curve, renyi_curve
-from csgm_cli.core.gaussian import log_delta
+from csgm_cli.core.gaussian import exp_upwards, log_delta
 from csgm_cli.core.profile import Profile, over, profile, reach
 from csgm_cli.core.retrace import add_cone_again, concave_again, profile_again, remove_cone_again
 from csgm_cli.core.sliced_law import single_round
@@ -211,7 +211,7 @@ def _renyi(proof: Proof, curve: Curve, sigma: float, epsilon: float) -> Certific
         point = best_log_delta(curve, sigma, epsilon)
     except NoAnswerError:  # out of reach
         return Certificate(proof, 1.0)
-    return Certificate(proof, math.exp(min(0.0, point.value + point.error)), order=point.order)
+    return Certificate(proof, exp_upwards(point.value + point.error), order=point.order)
 
 
 def _remove_renyi(law: Law, epsilon: float) -> Certificate:
