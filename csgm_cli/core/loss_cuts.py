@@ -8,7 +8,7 @@ direction: only the top, which Y^-shift makes negligible, is cut off.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -42,6 +42,8 @@ _LEVELS = 80
 _DEEP = 4.0
 #: Shifts are looked at up to so much further than the answer's size lets expect the saddle.
 _FURTHER = 10.0
+#: Log of by how much the integrand may grow where bulk is not left out.
+_NOTHING_MORE = 2.0
 #: Nodes that only find where to cut are so much fewer.
 _COARSER = 8.0
 #: Shifts below the saddle that are looked at, relative to it, and how much larger the integrand may be there.
@@ -177,6 +179,23 @@ def _split(parts: Parts, strike: float, size: float, top: float) -> tuple[Array,
     bounds = [Chernoff(shifts, column).log_bound(strike) for column in slices.log_below.T]
     fitting = np.flatnonzero(np.array(bounds) <= math.log(LEFT_OUT * size))
     return shifts, losses[int(fitting[-1])] if fitting.size else None
+
+
+def unsplit(cuts: Cuts, size: float) -> Cuts | None:
+    """The same for all that is not far, where that is next to nothing more than the event of ``cuts``.
+
+    Many small losses make a smooth law, of which only a part would fall slowly.
+    """
+    if cuts.windows[0].split is None or cuts.log_whole - cuts.log_peak > _NOTHING_MORE:
+        return None
+    windows = tuple(replace(window, split=None) for window in cuts.windows)
+    kept = Chernoff(cuts.kept.shifts, Moments.of(windows, cuts.kept.shifts).whole)
+    saddle = _saddle(kept, cuts.strike)
+    if saddle is None:
+        return None
+    shift = _shift(kept, cuts.strike, saddle, 1.0, LEFT_OUT * size)
+    log_peak = float(Moments.of(windows, np.array([shift])).whole[0]) - shift * cuts.strike
+    return Cuts(1, cuts.strike, windows, saddle, shift, log_peak, log_peak, 1.0, 0.0, kept, None)
 
 
 def _window(part: Coordinates, split: float | None, top: Step) -> Window:

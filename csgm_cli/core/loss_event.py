@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from csgm_cli.core.contour import Direction
-from csgm_cli.core.loss_cuts import Cuts, add_cuts, remove_cuts
+from csgm_cli.core.loss_cuts import Cuts, add_cuts, remove_cuts, unsplit
 from csgm_cli.core.loss_far import LEFT_OUT, SMALLEST, Chernoff, Far, Parts, far_event, mean_below, softened
 from csgm_cli.core.loss_line import (
     MOVED,
@@ -27,7 +27,7 @@ from csgm_cli.core.loss_line import (
 )
 from csgm_cli.core.loss_window import Step
 from csgm_cli.core.search import downhill
-from csgm_cli.core.sliced_law import HIGHEST, LOWEST, excess, single_round
+from csgm_cli.core.sliced_law import HIGHEST, LOWEST, Line, excess, single_round
 
 Array = NDArray[np.float64]
 
@@ -43,6 +43,11 @@ _NEAR = 1.0
 _LEFT = 1e-7
 #: And so many times that where it serves a strike that it was not made for.
 _SERVING = 10.0
+#: So many orders are too many where fewer might do.
+_MANY_ORDERS = 4096
+#: Sizes that are tried, and from which share of an answer on they are not too small: cuts that are too
+#: far out leave too much to cancel.
+_SIZES, _ENOUGH = 7, 1e-3
 #: A first guess looks at one test function in so many, and not at losses below this.
 _COARSE = 4
 _LEAST_LOSS = 1e-4
@@ -243,7 +248,7 @@ def _try_add(parts: Parts, strike: float, size: float) -> Event | None:
     settled = far.p - math.exp(strike + far.log_q)
     if cuts.kept.log_bound(strike) < math.log(LEFT_OUT * max(settled, SMALLEST)):
         return Event(far, cuts)
-    falling = falling_line(cuts, max(_expected(cuts, size) + settled, 1e-5 * SMALLEST))
+    cuts, falling = _shorter(cuts, max(_expected(cuts, size) + settled, 1e-5 * SMALLEST), size)
     if falling is None:
         return Event(far, cuts, *_narrow(cuts, settled, size))
     return Event(far, cuts, transform(cuts, *falling))
@@ -331,7 +336,8 @@ def _mixture_event(parts: Parts, log_strike: float) -> Event | Settled | None:
     if log_strike <= sum(part.count * part.floor for part in parts):
         return Settled.of(parts)
     size, best, least = _size(parts, max(log_strike, 0.0)), None, math.inf
-    for _ in range(3):
+    too_little = 0.0  # what makes cuts that leave out little, but perhaps lie too far out
+    for _ in range(_SIZES):
         far = far_event(parts, log_strike, size)
         cuts = add_cuts(parts, log_strike, size, far)
         if cuts is None:
@@ -340,9 +346,14 @@ def _mixture_event(parts: Parts, log_strike: float) -> Event | Settled | None:
         bound = event.mixture(log_strike).upper
         if bound < least:
             best, least = event, bound
-        if event.mixture_left_out(log_strike) <= _LEFT * least or size <= SMALLEST:
+        if event.mixture_left_out(log_strike) <= _LEFT * least:
+            if size >= _ENOUGH * least:
+                break
+            too_little, size = size, size**0.25 * (_ENOUGH * least) ** 0.75 * 10.0
+        elif size > max(SMALLEST, 1e3 * too_little):
+            size = max(1e-3 * size, SMALLEST)
+        else:
             break
-        size = max(1e-3 * size, SMALLEST)
     return best
 
 
@@ -351,12 +362,24 @@ def _summed(far: Far, cuts: Cuts, size: float) -> Event:
     event = Event(softened(far, cuts.strike, size), cuts)
     rest = 0.1 * _expected(cuts, size) / (1.0 + cuts.saddle)
     expected = event.mixture_settled(cuts.strike) + rest + SMALLEST
-    falling = falling_line(cuts, expected)
+    cuts, falling = _shorter(cuts, expected, size)
     if falling is not None:
-        return replace(event, sums=transform(cuts, *falling))
+        return replace(event, cuts=cuts, sums=transform(cuts, *falling))
     width = min(_MIXTURE_BLUR / math.sqrt(cuts.saddle * (cuts.saddle + 1)), _WIDEST_BLUR)
     line, width = choose_line(cuts, width, expected)
     return event if width > 1.0 else replace(event, sums=transform(cuts, line), variance=width**2)
+
+
+def _shorter(cuts: Cuts, expected: float, size: float) -> tuple[Cuts, tuple[Line, float] | None]:
+    """Cuts and orders where the transform falls, with or without a split; ``cuts`` where neither does."""
+    found = falling_line(cuts, expected)
+    if found is not None and found[0].count <= _MANY_ORDERS:
+        return cuts, found
+    whole = unsplit(cuts, size)
+    other = None if whole is None else falling_line(whole, expected)
+    if whole is None or other is None or (found is not None and found[0].count <= other[0].count):
+        return cuts, found
+    return whole, other
 
 
 def _expected(cuts: Cuts, size: float) -> float:

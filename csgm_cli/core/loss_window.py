@@ -24,6 +24,8 @@ Array = NDArray[np.float64]
 _REACH = 12.0
 #: Entries of a table of the normal law for one deviation, and terms of the series in between.
 _PER_UNIT, _TERMS = 16, 13
+#: No step is narrower.
+_LEAST = 1e-3
 #: How many widths a step is away from the place of a cut: it leaves a share of 1e-9.
 _ASIDE = 6.0
 #: The normal density changes by no more than exp of this over the width of a step.
@@ -99,8 +101,7 @@ def step_beside(part: Coordinates, cut: float, other: float) -> Step:
     x, beside = part.place(cut), min(part.place(other), end)
     if x >= end:  # nobody gets there
         return Step(x)
-    least = min(0.05, 0.3 / part.s)
-    width = min(max(abs(beside - x) / (_ASIDE + 1.0), least), _STEEPEST / max(1.0, abs(x)))
+    width = min(max(abs(beside - x) / (_ASIDE + 1.0), _LEAST), _STEEPEST / max(1.0, abs(x)))
     return Step(x + math.copysign(_ASIDE * width, other - cut), width)
 
 

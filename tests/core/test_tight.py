@@ -491,3 +491,16 @@ def test_small_epsilons_have_test_functions_of_their_size(gamma, ratio, rounds, 
     mechanism = Mechanism("l2-csgm", gamma, Geometry(ratio), rounds)
     found = calibrate(mechanism, Target(epsilon, delta))
     assert 1.0 <= found.noise_multiplier / found.guarantee.lower_bound <= 1.0 + slack
+
+
+@pytest.mark.parametrize(
+    ("gamma", "ratio", "rounds", "epsilon", "delta"),
+    [(10**-2.814945736824557, 10**1.5284978078678084, 10, 1.0000000000000213, 1e-60),
+     (1e-9, 14.285714285714285, 1, 0.1, 1e-300), (8.429e-4, 1.055, 1000, 0.2506, 5.183e-10)],
+)  # fmt: skip
+def test_extreme_deltas_are_met_sharply(gamma, ratio, rounds, epsilon, delta):
+    """Account confirms the noise, and a hundred-millionth less is not enough."""
+    mechanism = Mechanism("l2-csgm", gamma, Geometry(ratio), rounds)
+    sigma = calibrate(mechanism, Target(epsilon, delta)).sigma
+    assert account_epsilon(mechanism, sigma, delta).guarantees[0].epsilon <= epsilon
+    assert account_epsilon(mechanism, sigma * (1 - 1e-8), delta).guarantees[0].epsilon > epsilon
