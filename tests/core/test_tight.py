@@ -502,5 +502,5 @@ def test_extreme_deltas_are_met_sharply(gamma, ratio, rounds, epsilon, delta):
     """Account confirms the noise, and a hundred-millionth less is not enough."""
     mechanism = Mechanism("l2-csgm", gamma, Geometry(ratio), rounds)
     sigma = calibrate(mechanism, Target(epsilon, delta)).sigma
-    assert account_epsilon(mechanism, sigma, delta).guarantees[0].epsilon <= epsilon
-    assert account_epsilon(mechanism, sigma * (1 - 1e-8), delta).guarantees[0].epsilon > epsilon
+    assert account_epsilon(mechanism, sigma, [delta]).guarantees[0].epsilon <= epsilon
+    assert account_epsilon(mechanism, sigma * (1 - 1e-8), [delta]).guarantees[0].epsilon > epsilon
