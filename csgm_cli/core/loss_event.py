@@ -39,6 +39,8 @@ _GOAL, _FIRST_BLUR, _WIDEST_BLUR, _MIXTURE_BLUR = 1e-5, 0.03, 0.5, 0.003
 _TRIED, _BLUR_COST = 0.003, 0.5
 #: A strike is near another where the integrand differs by less than exp of this.
 _NEAR = 1.0
+#: Rounding makes what far losses add wobble by less than this times the bound on its error.
+_FAR_ROUNDING = 0.05
 #: How much of a bound may be what is left out.
 _LEFT = 1e-7
 #: And so many times that where it serves a strike that it was not made for.
@@ -98,7 +100,7 @@ class Event:
         value, off = self._sum(strike, mixture=False)
         lower = settled - error + self._least(strike)
         upper = settled + error + left_out + value + off
-        wobble = ROUNDING * (error + off) / upper + MOVED if upper > 0.0 else math.inf
+        wobble = (_FAR_ROUNDING * error + ROUNDING * off) / upper + MOVED if upper > 0.0 else math.inf
         return outward(lower, upper, self._blur(strike, upper, mixture=False), wobble)
 
     def _least(self, strike: float) -> float:
@@ -152,7 +154,8 @@ class Event:
             added = self._sum(strike, self.variance, mixture=True)[0] - value
             value = max(value - added, (value + rest) / (1 + RAISED) - rest)
         upper = max(value + rest, SMALLEST)
-        return Mean(upper, ROUNDING * off / upper + MOVED)
+        wobble = _FAR_ROUNDING * self._settled_error(strike) + ROUNDING * off
+        return Mean(upper, wobble / upper + MOVED)
 
     def mixture_blur(self, strike: float) -> float:
         """Log-variance of a blur that adds less than `RAISED` of it to ``mixture``."""
@@ -168,7 +171,10 @@ class Event:
         far = self.far
         mean = far.mean_loss
         settled = mean - (1 + strike) * far.p + math.exp(strike + far.log_q)
-        return settled + far.error(strike) * (2 + abs(strike)) + 1e-12 * mean
+        return settled + self._settled_error(strike) + 1e-12 * mean
+
+    def _settled_error(self, strike: float) -> float:
+        return self.far.error(strike) * (2 + abs(strike))
 
     def mixture_left_out(self, strike: float) -> float:
         """Bounds on the parts of it that are not computed."""
