@@ -57,6 +57,8 @@ HOMES = {
             "loss_fall",
             "loss_far",
             "loss_line",
+            "loss_mixture",
+            "single_round",
             "loss_window",
             "sliced_law",
             "exponential_sums",

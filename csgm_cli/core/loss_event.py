@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cache, lru_cache
-
-import numpy as np
-from numpy.typing import NDArray
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from csgm_cli.core.contour import Direction
 from csgm_cli.core.loss_cuts import Cuts, add_cuts, remove_cuts, unsplit
-from csgm_cli.core.loss_far import LEFT_OUT, SMALLEST, Chernoff, Far, Parts, far_event, mean_below, softened
+from csgm_cli.core.loss_far import LEFT_OUT, SMALLEST, Chernoff, Far, Parts, far_event, softened
 from csgm_cli.core.loss_line import (
     MOVED,
     RAISED,
@@ -25,37 +22,29 @@ from csgm_cli.core.loss_line import (
     transform,
     unblurred,
 )
-from csgm_cli.core.loss_window import Step
-from csgm_cli.core.search import downhill
-from csgm_cli.core.sliced_law import HIGHEST, LOWEST, Line, excess, single_round
+from csgm_cli.core.single_round import single_round
 
-Array = NDArray[np.float64]
+if TYPE_CHECKING:
+    from csgm_cli.core.sliced_law import Line
 
 #: The relative width of a blurred bracket that is aimed at, and the blurs (standard deviations of the
-#: loss) to begin with: relative to 1/saddle, and at most; and that of test functions, relative to
-#: 1/sqrt(saddle (saddle + 1)), which makes them larger by half its square.
-_GOAL, _FIRST_BLUR, _WIDEST_BLUR, _MIXTURE_BLUR = 1e-5, 0.03, 0.5, 0.003
+#: loss) to begin with: relative to 1/saddle, and at most.
+_GOAL, _FIRST_BLUR, WIDEST_BLUR = 1e-5, 0.03, 0.5
 #: Bounds are raised by more than a blur may add, which is tried with this one (relative to 1/saddle).
-_TRIED, _BLUR_COST = 0.003, 0.5
+_TRIED, BLUR_COST = 0.003, 0.5
 #: A strike is near another where the integrand differs by less than exp of this.
 _NEAR = 1.0
 #: Rounding makes what far losses add wobble by less than this times the bound on its error.
 _FAR_ROUNDING = 0.05
 #: How much of a bound may be what is left out.
-_LEFT = 1e-7
+LEFT = 1e-7
 #: And so many times that where it serves a strike that it was not made for.
 _SERVING = 10.0
 #: So many orders are too many where fewer might do.
 _MANY_ORDERS = 4096
-#: Sizes that are tried, and from which share of an answer on they are not too small: cuts that are too
-#: far out leave too much to cancel.
-_SIZES, _ENOUGH = 7, 1e-3
-#: A first guess looks at one test function in so many, and not at losses below this.
-_COARSE = 4
-_LEAST_LOSS = 1e-4
 
 
-def _size(parts: Parts, epsilon: float) -> float:
+def first_size(parts: Parts, epsilon: float) -> float:
     """A first guess at the answer: what the coordinates do one at a time."""
     single = sum(part.count * single_round(part.gamma, part.s**2, Direction.ADD, epsilon) for part in parts)
     return min(max(single, SMALLEST), 1.0)
@@ -91,7 +80,7 @@ class Event:
     def serves(self, strike: float) -> bool:
         """The same for test functions, of which far lower strikes may be asked."""
         left_out = self.mixture_left_out(strike)
-        return self.is_near(strike) and left_out <= _SERVING * _LEFT * self.mixture(strike).upper
+        return self.is_near(strike) and left_out <= _SERVING * LEFT * self.mixture(strike).upper
 
     def bracket(self, strike: float) -> Bracket:
         """Of the add direction's hockey-stick."""
@@ -118,10 +107,10 @@ class Event:
         return self.sums.integral(self.variance + variance, strike - self.sums.cuts.strike, mixture=mixture)
 
     def _blur(self, strike: float, value: float, *, mixture: bool) -> float:
-        """Log-variance of a blur that adds about `_BLUR_COST` of `RAISED` to ``value``."""
+        """Log-variance of a blur that adds about `BLUR_COST` of `RAISED` to ``value``."""
         if self.variance > 0.0:
             return self.variance
-        allowed = _BLUR_COST * RAISED * value
+        allowed = BLUR_COST * RAISED * value
         slope = self.far.p / 2 if mixture else 0.0
         if self.sums is None:
             return allowed / max(slope, SMALLEST)
@@ -186,42 +175,10 @@ class Event:
         return left_out + (math.exp(self.cuts.bulk.log_mixture_bound(strike)) if self.cuts.bulk else 0.0)
 
 
-@dataclass(frozen=True)
-class Settled:
-    """For strikes at or below ``lowest``, the lowest loss: no test function y log(y/v) - y + v is cut off.
-
-    ``mean`` is E_P[L] = E_Q[Y log Y - Y + 1]. Above ``lowest`` it serves as a bound.
-    """
-
-    lowest: float
-    mean: float
-
-    @staticmethod
-    def of(parts: Parts) -> Settled:
-        """What it takes, for a law."""
-        everything = Step(math.inf)
-        return Settled(
-            sum(part.count * part.floor for part in parts),
-            sum(part.count * mean_below(part, everything) for part in parts),
-        )
-
-    def serves(self, strike: float) -> bool:
-        """As of an `Event`."""
-        return strike <= self.lowest
-
-    def mixture(self, strike: float) -> Mean:
-        """As of an `Event`, but exact."""
-        return Mean(self.mean + float(excess(np.array([strike]))[0]), 1e-12)
-
-    def mixture_blur(self, strike: float) -> float:
-        """As of an `Event`; a blur of v adds E[Y] v/2."""
-        return _BLUR_COST * 2 * RAISED * self.mixture(strike).upper
-
-
 @lru_cache(maxsize=8)
 def add_event(parts: Parts, strike: float) -> Event | None:
     """The best of a few tries: cuts too far out leave too much to cancel, too close in too much out."""
-    size = _size(parts, strike)
+    size = first_size(parts, strike)
     best, narrowest, before = None, math.inf, math.inf
     for _ in range(6):
         event = _try_add(parts, strike, size)
@@ -254,7 +211,7 @@ def _try_add(parts: Parts, strike: float, size: float) -> Event | None:
     settled = far.p - math.exp(strike + far.log_q)
     if cuts.kept.log_bound(strike) < math.log(LEFT_OUT * max(settled, SMALLEST)):
         return Event(far, cuts)
-    cuts, falling = _shorter(cuts, max(_expected(cuts, size) + settled, 1e-5 * SMALLEST), size)
+    cuts, falling = shorter(cuts, max(expected_size(cuts, size) + settled, 1e-5 * SMALLEST), size)
     if falling is None:
         return Event(far, cuts, *_narrow(cuts, settled, size))
     return Event(far, cuts, transform(cuts, *falling))
@@ -273,110 +230,7 @@ def remove_bracket(parts: Parts, epsilon: float) -> Bracket | None:
     return outward(rest.lower, rest.upper + dropped, variance, math.inf)
 
 
-def bounds_of_family(event: Event | Settled, weights: Array, log_strikes: Array) -> Callable[[int], float]:
-    """The bound on the mean of each test function of a family, by index."""
-
-    @cache
-    def bound(i: int) -> float:
-        return float(weights[i]) * event.mixture(float(log_strikes[i])).upper * (1 + RAISED)
-
-    return bound
-
-
-@lru_cache(maxsize=8)
-def convex_event(
-    parts: Parts, weights: tuple[float, ...], log_strikes: tuple[float, ...]
-) -> tuple[Event | Settled, int] | None:
-    """What serves the family around its least mean, and the index of that."""
-    c, strikes = np.array(weights), np.array(log_strikes)
-    at = _COARSE * int(np.argmin(c[::_COARSE] * _mixture_sizes(parts, strikes[::_COARSE])))
-    event = _mixture_event(parts, log_strikes[at])
-    while event is None and at >= _COARSE:  # next to the lowest loss nothing may be known: narrower ones
-        at -= _COARSE
-        event = _mixture_event(parts, log_strikes[at])
-    for _ in range(3):
-        if event is None:
-            return None
-        tried, at = at, downhill(bounds_of_family(event, c, strikes), at, c.size - 1)
-        if at == tried or event.serves(log_strikes[at]):
-            break
-        further = _mixture_event(parts, log_strikes[at])
-        if further is None:
-            at = tried
-            break
-        event = further
-    return None if event is None else _least_around(parts, c, strikes, event, at)
-
-
-def _least_around(
-    parts: Parts, weights: Array, strikes: Array, event: Event | Settled, at: int
-) -> tuple[Event | Settled, int]:
-    """The same, or a way further down, seen by what serves the next strikes where ``event`` does not."""
-    least = bounds_of_family(event, weights, strikes)(at)
-    for other in (at - 1, at + 1):
-        if not 0 <= other < strikes.size or event.serves(float(strikes[other])):
-            continue
-        beside = _mixture_event(parts, float(strikes[other]))
-        if beside is not None and bounds_of_family(beside, weights, strikes)(other) < least:
-            return _least_around(parts, weights, strikes, beside, other)
-    return event, at
-
-
-def _mixture_sizes(parts: Parts, log_strikes: Array) -> Array:
-    """About the answers for c = 1: what the coordinates do one at a time.
-
-    Below 0 those that do nothing, with a loss of about 0, come on top.
-    """
-    v, total = np.maximum(log_strikes, _LEAST_LOSS)[:, None], np.zeros(log_strikes.size)
-    for part in parts:
-        x = np.linspace(LOWEST, HIGHEST + part.s, 300)
-        loss, log_mass = part.loss(x), math.log(x[1] - x[0]) - x * x / 2
-        above = np.maximum(loss - v, 0.0)
-        total += part.count * (np.exp(log_mass + v) * (above * np.exp(above) - np.expm1(above))).sum(axis=1)
-    low = np.minimum(log_strikes, 0.0)
-    return np.asarray(total / math.sqrt(2 * math.pi) + SMALLEST + np.expm1(low) - low)
-
-
-def _mixture_event(parts: Parts, log_strike: float) -> Event | Settled | None:
-    """What serves the means with strikes around that one; None where nothing is known."""
-    if log_strike <= sum(part.count * part.floor for part in parts):
-        return Settled.of(parts)
-    size, best, least = _size(parts, max(log_strike, 0.0)), None, math.inf
-    too_little = 0.0  # what makes cuts that leave out little, but perhaps lie too far out
-    for _ in range(_SIZES):
-        far = far_event(parts, log_strike, size)
-        cuts = add_cuts(parts, log_strike, size, far)
-        if cuts is None:
-            break
-        event = Event(far, cuts) if isinstance(cuts, Chernoff) else _summed(far, cuts, size)
-        bound = event.mixture(log_strike).upper
-        if bound < least:
-            best, least = event, bound
-        if event.mixture_left_out(log_strike) <= _LEFT * least:
-            if size >= _ENOUGH * least:
-                break
-            too_little, size = size, size**0.25 * (_ENOUGH * least) ** 0.75 * 10.0
-        elif size > max(SMALLEST, 1e3 * too_little):
-            size = max(1e-3 * size, SMALLEST)
-        else:
-            break
-    return best
-
-
-def _summed(far: Far, cuts: Cuts, size: float) -> Event:
-    """With the sums for test functions; without any where that would take too wide a blur."""
-    event = Event(softened(far, cuts.strike, size), cuts)
-    rest = 0.1 * _expected(cuts, size) / (1.0 + cuts.saddle)
-    expected = event.mixture_settled(cuts.strike) + rest + SMALLEST
-    cuts, falling = _shorter(cuts, expected, size)
-    if falling is not None:
-        return replace(event, cuts=cuts, sums=transform(cuts, *falling))
-    width = min(_MIXTURE_BLUR / math.sqrt(cuts.saddle * (cuts.saddle + 1)), _WIDEST_BLUR)
-    line, width = choose_line(cuts, width, expected)
-    return event if width > 1.0 else replace(event, sums=transform(cuts, line), variance=width**2)
-
-
-def _shorter(cuts: Cuts, expected: float, size: float) -> tuple[Cuts, tuple[Line, float] | None]:
+def shorter(cuts: Cuts, expected: float, size: float) -> tuple[Cuts, tuple[Line, float] | None]:
     """Cuts and orders where the transform falls, with or without a split; ``cuts`` where neither does."""
     found = falling_line(cuts, expected)
     if found is not None and found[0].count <= _MANY_ORDERS:
@@ -388,7 +242,7 @@ def _shorter(cuts: Cuts, expected: float, size: float) -> tuple[Cuts, tuple[Line
     return whole, other
 
 
-def _expected(cuts: Cuts, size: float) -> float:
+def expected_size(cuts: Cuts, size: float) -> float:
     """About the hockey-stick of the event of ``cuts``; where there is a split, its integral cancels."""
     peak = 0.1 * math.exp(cuts.log_peak) / (cuts.saddle * (cuts.saddle + 1))
     return peak if cuts.bulk is None else min(peak, max(size, 1e-10 * peak))
@@ -396,8 +250,8 @@ def _expected(cuts: Cuts, size: float) -> float:
 
 def _narrow(cuts: Cuts, settled: float, size: float) -> tuple[Transform | None, float]:
     """Sums for a blurred bracket, accurate enough beside ``settled``, and the log-variance of their blur."""
-    expected = max(_expected(cuts, size) + settled, 1e-5 * SMALLEST)
-    sums, width = _blurred_sums(cuts, min(_FIRST_BLUR / cuts.saddle, _WIDEST_BLUR), expected)
+    expected = max(expected_size(cuts, size) + settled, 1e-5 * SMALLEST)
+    sums, width = _blurred_sums(cuts, min(_FIRST_BLUR / cuts.saddle, WIDEST_BLUR), expected)
     bracket = unblurred(sums, width**2, cuts.strike)
     goal, gap = _GOAL * (bracket.lower + settled), bracket.upper - bracket.lower
     if gap > 1.01 * goal > 0.0:

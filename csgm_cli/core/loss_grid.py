@@ -37,11 +37,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from csgm_cli.core.contour import Direction, Law
-from csgm_cli.core.loss_event import add_event, bounds_of_family, convex_event, remove_bracket
+from csgm_cli.core.loss_event import add_event, remove_bracket
 from csgm_cli.core.loss_far import SMALLEST, Parts
 from csgm_cli.core.loss_line import RAISED, Bracket, outward
+from csgm_cli.core.loss_mixture import bounds_of_family, convex_event
 from csgm_cli.core.search import downhill
-from csgm_cli.core.sliced_law import Coordinates, single_mixture, single_round
+from csgm_cli.core.single_round import single_mixture, single_round
+from csgm_cli.core.sliced_law import Coordinates
 
 Array = NDArray[np.float64]
 

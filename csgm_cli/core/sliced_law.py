@@ -19,9 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from csgm_cli.core.contour import Direction
 from csgm_cli.core.exponential_sums import exponential_sums, sum_errors
-from csgm_cli.core.gaussian import mills_difference
 
 Array = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
@@ -367,45 +365,3 @@ def log_upper_tail(x: float) -> float:
     v = 1 / (x * x)
     series = -v * (1 - 3 * v * (1 - 5 * v * (1 - 7 * v)))  # asymptotic, good to 1e-12 from 35 on
     return -x * x / 2 - math.log(x) - _LOG_SQRT_TWO_PI + math.log1p(series)
-
-
-def single_round(gamma: float, t: float, direction: Direction, epsilon: float) -> float:
-    """The hockey-stick of ONE coordinate-round in closed form, epsilon >= 0, to 1e-12 relative.
-
-    Y crosses e^(+-eps) at x0. With M0 = exp(x0 s - t/2) there and m Mills' ratio,
-    delta_add = g M0 phi(x0) (m(x0 - s) - m(x0)) and delta_rem = e^eps g M0 phi(x0) (m(-x0) - m(s - x0));
-    the differences are integrals of positive terms. (Where e^-eps is close to 1 - gamma the inputs do
-    not have the digits.)
-    """
-    s, add = math.sqrt(t), direction is Direction.ADD
-    log_m0 = _log_crossing(gamma, epsilon if add else -epsilon)
-    if math.isinf(log_m0):
-        return 0.0
-    x0 = (log_m0 + t / 2) / s
-    u, scale = (x0 - s, 0.0) if add else (-x0, epsilon)
-    if u >= -1.0:
-        log_front = scale + math.log(gamma) + log_m0 - x0 * x0 / 2 - 0.5 * math.log(2 * math.pi)
-        return math.exp(log_front + math.log(mills_difference(u, s)))
-    if add:
-        return gamma * (upper_tail(u) - math.exp(log_m0 + log_upper_tail(x0)))
-    return math.exp(scale) * gamma * (math.exp(log_m0) * upper_tail(u) - upper_tail(s - x0))
-
-
-def single_mixture(part: Coordinates, log_strike: float) -> float:
-    """The mean of y log(y/v) - y + v for y >= v, log v = ``log_strike``, for ONE coordinate-round."""
-    low, end = max(part.place(log_strike), LOWEST), HIGHEST + part.s
-    if low >= end:
-        return 0.0
-    nodes = part.nodes(low, end, 1.0)
-    return float((np.exp(nodes.log_mass + nodes.loss) * excess(log_strike - nodes.loss)).sum())
-
-
-def _log_crossing(gamma: float, log_y: float) -> float:
-    """Log M where 1 - gamma + gamma M = Y; -inf where there is none."""
-    if log_y > 600.0:
-        return log_y - math.log(gamma)
-    m = math.expm1(log_y) / gamma
-    if m > -0.5 or gamma < 0.5:
-        return math.log1p(m) if m > -1.0 else -math.inf
-    left = math.exp(log_y) - (1 - gamma)
-    return math.log(left / gamma) if left > 0.0 else -math.inf

@@ -29,7 +29,7 @@ from csgm_cli.core.curves import Curve, renyi_curve
 from csgm_cli.core.gaussian import exp_upwards, log_delta
 from csgm_cli.core.profile import Profile, over, profile, reach
 from csgm_cli.core.retrace import add_cone_again, concave_again, profile_again, remove_cone_again
-from csgm_cli.core.sliced_law import single_round
+from csgm_cli.core.single_round import single_round
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.model import Bound, Mechanism
 

@@ -15,7 +15,7 @@ from csgm_cli.core.contour import Direction, Law
 from csgm_cli.core.loss_event import add_event
 from csgm_cli.core.loss_far import Chernoff
 from csgm_cli.core.loss_grid import Bracket, _parts_of, cell, grid_convex, grid_hockey_stick
-from csgm_cli.core.sliced_law import single_round
+from csgm_cli.core.single_round import single_round
 
 ADD, REMOVE = Direction.ADD, Direction.REMOVE
 POINTS, WEIGHTS = np.polynomial.legendre.leggauss(20)

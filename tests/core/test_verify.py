@@ -17,6 +17,7 @@ from csgm_cli.core import (
     loss_event,
     loss_far,
     loss_line,
+    loss_mixture,
     oracle,
     profile,
     renyi_noise,
@@ -230,7 +231,7 @@ def test_a_bracket_that_is_off_is_caught(monkeypatch, setting, factor):
         return dataclasses.replace(far, p=far.p * factor, log_q=far.log_q + math.log(factor))
 
     def forget():
-        for cached in (tight.tight_delta, profile.profile, loss_event.add_event, loss_event.convex_event):
+        for cached in (tight.tight_delta, profile.profile, loss_event.add_event, loss_mixture.convex_event):
             cached.cache_clear()
 
     monkeypatch.setattr(loss_line.Transform, "integral", wrong_sum)

@@ -1,0 +1,178 @@
+"""Test functions where few mask bits are sent: what serves a whole family of them, and the best one.
+
+The mean of y log(y/v) - y + v for y >= v is a mixture of hockey-sticks, which ``loss_event`` bounds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from csgm_cli.core.loss_cuts import Cuts, add_cuts
+from csgm_cli.core.loss_event import (
+    BLUR_COST,
+    LEFT,
+    WIDEST_BLUR,
+    Event,
+    Mean,
+    expected_size,
+    first_size,
+    shorter,
+)
+from csgm_cli.core.loss_far import SMALLEST, Chernoff, Far, Parts, far_event, mean_below, softened
+from csgm_cli.core.loss_line import RAISED, choose_line, transform
+from csgm_cli.core.loss_window import Step
+from csgm_cli.core.search import downhill
+from csgm_cli.core.sliced_law import HIGHEST, LOWEST, excess
+
+Array = NDArray[np.float64]
+
+#: The blur of test functions that need one, relative to 1/sqrt(saddle (saddle + 1)): it makes them larger by
+#: half its square.
+_MIXTURE_BLUR = 0.003
+#: Sizes that are tried, and from which share of an answer on they are not too small: cuts that are too
+#: far out leave too much to cancel.
+_SIZES, _ENOUGH = 7, 1e-3
+#: A first guess looks at one test function in so many, and not at losses below this.
+_COARSE = 4
+_LEAST_LOSS = 1e-4
+
+
+@dataclass(frozen=True)
+class Settled:
+    """For strikes at or below ``lowest``, the lowest loss: no test function y log(y/v) - y + v is cut off.
+
+    ``mean`` is E_P[L] = E_Q[Y log Y - Y + 1]. Above ``lowest`` it serves as a bound.
+    """
+
+    lowest: float
+    mean: float
+
+    @staticmethod
+    def of(parts: Parts) -> Settled:
+        """What it takes, for a law."""
+        everything = Step(math.inf)
+        return Settled(
+            sum(part.count * part.floor for part in parts),
+            sum(part.count * mean_below(part, everything) for part in parts),
+        )
+
+    def serves(self, strike: float) -> bool:
+        """As of an `Event`."""
+        return strike <= self.lowest
+
+    def mixture(self, strike: float) -> Mean:
+        """As of an `Event`, but exact."""
+        return Mean(self.mean + float(excess(np.array([strike]))[0]), 1e-12)
+
+    def mixture_blur(self, strike: float) -> float:
+        """As of an `Event`; a blur of v adds E[Y] v/2."""
+        return BLUR_COST * 2 * RAISED * self.mixture(strike).upper
+
+
+def bounds_of_family(event: Event | Settled, weights: Array, log_strikes: Array) -> Callable[[int], float]:
+    """The bound on the mean of each test function of a family, by index."""
+
+    @cache
+    def bound(i: int) -> float:
+        return float(weights[i]) * event.mixture(float(log_strikes[i])).upper * (1 + RAISED)
+
+    return bound
+
+
+@lru_cache(maxsize=8)
+def convex_event(
+    parts: Parts, weights: tuple[float, ...], log_strikes: tuple[float, ...]
+) -> tuple[Event | Settled, int] | None:
+    """What serves the family around its least mean, and the index of that."""
+    c, strikes = np.array(weights), np.array(log_strikes)
+    at = _COARSE * int(np.argmin(c[::_COARSE] * _mixture_sizes(parts, strikes[::_COARSE])))
+    event = _mixture_event(parts, log_strikes[at])
+    while event is None and at >= _COARSE:  # next to the lowest loss nothing may be known: narrower ones
+        at -= _COARSE
+        event = _mixture_event(parts, log_strikes[at])
+    for _ in range(3):
+        if event is None:
+            return None
+        tried, at = at, downhill(bounds_of_family(event, c, strikes), at, c.size - 1)
+        if at == tried or event.serves(log_strikes[at]):
+            break
+        further = _mixture_event(parts, log_strikes[at])
+        if further is None:
+            at = tried
+            break
+        event = further
+    return None if event is None else _least_around(parts, c, strikes, event, at)
+
+
+def _least_around(
+    parts: Parts, weights: Array, strikes: Array, event: Event | Settled, at: int
+) -> tuple[Event | Settled, int]:
+    """The same, or a way further down, seen by what serves the next strikes where ``event`` does not."""
+    least = bounds_of_family(event, weights, strikes)(at)
+    for other in (at - 1, at + 1):
+        if not 0 <= other < strikes.size or event.serves(float(strikes[other])):
+            continue
+        beside = _mixture_event(parts, float(strikes[other]))
+        if beside is not None and bounds_of_family(beside, weights, strikes)(other) < least:
+            return _least_around(parts, weights, strikes, beside, other)
+    return event, at
+
+
+def _mixture_sizes(parts: Parts, log_strikes: Array) -> Array:
+    """About the answers for c = 1: what the coordinates do one at a time.
+
+    Below 0 those that do nothing, with a loss of about 0, come on top.
+    """
+    v, total = np.maximum(log_strikes, _LEAST_LOSS)[:, None], np.zeros(log_strikes.size)
+    for part in parts:
+        x = np.linspace(LOWEST, HIGHEST + part.s, 300)
+        loss, log_mass = part.loss(x), math.log(x[1] - x[0]) - x * x / 2
+        above = np.maximum(loss - v, 0.0)
+        total += part.count * (np.exp(log_mass + v) * (above * np.exp(above) - np.expm1(above))).sum(axis=1)
+    low = np.minimum(log_strikes, 0.0)
+    return np.asarray(total / math.sqrt(2 * math.pi) + SMALLEST + np.expm1(low) - low)
+
+
+def _mixture_event(parts: Parts, log_strike: float) -> Event | Settled | None:
+    """What serves the means with strikes around that one; None where nothing is known."""
+    if log_strike <= sum(part.count * part.floor for part in parts):
+        return Settled.of(parts)
+    size, best, least = first_size(parts, max(log_strike, 0.0)), None, math.inf
+    too_little = 0.0  # what makes cuts that leave out little, but perhaps lie too far out
+    for _ in range(_SIZES):
+        far = far_event(parts, log_strike, size)
+        cuts = add_cuts(parts, log_strike, size, far)
+        if cuts is None:
+            break
+        event = Event(far, cuts) if isinstance(cuts, Chernoff) else _summed(far, cuts, size)
+        bound = event.mixture(log_strike).upper
+        if bound < least:
+            best, least = event, bound
+        if event.mixture_left_out(log_strike) <= LEFT * least:
+            if size >= _ENOUGH * least:
+                break
+            too_little, size = size, size**0.25 * (_ENOUGH * least) ** 0.75 * 10.0
+        elif size > max(SMALLEST, 1e3 * too_little):
+            size = max(1e-3 * size, SMALLEST)
+        else:
+            break
+    return best
+
+
+def _summed(far: Far, cuts: Cuts, size: float) -> Event:
+    """With the sums for test functions; without any where that would take too wide a blur."""
+    event = Event(softened(far, cuts.strike, size), cuts)
+    rest = 0.1 * expected_size(cuts, size) / (1.0 + cuts.saddle)
+    expected = event.mixture_settled(cuts.strike) + rest + SMALLEST
+    cuts, falling = shorter(cuts, expected, size)
+    if falling is not None:
+        return replace(event, cuts=cuts, sums=transform(cuts, *falling))
+    width = min(_MIXTURE_BLUR / math.sqrt(cuts.saddle * (cuts.saddle + 1)), WIDEST_BLUR)
+    line, width = choose_line(cuts, width, expected)
+    return event if width > 1.0 else replace(event, sums=transform(cuts, line), variance=width**2)
