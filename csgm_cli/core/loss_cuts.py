@@ -302,5 +302,7 @@ def _saddle(kept: Chernoff, strike: float) -> float | None:
     if not 0 < at < shifts.size - 1 or not math.isfinite(heights[at + 1]):
         return float(shifts[at])
     left, right = float(heights[at - 1] - heights[at]), float(heights[at + 1] - heights[at])
+    if not 0.0 < left + right < math.inf:  # what is next to it is infinite, or it is flat
+        return float(shifts[at])
     ratio = float(shifts[at + 1] / shifts[at])
     return float(float(shifts[at]) * ratio ** ((left - right) / (2 * (left + right))))
