@@ -10,6 +10,7 @@ nonincreasing the expectation is below its limit for infinitely spread vectors, 
 from __future__ import annotations
 
 import math
+import sys
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -57,7 +58,7 @@ def good_set(law: Law, weight: float, share: float) -> float:
     By P(N > q) <= exp(-q^2/2)/2, q >= 0, for the largest coordinate, which serves the others too.
     """
     s = math.sqrt(law.largest_t)
-    q = math.sqrt(max(0.0, 2 * (math.log(law.total_t * weight) - math.log(share))))
+    q = math.sqrt(max(0.0, 2 * (math.log(law.total_t) + math.log(weight) - math.log(share))))
     return s * q + s * s / 2
 
 
@@ -102,7 +103,7 @@ def _over_good_sets(
         best = found(j)
         return math.inf if best is None else best.value
 
-    at = max(0, round(8 * math.log2(first)) - least)
+    at = max(0, round(8 * math.log2(min(first, sys.float_info.max))) - least)
     while math.isinf(value(at)) and at > 0:  # no exponent is admissible: a smaller good set
         at -= 1
     return found(downhill(value, at, at + _FURTHEST))
@@ -209,7 +210,7 @@ def remove_bound(
     contour: Contour, epsilon: float, exponent: float, log_per_weight: float, z: float | None
 ) -> Certificate | None:
     """`remove_cone` at one exponent, whose error is exp(``log_per_weight``) times the most that W can be."""
-    error = exponent * math.exp(epsilon + log_per_weight)
+    error = exponent * math.exp(min(epsilon + log_per_weight, 700.0))
     tilt = -epsilon + math.log1p(-1 / exponent)
     value, rounding = contour.integral(tilt, (exponent - 1) / (exponent - 1 - contour.z))
     if not value > 0.0:
@@ -233,7 +234,7 @@ def remove_exponent(law: Law, epsilon: float, scale: float) -> float:
 
 
 def _first_remove_z(law: Law, epsilon: float, scale: float) -> float:
-    return good_set(law, math.exp(min(epsilon, 700.0)) / law.gamma, _ERROR_SHARE * scale)
+    return good_set(law, math.exp(min(epsilon, 600.0)) / law.gamma, _ERROR_SHARE * scale)
 
 
 def concave_twin(law: Law, epsilon: float, scale: float) -> Certificate | None:

@@ -93,3 +93,14 @@ def test_plan_without_an_answer(csgm):
     outcome = csgm(f"{line} --mechanism linf-csgm")
     assert (outcome.status, outcome.stdout) == (3, "")
     assert "error[no-gamma-fits]: " in outcome.stderr
+
+
+@pytest.mark.parametrize("line", [
+    "compare --norm-ratio 1e6 --delta 3e-5 --compression 20 --epsilon 1e4",
+    "compare --norm-ratio 1e6 --delta 1e-300 --compression 1e9 --epsilon 1e4 --rounds 1e9",
+])  # fmt: skip
+def test_the_largest_epsilons_and_ratios(csgm, line):
+    """Weights of test functions that overflow are no use, and no harm."""
+    outcome = csgm(line + " --format json")
+    assert outcome.status == 0
+    assert all(row["sigma"] > 0 for row in outcome.document["result"]["rows"])
