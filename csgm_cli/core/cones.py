@@ -10,7 +10,6 @@ nonincreasing the expectation is below its limit for infinitely spread vectors, 
 from __future__ import annotations
 
 import math
-import sys
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -103,7 +102,7 @@ def _over_good_sets(
         best = found(j)
         return math.inf if best is None else best.value
 
-    at = max(0, round(8 * math.log2(min(first, sys.float_info.max))) - least)
+    at = max(0, round(8 * math.log2(min(first, 1e308))) - least)
     while math.isinf(value(at)) and at > 0:  # no exponent is admissible: a smaller good set
         at -= 1
     return found(downhill(value, at, at + _FURTHEST))
