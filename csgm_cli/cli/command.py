@@ -11,7 +11,7 @@ import click
 
 from csgm_cli.cli import console
 from csgm_cli.cli.options import CONFIGURABLE, Option
-from csgm_cli.cli.params import Number, Switch
+from csgm_cli.cli.params import Number, Switch, several_values
 from csgm_cli.cli.places import check_places
 from csgm_cli.cli.request import EXCLUSIVES, Exclusive, Request, request_of
 from csgm_cli.cli.root import REGISTRY, Helped
@@ -133,11 +133,9 @@ def _warn_of_strange_variables() -> None:
 
 
 def _repeated(name: str) -> UsageError:
-    from csgm_cli.cli.vary import VARIABLE
-
-    flag = flag_of(name)
-    hint = f"for several values: csgm sweep --vary {flag.removeprefix('--')}=A,B" if name in VARIABLE else ""
-    return UsageError("repeated-option", f"{flag} may be given once here", hint)
+    return UsageError(
+        "repeated-option", f"{flag_of(name)} may be given once here", several_values(name, "A,B")
+    )
 
 
 def _load_config(ctx: click.Context, param: click.Parameter, value: str | None) -> None:  # noqa: ARG001 - click's signature

@@ -71,11 +71,13 @@ _SPECS: dict[str, _Spec] = {
     "epsilon": _Spec(_TARGET, "Privacy loss epsilon."),
     "delta": _Spec(_TARGET, "Probability delta with which epsilon may be exceeded; well below 1 / clients."),
     "max_epsilon": _Spec(_TARGET, "A check: exit with 1 if an epsilon is above this."),
-    "max_mse_overhead": _Spec(_TARGET, "MSE may be (1 + this) times the Gaussian mechanism's."),
+    "max_mse_overhead": _Spec(_TARGET, "MSE may be (1 + this) times the plain Gaussian mechanism's."),
     "max_noise_overhead": _Spec(
-        _TARGET, "Effective noise multiplier may be (1 + this) times the Gaussian mechanism's."
+        _TARGET, "Effective noise multiplier may be (1 + this) times the plain Gaussian mechanism's."
     ),
-    "at_equal_mse": _Spec(_TARGET, "Ask which epsilon each mechanism has at the Gaussian's MSE.", Switch),
+    "at_equal_mse": _Spec(
+        _TARGET, "Ask which epsilon each mechanism has at the plain Gaussian's MSE.", Switch
+    ),
     "noise_multiplier": _Spec(_NOISE, "Noise std over the L2 clip norm."),
     "sigma": _Spec(_NOISE, "Noise std on each coordinate of the sum."),
     "from": _Spec(

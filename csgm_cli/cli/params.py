@@ -40,27 +40,30 @@ def _hint(quantity: str, number: float) -> str:
             return f"{factor}; for {number:g} %: --gamma {number / 100:.6g}" if number <= 100 else factor
         case "compression" if 0 < number < 1:
             return f"for a sparsification rate: --gamma {number:g}"
+        case "delta" if number == 0:
+            pure = "delta 0 is pure differential privacy, which Gaussian noise never gives"
+            return f"{pure}; choose one well below 1 / clients, such as 1e-8"
         case _:
             return ""
 
 
 def _rewritten(text: str) -> str:
-    """Return how to write a number that was written as people do; empty where it was not."""
+    """Return the number that was written as people do, as csgm reads it; empty where it was not."""
     text = text.strip()
     if suffixed := re.fullmatch(_SUFFIXED, text):
-        return f"write it as {suffixed[1]}e{_POWERS[suffixed[2].lower()]}"
+        return f"{suffixed[1]}e{_POWERS[suffixed[2].lower()]}"
     if percent := re.fullmatch(_PERCENT, text):
         from decimal import Decimal
 
-        return f"write it as {Decimal(percent[1]).scaleb(-2).normalize():f}"
+        return f"{Decimal(percent[1]).scaleb(-2).normalize():f}"
     if power := re.fullmatch(_POWER, text):
-        return f"write it as {power[1] or 1}e{power[2]}"
+        return f"{power[1] or 1}e{power[2]}"
     fraction = re.fullmatch(_FRACTION, text)
     if fraction and (divisor := float(fraction[2])) > 0:
-        return f"write it as {float(fraction[1]) / divisor:.15g}"
+        return f"{float(fraction[1]) / divisor:.15g}"
     if re.fullmatch(_COMMAS, text):
-        return f"write it as {text.replace(',', '')}"
-    return f"write it as {text.replace(',', '.')}" if re.fullmatch(_DECIMAL_COMMA, text) else ""
+        return text.replace(",", "")
+    return text.replace(",", ".") if re.fullmatch(_DECIMAL_COMMA, text) else ""
 
 
 def swapped(epsilon: object, delta: object) -> str:
@@ -81,6 +84,23 @@ def _is_list(text: str) -> bool:
     return all(_FLOAT.fullmatch(part) for part in parts)
 
 
+def several_values(name: str, values: str) -> str:
+    """Return how to ask for several values of the option called ``name``; empty where nothing takes them."""
+    from csgm_cli.cli.vary import VARIABLE
+
+    option = name.replace("_", "-")
+    return f"for several values: csgm sweep --vary {option}={values}" if name in VARIABLE else ""
+
+
+def _hinting_at_sweep(error: UsageError, param: click.Parameter | None, value: object) -> UsageError:
+    """Return the error of a number with the hint that a list was written where one number is wanted."""
+    if param is None or not (isinstance(value, str) and _is_list(value)):
+        return error
+    values = ",".join(value.replace(",", " ").replace(";", " ").split())
+    hints = filter(None, (error.hint, several_values(param.name or "", values)))
+    return UsageError(error.slug, error.message, "; ".join(hints))
+
+
 class Number(click.ParamType[float]):
     """A finite number in the allowed range of ``quantity``; a count also as 1e6 or 1_000_000."""
 
@@ -95,7 +115,10 @@ class Number(click.ParamType[float]):
         if param is not None and param.multiple and isinstance(value, str) and _is_list(value):
             message = f"{label} takes one number each time, got {shown(value)}"
             raise UsageError("out-of-range", message, f"repeat {label}")
-        return self.read(value, label)
+        try:
+            return self.read(value, label)
+        except UsageError as error:
+            raise _hinting_at_sweep(error, param, value) from None
 
     def read(self, value: object, label: str) -> float:
         """Return ``value`` (text, or a number from a file) as a number, called ``label`` in an error."""
@@ -105,8 +128,12 @@ class Number(click.ParamType[float]):
             raise UsageError("out-of-range", what)
         if number is not None and number in self.allowed:
             return int(number) if self.allowed.integer else number + 0.0  # no negative zero
-        hint = _rewritten(str(value)) if number is None else _hint(self.quantity, number)
+        hint = self._rewriting(str(value)) if number is None else _hint(self.quantity, number)
         raise UsageError("out-of-range", f"{label} must be {self.allowed}, got {shown(value)}", hint)
+
+    def _rewriting(self, text: str) -> str:
+        number = _rewritten(text)
+        return f"write it as {number}" if number and float(number) in self.allowed else ""
 
     def split_envvar_value(self, rv: str) -> Sequence[str]:
         """Split the variable of a repeatable option at commas and white space."""

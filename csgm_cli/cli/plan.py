@@ -75,7 +75,11 @@ command = Command(
     The overhead is over the plain Gaussian mechanism at the same target and accountant.""",
     options=[
         *options("epsilon", "delta", *_OVERHEADS, required=("epsilon", "delta")),
-        option("mechanism", Choice([MechanismName.L2_CSGM.value, MechanismName.LINF_CSGM.value])),
+        option(
+            "mechanism",
+            Choice([MechanismName.L2_CSGM.value, MechanismName.LINF_CSGM.value]),
+            text="Coordinate-subsampled Gaussian (CSGM) by the L2 or L-inf clip norm.",
+        ),
         *options(*(name for name in MECHANISM if name not in ("gamma", "compression")), *COHORT),
         *options("accountant", "value_bits", "verify", "value", *OUTPUT),
     ],

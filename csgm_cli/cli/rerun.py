@@ -16,7 +16,8 @@ from csgm_cli.storage.saved import SavedResult, load_saved
 
 #: Relative difference above which a recomputed number is not the saved one.
 _TOLERANCE = 1e-9
-#: Inputs that settle the mechanism; those that only led to gamma, ratio or rounds are not asked again.
+#: Inputs that settle the mechanism, and how many clients there are; those that only led to gamma, ratio or
+#: rounds are not asked again.
 _KEPT = (
     "mechanism",
     "gamma",
@@ -25,13 +26,15 @@ _KEPT = (
     "dim",
     "cohort_size",
     "rounds",
+    "population",
+    "training_rounds",
     "factorization",
     "epochs",
     "adjacency",
     "accountant",
 )
 #: norm_ratio is null for the Gaussian mechanism, rounds with a factorization.
-_OPTIONAL = ("norm_ratio", "dim", "cohort_size", "rounds", "factorization", "epochs")
+_OPTIONAL = ("norm_ratio", *COHORT)
 #: The largest column norm of C may be another in the last digits, from one solver to the next.
 _SAME_NORM = 1e-8
 

@@ -45,6 +45,15 @@ def test_every_option_is_explained(name):
     assert len(set(helps)) == len(helps)
 
 
+def test_help_of_plan_has_the_plain_gaussian_as_a_reference_only():
+    """The plain Gaussian mechanism is what overheads are over, and none of the mechanisms to plan."""
+    command = root.get_command(None, "plan")
+    helps = {param.name: param.help for param in command.params if param.param_type_name == "option"}
+    assert "lain Gaussian" not in helps["mechanism"]
+    for name in ("max_mse_overhead", "max_noise_overhead"):
+        assert "plain Gaussian mechanism's" in helps[name]
+
+
 @pytest.mark.parametrize(
     ("name", "absent"),
     [

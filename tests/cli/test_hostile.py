@@ -2,6 +2,7 @@
 
 import json
 import math
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -173,6 +174,19 @@ def test_refused_line(csgm, line, slug):
         ("calibrate --delta 10^-7", "write it as 1e-7\n"),
         ("calibrate --delta 5*10**-7", "write it as 5e-7\n"),
         ("calibrate --delta 1/0", "got '1/0'\n"),
+        ("calibrate --delta 0", "try: delta 0 is pure differential privacy, which Gaussian noise never "),
+        ("sweep --vary delta=0,1e-6", "which Gaussian noise never gives; choose one well below 1 / clients"),
+        (
+            "calibrate --epsilon 3,5",
+            "try: write it as 3.5; for several values: csgm sweep --vary epsilon=3,5\n",
+        ),
+        ("calibrate --epsilon 1,2,3", "try: for several values: csgm sweep --vary epsilon=1,2,3\n"),
+        ("account --sigma 1 --epsilon 0.5;3", "try: for several values: csgm sweep --vary epsilon=0.5,3\n"),
+        ("calibrate --rounds 10,20", "try: for several values: csgm sweep --vary rounds=10,20\n"),
+        ("calibrate --gamma 2,5", "try: for several values: csgm sweep --vary gamma=2,5\n"),
+        ("calibrate --gamma 200%", "got '200%'\n"),
+        ("calibrate --delta 10^-400", "got '10^-400'\n"),
+        ("factorize --T 4,8", "got '4,8'\n"),
         (
             "compare --gamma 0.05,0.04",
             "--gamma takes one number each time, got '0.05,0.04'\n  try: repeat --gamma\n",
@@ -212,6 +226,16 @@ def test_refused_line(csgm, line, slug):
 def test_helpful_message(csgm, line, said):
     """Where the mistake can be guessed, the message says what was probably meant."""
     assert said in csgm(line).stderr
+
+
+def test_delta_0_in_a_file(csgm):
+    """What --delta 0 would be told, a config and a budget are told too."""
+    never = "try: delta 0 is pure differential privacy, which Gaussian noise never gives"
+    Path("csgm.toml").write_text("[tool.csgm]\ndelta = 0\n", encoding="utf-8")
+    assert never in csgm("calibrate --epsilon 3 --mechanism gaussian").stderr
+    Path("csgm.toml").unlink()
+    Path("budget.toml").write_text("[population.all]\nepsilon = 3\ndelta = 0.0\n", encoding="utf-8")
+    assert never in csgm("check budget.toml").stderr
 
 
 def test_a_comma_in_a_list_of_a_variable(csgm, monkeypatch):

@@ -70,6 +70,26 @@ def test_rerun_of_a_saved_result(csgm, line):
         assert outcome.document["inputs"][key] == saved["inputs"][key]
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "calibrate --epsilon 5 --delta 0.01 --gamma 0.01 --norm-ratio 1000",
+        "account --sigma 0.02 --delta 0.01 --gamma 0.01 --norm-ratio 1000",
+        "plan --epsilon 5 --delta 0.01 --norm-ratio 1000 --max-noise-overhead 0.02 --accountant rdp",
+    ],
+)
+def test_rerun_of_a_large_delta(csgm, line):
+    """A saved delta is judged by the saved population: as large as one client in 100, or with 99 not."""
+    for population, expected in ((100, ["delta-large"]), (99, [])):
+        save(csgm, f"{line} --population {population} --cohort-size 10 --training-rounds 50")
+        saved = json.loads(Path("saved.json").read_text(encoding="utf-8"))
+        assert [w["slug"] for w in saved["warnings"] if w["slug"] == "delta-large"] == expected
+        again = csgm("account --from saved.json --format json").document
+        assert [warning["slug"] for warning in again["warnings"]] == expected
+        for key in ("rounds", "population", "training_rounds", "cohort_size"):
+            assert again["inputs"][key] == saved["inputs"][key]
+
+
 def test_rerun_of_a_curve(csgm):
     """Every delta of a saved curve is asked again, and each epsilon is compared."""
     save(csgm, f"{ACCOUNT} --delta 1e-6 --delta 1e-8")
@@ -207,7 +227,7 @@ COHORT = "--population 1000 --cohort-size 30 --training-rounds 101 --dim 1e6 --a
         (CALIBRATE, "inputs.rounds", 3, "rounds 3 disagrees with population 1000, cohort_size 30, training_"),
         (CALIBRATE, "inputs.population", 700, "rounds 4 disagrees with population 700, cohort_size 30"),
         (CALIBRATE, "inputs.cohort_size", 29, "rounds 4 disagrees with population 1000, cohort_size 29"),
-        (CALIBRATE, "inputs.training_rounds", "9", "training_rounds must be a number, got '9'"),
+        (CALIBRATE, "inputs.training_rounds", "9", "training_rounds in the saved inputs must be a number, "),
         (CALIBRATE, "result.mse.total", 9.0, "mse.total 9.0 disagrees with the mechanism and its noise"),
         (CALIBRATE, "result.mse.privacy", 9.0, "mse.privacy 9.0 disagrees"),
         (CALIBRATE, "result.mse.sparsification", 0.0, "mse.sparsification 0.0 disagrees"),
