@@ -1,14 +1,11 @@
-"""The tight accountant against printed values, other accountants, exact adversaries and its promises."""
+"""The tight accountant against printed values, high precision, exact adversaries and at its extremes."""
 
 import itertools
 import math
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from benchmarks.adversary import World, best_response, constant, fitting_grid, gaussian_spectrum, spectrum
 from benchmarks.attack import run
@@ -17,12 +14,8 @@ from csgm_cli.core.account import account_delta, account_epsilon
 from csgm_cli.core.calibrate import calibrate
 from csgm_cli.core.certificate import Proof
 from csgm_cli.core.tight import kappa_delta, tight_delta, worst_law
-from csgm_cli.model import Accountant, Adjacency, Bound, Geometry, Mechanism, Target
-
-
-def csgm(gamma, k, rounds=1, dim=None, adjacency=Adjacency.ADD_REMOVE):
-    """L2-CSGM with Delta_2 = 1."""
-    return Mechanism("l2-csgm", gamma, Geometry(math.sqrt(k), 1.0, dim), rounds, adjacency)
+from csgm_cli.model import Accountant, Bound, Geometry, Mechanism, Target
+from tests.core.mechanisms import csgm
 
 
 def found(gamma, k, s, rounds, epsilon):
@@ -188,210 +181,6 @@ def test_no_adversary_breaks_a_bound():
     assert record.attacked == 40
     assert record.violations == 0
     assert record.disagreement < 3e-3
-
-
-# ---------------------------------------------------------------- promises
-
-_TABLE = [
-    (0.01, 24414.0, 1, 5.0, 1e-5),
-    (0.01, 10_000.0, 100, 3.0, 1e-5),
-    (0.1, 400.0, 1, 1.0, 1e-6),
-    (0.3, 20.5, 3, 6.0, 1e-7),
-    (0.001, 1e6, 1, 0.5, 1e-8),
-    (0.5, 3.0, 10, 2.0, 1e-5),
-    (0.05, 1111.0, 1, 8.0, 1e-9),
-    (0.2, 1.0, 100, 4.0, 1e-5),
-    (0.02, 7.7, 50, 1.0, 1e-6),
-    (0.9, 50.0, 1, 1.0, 1e-5),
-    (0.01, 1e8, 1, 2.0, 1e-10),
-    (0.1, 24414.0, 100, 3.0, 1e-6),
-    (0.003, 5000.0, 1000, 0.1, 1e-5),
-    (0.7, 2.5, 2, 10.0, 1e-12),
-    (0.999, 100.0, 5, 3.0, 1e-20),
-]
-
-
-#: Where few mask bits are ever sent, or one shows through the noise.
-_CORNER = [
-    (0.0088, 3.0, 18, 10.44, 9.3e-9),
-    (3.5e-7, 900.0, 100, 1.0, 1e-8),
-    (0.01, 1.0, 5, 0.5, 1e-6),
-    (0.01, 10.89, 1, 5.0, 1e-8),
-    (1e-5, 1e6, 1, 0.01, 1e-6),
-    (0.02, 1.44, 3, 20.0, 1e-8),
-    (0.05, 2.25, 1, 8.0, 1e-5),
-    (0.03, 6.25, 1, 6.0, 1e-20),
-    (0.01, 16.0, 2, 1.0, 1e-100),
-    (0.3, 1.0, 1, 0.1, 1e-5),
-]
-
-
-@pytest.mark.parametrize(("gamma", "k", "rounds", "epsilon", "delta"), _TABLE + _CORNER)
-def test_accountants_are_ordered_and_answers_certified(gamma, k, rounds, epsilon, delta):
-    """lower bound <= tight <= rdp <= paper; sigma meets the target and 1e-8 less does not."""
-    mechanism, target = csgm(gamma, k, rounds), Target(epsilon, delta)
-    answers = {
-        a: calibrate(mechanism, target, a) for a in (Accountant.TIGHT, Accountant.RDP, Accountant.PAPER)
-    }
-    tight, rdp, paper = (answer.noise_multiplier for answer in answers.values())
-    lower = answers[Accountant.TIGHT].guarantee.lower_bound
-    assert 0.0 < lower <= tight <= rdp * (1 + 1e-9)
-    assert rdp <= paper * (1 + 1e-9)
-    sigma = answers[Accountant.TIGHT].sigma
-    [at] = account_epsilon(mechanism, sigma, [delta], Accountant.TIGHT).guarantees
-    [less] = account_epsilon(mechanism, sigma * (1 - 1e-8), [delta], Accountant.TIGHT).guarantees
-    assert at.epsilon <= epsilon < less.epsilon
-    assert at.lower_bound <= at.epsilon
-
-
-@pytest.mark.parametrize(("gamma", "k", "rounds", "epsilon", "delta"), _TABLE[:6])
-def test_tight_is_the_smallest_bound(gamma, k, rounds, epsilon, delta):
-    """It takes the profile, rdp or the mask-revealed Gaussian, whichever asks for the least noise."""
-    mechanism, target = csgm(gamma, k, rounds), Target(epsilon, delta)
-    auto = calibrate(mechanism, target, Accountant.TIGHT)
-    assert auto.accountant is Accountant.TIGHT
-    revealed = calibrate(Mechanism("gaussian", 1.0, mechanism.geometry, rounds), target).sigma
-    rdp = calibrate(mechanism, target, Accountant.RDP).sigma
-    assert auto.sigma <= min(revealed, rdp) * (1 + 1e-12)
-    if auto.guarantee.bound is Bound.MASK_REVEALED:
-        assert auto.sigma == pytest.approx(revealed, rel=1e-11)
-    elif auto.guarantee.bound is Bound.RDP:
-        assert auto.sigma == pytest.approx(rdp, rel=1e-11)
-
-
-def test_replace_one_keeps_its_renyi_bound():
-    """The hockey-stick bounds are proven for add-remove only: no lower bound, and rdp's sigma."""
-    mechanism, target = csgm(0.05, 100.0, adjacency=Adjacency.REPLACE_ONE), Target(2.0, 1e-6)
-    auto, rdp = (calibrate(mechanism, target, name) for name in (Accountant.TIGHT, Accountant.RDP))
-    assert auto.guarantee.bound is Bound.RDP
-    assert auto.guarantee.lower_bound is None
-    assert auto.sigma == pytest.approx(rdp.sigma, rel=1e-12)
-
-
-def test_every_coordinate_at_its_clip_is_exact():
-    """For linf-csgm and for k = dim lower and upper bound are the profile itself."""
-    every = csgm(0.1, 50.0, 2, dim=50)
-    same = Mechanism("linf-csgm", 0.1, Geometry(math.sqrt(50.0), 1.0, 50), 2)
-    for mechanism in (every, same):
-        [guarantee] = account_delta(mechanism, 0.4, 1.0, Accountant.TIGHT).guarantees
-        assert guarantee.bound is Bound.PROFILE
-        assert guarantee.lower_bound == pytest.approx(guarantee.delta, rel=1e-9)
-    assert tight_delta(every, 0.4, 1.0).upper == pytest.approx(tight_delta(same, 0.4, 1.0).upper, rel=1e-12)
-
-
-def steps(name, values):
-    """The reference mechanism and target with one value going through ``values``."""
-    base = {"gamma": 0.05, "k": 60.0, "rounds": 3, "epsilon": 2.0, "delta": 1e-6}
-    for value in values:
-        case = base | {name: value}
-        target = Target(case.pop("epsilon"), case.pop("delta"))
-        yield calibrate(csgm(**case), target, Accountant.TIGHT)
-
-
-@pytest.mark.parametrize(
-    ("name", "values", "sign"),
-    [
-        ("epsilon", np.geomspace(0.8, 20.0, 8), -1),
-        ("delta", np.geomspace(1e-12, 1e-2, 9), -1),
-        ("gamma", np.geomspace(0.02, 0.9, 8), 1),
-        ("rounds", [1, 2, 3, 5, 10, 40, 200, 1000], 1),
-        ("k", [50.0, 50.5, 51.0, 60.0, 60.01, 61.0], -1),
-    ],
-)
-def test_more_privacy_takes_more_noise(name, values, sign):
-    """Answer and lower bound are monotone in epsilon, delta, gamma, rounds and, here, in k."""
-    values = [int(v) if name == "rounds" else float(v) for v in values]
-    answers = list(steps(name, values))
-    for before, after in itertools.pairwise(answers):
-        assert sign * (after.noise_multiplier - before.noise_multiplier) >= 0
-        assert sign * (after.guarantee.lower_bound - before.guarantee.lower_bound) >= 0
-    assert all(a.guarantee.lower_bound <= a.noise_multiplier for a in answers)
-
-
-_CASE = st.fixed_dictionaries(
-    {
-        "gamma": st.floats(math.log(0.01), math.log(0.9)).map(math.exp),
-        "k": st.floats(math.log(50.0), math.log(1e7)).map(math.exp),
-        "rounds": st.integers(1, 100),
-        "epsilon": st.floats(0.3, 8.0),
-        "delta": st.floats(math.log(1e-10), math.log(1e-3)).map(math.exp),
-    }
-)
-
-
-def noises(case):
-    """(lower bound, tight, rdp, paper) of a case."""
-    mechanism = csgm(case["gamma"], case["k"], case["rounds"])
-    target = Target(case["epsilon"], case["delta"])
-    tight, rdp, paper = (
-        calibrate(mechanism, target, a) for a in (Accountant.TIGHT, Accountant.RDP, Accountant.PAPER)
-    )
-    return tight.guarantee.lower_bound, *(answer.noise_multiplier for answer in (tight, rdp, paper))
-
-
-@settings(max_examples=25, deadline=None)
-@given(_CASE)
-def test_every_answer_is_between_its_neighbours(case):
-    """0 < lower bound <= tight <= rdp <= paper."""
-    lower, tight, rdp, paper = noises(case)
-    assert 0.0 < lower <= tight <= rdp * (1 + 3e-12)
-    assert rdp <= paper * (1 + 3e-12)
-
-
-_CORNER_CASE = st.fixed_dictionaries(
-    {
-        "gamma": st.floats(math.log(1e-7), math.log(0.3)).map(math.exp),
-        "sent": st.floats(math.log(1e-6), math.log(0.2)).map(math.exp),
-        "rounds": st.sampled_from([1, 1, 2, 7, 100]),
-        "epsilon": st.floats(math.log(0.03), math.log(20.0)).map(math.exp),
-        "delta": st.floats(math.log(1e-30), math.log(1e-3)).map(math.exp),
-    }
-).map(lambda case: {name: case[name] for name in case if name != "sent"} | {"k": _k_of(case)})
-
-
-def _k_of(case):
-    return max(1.0, case["sent"] / case["gamma"] / case["rounds"])
-
-
-@settings(max_examples=6, deadline=None)
-@given(_CORNER_CASE)
-def test_every_answer_is_between_its_neighbours_in_the_corner_too(case):
-    """0 <= lower bound <= tight <= rdp <= paper; account agrees with the answer, and with no less noise."""
-    mechanism, target = csgm(case["gamma"], case["k"], case["rounds"]), Target(case["epsilon"], case["delta"])
-    lower, tight, rdp, paper = noises(case)
-    assert 0.0 <= lower <= tight <= rdp * (1 + 3e-12)
-    assert rdp <= paper * (1 + 3e-12)
-    answer = calibrate(mechanism, target, Accountant.TIGHT)
-    [at] = account_epsilon(mechanism, answer.sigma, [target.delta], Accountant.TIGHT).guarantees
-    [less] = account_epsilon(
-        mechanism, answer.sigma * (1 - 1e-8), [target.delta], Accountant.TIGHT
-    ).guarantees
-    assert at.epsilon <= target.epsilon < less.epsilon
-
-
-@settings(max_examples=8, deadline=None)
-@given(_CORNER_CASE, st.sampled_from(["epsilon", "delta", "gamma", "rounds"]), st.floats(0.02, 1.0))
-def test_the_lower_bound_moves_one_way_in_the_corner_too(case, name, share):
-    """As below, to the 1e-5 by which brackets of delta are wide: less in the noise."""
-    smaller = case | {name: math.ceil(case[name] * share) if name == "rounds" else case[name] * share}
-    harder, easier = (
-        calibrate(
-            csgm(some["gamma"], some["k"], some["rounds"]),
-            Target(some["epsilon"], some["delta"]),
-            Accountant.TIGHT,
-        ).guarantee.lower_bound
-        for some in ((smaller, case) if name in ("epsilon", "delta") else (case, smaller))
-    )
-    assert easier <= harder * (1 + 1e-5)
-
-
-@settings(max_examples=25, deadline=None)
-@given(_CASE, st.sampled_from(["epsilon", "delta", "gamma", "rounds"]), st.floats(0.02, 1.0))
-def test_the_lower_bound_moves_one_way(case, name, share):
-    """A smaller target, a smaller gamma and fewer rounds: monotone to 3e-10, as `lower_bound` is solved."""
-    smaller = case | {name: math.ceil(case[name] * share) if name == "rounds" else case[name] * share}
-    harder, easier = (smaller, case) if name in ("epsilon", "delta") else (case, smaller)
-    assert noises(easier)[0] <= noises(harder)[0] * (1 + 3e-10)
 
 
 # ---------------------------------------------------------------- extremes
