@@ -148,12 +148,14 @@ def test_values_are_those_of_the_oracle():
     law = Law(gamma, parts)
     add, scale = at_kappa(law, Direction.ADD, epsilon)
     found = add_cone(law, add, epsilon, scale)
+    assert found.exponent <= profile_oracle.admissible_exponent(gamma, found.z) * (1 + 1e-12)
     r = math.exp(found.spread)
     exact = profile_oracle.cone_add(gamma, parts, epsilon, found.exponent, r, 10)
     exact += profile_oracle.err_add(found.z, 0.05, law.total_t, found.exponent, r)
     assert float(exact) <= found.value <= float(exact) * (1 + 1e-8)
     remove, scale = at_kappa(law, Direction.REMOVE, epsilon)
     found = remove_cone(law, remove, epsilon, scale)
+    assert found.exponent <= profile_oracle.admissible_exponent(gamma, found.z) * (1 + 1e-12)
     exact = profile_oracle.cone_remove(gamma, parts, epsilon, found.exponent, 10)
     exact += profile_oracle.err_remove(found.z, 0.05, law.total_t, epsilon, found.exponent)
     assert float(exact) <= found.value <= float(exact) * (1 + 1e-8)
@@ -168,6 +170,7 @@ def test_the_twin_is_the_oracles_and_as_tight_as_recorded(gamma, epsilon):
     found = concave_twin(law, epsilon, scale)
     assert found.proof is Proof.CONCAVE
     assert 1.0 < found.value / scale < 1.6
+    assert found.exponent >= profile_oracle.concave_exponent(gamma, found.z) * (1 - 1e-12)
     r = math.exp(found.spread)
     exact = profile_oracle.concave_remove(gamma, law.total_t, epsilon, found.exponent, r, 10)
     error = profile_oracle.err_concave(found.z, s, law.total_t, gamma, epsilon, found.exponent, r)
