@@ -5,21 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from csgm_cli.core.factorization.dense import Precision, dense_factors
 from csgm_cli.core.factorization.factorize import factorization_of
 from csgm_cli.core.factorization.inspection import AGREE, Pair, pair_of
-from csgm_cli.core.factorization.norms import norms_of_arrays
+from csgm_cli.core.factorization.norms import noise_sensitivity, norms_of_arrays
 from csgm_cli.core.factorization.semiseparable import cast, column_norms_squared, norm_margin, row_errors
 from csgm_cli.errors import NoAnswerError, UsageError
 from csgm_cli.factorization_model import StrategyName
 from csgm_cli.ranges import check_range
 
 if TYPE_CHECKING:
-    from csgm_cli.factorization_model import Factorization, Factors, Generators
+    from csgm_cli.factorization_model import AnyFloatArray, Factorization, Factors, Generators
 
 _DENSE = ("B", "C", "C_inv")
 #: By how much more sensitivity noise made with the rounded arrays may need than their C has.
@@ -63,6 +63,23 @@ def rounded(
     if factorization.strategy.name is StrategyName.OPTIMAL:
         _check_gap(factorization, attained, precision if kept else "float64", tolerance)
     return factorization, factors
+
+
+def noise_matrix(
+    factorization: Factorization, name: Literal["B", "C_inv"], precision: Precision
+) -> tuple[AnyFloatArray | None, float]:
+    """B or C_inv in ``precision``, None where there is none, and by what its noise has to be larger.
+
+    Rounded it is exactly that of another C: the second number, at least 1, is the sensitivity of that one
+    over the factorization's. ``NoAnswerError`` (slug ``not-certified``) where it is too large, as `rounded`.
+    """
+    matrix: AnyFloatArray | None = getattr(dense_factors(factorization, precision), name)
+    if matrix is None:
+        return None, 1.0
+    needed = noise_sensitivity(factorization.workload, name, matrix) / factorization.sensitivity
+    if not needed <= 1.0 + _FAITHFUL[precision]:
+        raise _ill_conditioned([name], precision)
+    return matrix, max(1.0, needed)
 
 
 def _measured(
