@@ -180,7 +180,7 @@ def _read(path: str, identity: tuple[object, ...]) -> Asked:  # noqa: ARG001 - t
 
 def _checked(saved: SavedArrays) -> Inspection:
     """What a file holds, if its hash is right, and what came of its claims."""
-    from csgm_cli.core.factorization import inspect_arrays, parse_workload, rows_of
+    from csgm_cli.core.factorization import inspect_arrays, workload_within
     from csgm_cli.storage.arrays import check_hash
     from csgm_cli.storage.factorizations import description_of
 
@@ -188,8 +188,7 @@ def _checked(saved: SavedArrays) -> Inspection:
     check_hash(saved)
     progress = Progress(TOLERANCE)
     if said is None:
-        workload = parse_workload("prefix-sum", rows_of(saved.arrays))
-        found = inspect_arrays(workload, saved.arrays, progress=progress)
+        found = inspect_arrays(workload_within(saved.arrays), saved.arrays, progress=progress)
     else:
         found = inspect_described(saved, said, progress)
     progress.finish()
@@ -212,7 +211,9 @@ def _broken(claim: Claim, workload: str, *, made_elsewhere: bool) -> UsageError:
     said = f"its {claim.name} is {claim.computed!r}, not {claim.claimed!r} as it claims"
     if claim.name == "product":
         said = f"its B C is not {workload}: the largest entry of the difference is {claim.computed!r}"
+    if claim.name == "strategy":
+        said = f"its strategy is {claim.computed}, though it claims {claim.claimed}"
     hint = "csgm inspect shows all that it claims"
-    if made_elsewhere:
+    if made_elsewhere and workload == "prefix-sum":
         hint = "a file that does not say its workload counts as a factorization of prefix-sum"
     return UsageError("claim-failed", said, hint)

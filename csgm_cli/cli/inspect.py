@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from csgm_cli.storage.arrays import SavedArrays
 
 
+#: Arrays that say what the workload is.
+_WORKLOADS = frozenset({"A", "learning_rates"})
+
+
 def run(request: Request) -> ExitCode:
     """Inspect and report; a claim that does not hold is exit code 1."""
     from csgm_cli.render.document import inspection_document
@@ -52,12 +56,14 @@ def run(request: Request) -> ExitCode:
 def _inspected(request: Request, saved: SavedArrays, progress: Progress) -> Inspection:
     from dataclasses import replace
 
-    from csgm_cli.core.factorization import inspect_arrays, rows_of
+    from csgm_cli.core.factorization import inspect_arrays, rows_of, workload_within
     from csgm_cli.storage.factorizations import description_of
 
     said = description_of(saved)
     if said is None:
         workload = build_workload(request, rows_of(saved.arrays))
+        if request.rank(["workload"]) is not Rank.FLAG and not _WORKLOADS.isdisjoint(saved.arrays):
+            workload = workload_within(saved.arrays)
         return inspect_arrays(workload, saved.arrays, Objective(request["objective"]), progress=progress)
     for name in ("workload", "objective"):
         if request.rank([name]) is Rank.FLAG:

@@ -22,7 +22,7 @@ from csgm_cli.core.factorization.workload import (
     parse_workload,
     schedule_workload,
 )
-from csgm_cli.errors import NoAnswerError, UsageError
+from csgm_cli.errors import NoAnswerError, UsageError, shown
 from csgm_cli.factorization_model import (
     Claim,
     Dual,
@@ -40,9 +40,12 @@ from csgm_cli.ranges import check_type
 Array = NDArray[np.float64]
 Arrays: TypeAlias = Mapping[str, NDArray[Any]]
 
-#: Relative difference up to which numbers agree, by what the arrays are stored in.
+#: Relative difference up to which arrays belong to one another, by what they are stored in.
 AGREE = {"float64": 1e-9, "float32": 1e-6}
+#: And up to which numbers belong to them.
 _TIGHT = 1e-9
+#: Errors by one strategy: arrays in float32 may have that much more. By another they are further off.
+_ALIKE = 1e-3
 _GENERATORS = ("decays", "inputs", "outputs", "diagonal")
 #: The sides of each array: T steps, R rows of C, N numbers of state.
 _SIDES = {
@@ -68,6 +71,7 @@ def workload_of(name: str, arrays: Arrays) -> Workload:
     """
     T = rows_of(arrays)
     momentum, comma, rest = name.partition(",")
+    _check_strays(name, arrays)
     if name == "matrix":
         return matrix_workload(_needed(arrays, "A", name))
     if name == "learning-rates":
@@ -76,6 +80,22 @@ def workload_of(name: str, arrays: Arrays) -> Workload:
         rates = _needed(arrays, "learning_rates", name)
         return schedule_workload(rates, parse_workload(momentum, T).momentum)
     return parse_workload(name, T)
+
+
+def _check_strays(name: str, arrays: Arrays) -> None:
+    """Raise ``UsageError`` (slug ``unknown-array``) for an array without use to the workload ``name``."""
+    used = {"A"} if name == "matrix" else {"learning_rates"} if name.endswith("learning-rates") else set()
+    if strays := sorted((arrays.keys() & {"A", "learning_rates", "series"}) - used):
+        raise UsageError("unknown-array", f"it holds {strays[0]}, but its workload is {shown(name)}")
+
+
+def workload_within(arrays: Arrays) -> Workload:
+    """The workload of arrays made elsewhere: their ``A`` or ``learning_rates``, and prefix sums without."""
+    if "A" in arrays:
+        return matrix_workload(arrays["A"])
+    if "learning_rates" in arrays:
+        return schedule_workload(arrays["learning_rates"])
+    return parse_workload("prefix-sum", rows_of(arrays))
 
 
 def inspect_arrays(
@@ -94,6 +114,7 @@ def inspect_arrays(
     streaming form; or the dual ``v`` (T; with ``u``, T, where it is needed) of an optimal one. The bound is
     what the dual proves, and without a dual the solver's, to 1e-9. ``claimed``: numbers by their key in a
     result; the errors and the sensitivity must be those found, the bound not above and the gap not below.
+    ``strategy``: a claim too.
 
     ``UsageError`` where the arrays are not enough (slug ``incomplete-arrays``), the dual is not positive
     (``bad-dual``), or the numbers are too large to be squared (``out-of-range``).
@@ -126,8 +147,9 @@ def _inspected(
     require_finite(found)
     inspection = Inspection(workload, strategy, objective, *found, bound.lower_bound, bound.iterations)
     agree = max(AGREE[arrays[name].dtype.name] for name in _SIDES.keys() & arrays.keys())
-    claims = [*_number_claims(inspection, claimed, agree)]
+    claims = [*_number_claims(inspection, claimed)]
     claims += _array_claims(workload, arrays, pair, generators, agree)
+    claims += _strategy_claims(inspection, bound, generators)
     if is_optimal and dual is not None and (pair is not None or generators is not None):
         claims.append(_dual_claim(inspection, bound, agree))
     return Inspection(
@@ -263,7 +285,8 @@ def _bound(
         return Factorization(workload, Strategy(StrategyName.OPTIMAL), objective, 1.0, weak, weak, weak)
 
 
-def _number_claims(found: Inspection, claimed: Mapping[str, float], agree: float) -> list[Claim]:
+def _number_claims(found: Inspection, claimed: Mapping[str, float]) -> list[Claim]:
+    """Numbers are those of the arrays as they are held, so that it does not matter in which precision."""
     claims = []
     for name, said in claimed.items():
         computed = getattr(found, name)
@@ -272,9 +295,9 @@ def _number_claims(found: Inspection, claimed: Mapping[str, float], agree: float
         elif name == "lower_bound":
             holds = 0 < said <= computed * (1.0 + _TIGHT)
         elif name == "gap":
-            holds = said >= computed - agree
+            holds = said >= computed - _TIGHT
         else:
-            holds = abs(said - computed) <= agree * computed
+            holds = abs(said - computed) <= _TIGHT * computed
         claims.append(Claim(name, said, computed, holds))
     return claims
 
@@ -295,8 +318,38 @@ def _array_claims(
         Claim(name, 0.0, found if np.isfinite(found) else None, found <= agree)
         for name, found in differences.items()
     ]
-    causal = pair is None or pair.is_causal  # other forms cannot be anything else
+    causal = pair is None or _is_causal(pair, arrays)  # other forms cannot be anything else
     return [*claims, Claim("causal", claimed=True, computed=causal, holds=causal)]
+
+
+def _is_causal(pair: Pair, arrays: Arrays) -> bool:
+    """Of noise on sums and on increments: row t of B and of C_inv has no row of C with a step after t."""
+    inverse = _wide(arrays, "C_inv")
+    return pair.is_causal and (inverse is None or Pair(inverse, pair.C).is_causal)
+
+
+def _strategy_claims(found: Inspection, bound: Factorization, generators: Generators | None) -> list[Claim]:
+    """That the arrays are by their strategy, as far as its buffers, or the errors that it has, tell.
+
+    Of ``optimal`` the gap says how far from it they are.
+    """
+    said = found.strategy
+    if said is None or said.name is StrategyName.OPTIMAL:
+        return []
+    if said.name is StrategyName.STREAMING:
+        if generators is None:
+            return []
+        is_theirs = said.buffers == (buffers := generators.decays.shape[1])
+        others = f"streaming:{buffers}"
+    else:
+        true = factorize(found.workload, said, found.objective, optimum=bound)
+        pairs = (
+            (found.mean_squared_error, true.mean_squared_error),
+            (found.max_squared_error, true.max_squared_error),
+        )
+        is_theirs = all(abs(ours - theirs) <= _ALIKE * theirs for ours, theirs in pairs)
+        others = f"not {said}"
+    return [Claim("strategy", str(said), str(said) if is_theirs else others, is_theirs)]
 
 
 def _from_streaming(workload: Workload, arrays: Arrays, C: Array) -> float:
