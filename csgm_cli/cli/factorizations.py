@@ -180,7 +180,7 @@ def _read(path: str, identity: tuple[object, ...]) -> Asked:  # noqa: ARG001 - t
 
 def _checked(saved: SavedArrays) -> Inspection:
     """What a file holds, if its hash is right, and what came of its claims."""
-    from csgm_cli.core.factorization import inspect_arrays, workload_within
+    from csgm_cli.core.factorization import workload_within
     from csgm_cli.storage.arrays import check_hash
     from csgm_cli.storage.factorizations import description_of
 
@@ -188,11 +188,21 @@ def _checked(saved: SavedArrays) -> Inspection:
     check_hash(saved)
     progress = Progress(TOLERANCE)
     if said is None:
-        found = inspect_arrays(workload_within(saved.arrays), saved.arrays, progress=progress)
+        found = inspect_undescribed(saved, workload_within(saved.arrays), Objective.MEAN, progress)
     else:
         found = inspect_described(saved, said, progress)
     progress.finish()
     return found
+
+
+def inspect_undescribed(
+    saved: SavedArrays, workload: Workload, objective: Objective, progress: Progress
+) -> Inspection:
+    """Return what came of arrays made elsewhere as factors of ``workload``; errors as in `inspect_arrays`."""
+    from csgm_cli.core.factorization import inspect_arrays
+
+    _check_room(workload, saved)
+    return inspect_arrays(workload, saved.arrays, objective, progress=progress)
 
 
 def inspect_described(saved: SavedArrays, said: Description, progress: Progress) -> Inspection:
@@ -200,9 +210,17 @@ def inspect_described(saved: SavedArrays, said: Description, progress: Progress)
     from csgm_cli.core.factorization import inspect_arrays, workload_of
 
     workload = workload_of(said.workload, saved.arrays)
+    _check_room(workload, saved)
     return inspect_arrays(
         workload, saved.arrays, said.objective, said.strategy, said.numbers, progress=progress
     )
+
+
+def _check_room(workload: Workload, saved: SavedArrays) -> None:
+    """Raise ``UsageError`` (slug ``too-large``): a small file may stand for products beyond all memory."""
+    from csgm_cli.core.factorization import inspecting_bytes
+
+    check_memory(inspecting_bytes(workload, saved.arrays), f"measuring arrays of T = {workload.T} needs")
 
 
 def _broken(claim: Claim, workload: str, *, made_elsewhere: bool) -> UsageError:

@@ -393,6 +393,21 @@ def test_broken_archives(csgm, made):
     assert csgm("inspect").stderr.startswith("error[missing-option]")
 
 
+@pytest.mark.parametrize("names", ["B C", "C", "C_inv"])
+def test_thin_arrays_of_vast_products(csgm, place, monkeypatch, names):
+    """A file of kilobytes whose B C would take gigabytes is refused, not multiplied out till memory ends."""
+    monkeypatch.setattr("csgm_cli.storage.memory.available_bytes", lambda: 1 << 30)
+    rows = 40_000
+    shapes = {"B": (rows, 1), "C": (1, rows), "C_inv": (rows, 1)}
+    np.savez_compressed("f.npz", **{name: np.ones(shapes[name]) for name in names.split()})
+    assert Path("f.npz").stat().st_size < 10_000
+    account = "account --noise-multiplier 3 --mechanism gaussian --delta 1e-8 --factorization f.npz"
+    for line in ("inspect f.npz", account):
+        outcome = csgm(line)
+        assert (outcome.status, outcome.stdout) == (2, "")
+        assert outcome.stderr.startswith("error[too-large]: 'f.npz': measuring arrays of T = 40000 needs ")
+
+
 def test_streaming_tampered(csgm, place):
     """Generators claim the dense C beside them, and the errors; a bad diagonal is broken."""
     csgm(f"factorize --T {T} --strategy streaming:2 --arrays B,C,generators,v --output f.npz")

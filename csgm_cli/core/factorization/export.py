@@ -11,7 +11,7 @@ import numpy as np
 
 from csgm_cli.core.factorization.dense import Precision, dense_factors
 from csgm_cli.core.factorization.factorize import factorization_of
-from csgm_cli.core.factorization.inspection import AGREE, Pair, pair_of
+from csgm_cli.core.factorization.held import AGREE, Pair, pair_of
 from csgm_cli.core.factorization.norms import noise_sensitivity, norms_of_arrays
 from csgm_cli.core.factorization.semiseparable import cast, column_norms_squared, norm_margin, row_errors
 from csgm_cli.errors import NoAnswerError, UsageError

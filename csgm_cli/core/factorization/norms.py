@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from csgm_cli.core.factorization.factorize import baseline_rows, optimal_rows
-from csgm_cli.core.factorization.inspection import Arrays, dual_of, generators_of, pair_of, require_finite
+from csgm_cli.core.factorization.held import Arrays, dual_of, generators_of, pair_of, require_finite
 from csgm_cli.core.factorization.semiseparable import column_norms_squared, norm_margin, row_errors
 from csgm_cli.core.factorization.solver import certificate
 from csgm_cli.core.factorization.triangular import left_quotient
