@@ -12,6 +12,7 @@ import numpy as np
 from csgm_cli.core.factorization.dense import Precision, dense_factors
 from csgm_cli.core.factorization.factorize import factorization_of
 from csgm_cli.core.factorization.held import AGREE, Pair, pair_of
+from csgm_cli.core.factorization.inspection import alike
 from csgm_cli.core.factorization.norms import noise_sensitivity, norms_of_arrays
 from csgm_cli.core.factorization.semiseparable import cast, column_norms_squared, norm_margin, row_errors
 from csgm_cli.errors import NoAnswerError, UsageError
@@ -44,7 +45,8 @@ def rounded(
 
     ``NoAnswerError`` (slug ``not-certified``) where arrays in ``precision`` have a gap above ``tolerance``
     (in float32, 1e-6 above what the dual attains) though they are ``optimal``, or make noise that needs more
-    than the sensitivity of their C, by 1e-6 of it (1e-3 in float32). ``UsageError`` (slug ``out-of-range``)
+    than the sensitivity of their C, by 1e-6 of it (1e-3 in float32), or errors by more than a hundredth other
+    than those of their strategy. ``UsageError`` (slug ``out-of-range``)
     for numbers that ``precision`` cannot hold, or beyond what mechanisms take.
     """
     attained = factorization
@@ -62,6 +64,12 @@ def rounded(
         _check_noise(factorization, factors, kept, precision)
     if factorization.strategy.name is StrategyName.OPTIMAL:
         _check_gap(factorization, attained, precision if kept else "float64", tolerance)
+    elif factorization.generators is None and not alike(factorization, attained):
+        raise NoAnswerError(
+            "not-certified",
+            f"the arrays in {precision} would not have the errors of {factorization.strategy}",
+            "--dtype float64" if precision == "float32" else "--strategy optimal",
+        )
     return factorization, factors
 
 

@@ -45,8 +45,8 @@ Array = NDArray[np.float64]
 
 #: Relative difference up to which numbers are those of the arrays.
 _TIGHT = 1e-9
-#: Errors by one strategy: arrays in float32 may have that much more. By another they are further off.
-_ALIKE = 1e-3
+#: And up to which errors are those of a strategy, for arrays in float32; by another they are further off.
+_ALIKE = 1e-2
 
 
 def inspect_arrays(
@@ -176,6 +176,15 @@ def _is_causal(pair: Pair, arrays: Arrays) -> bool:
     return pair.is_causal and (inverse is None or Pair(inverse, pair.C).is_causal)
 
 
+def alike(found: Inspection | Factorization, true: Factorization) -> bool:
+    """Whether ``found`` has, to rounding in float32, both errors of ``true``: it is by the same strategy."""
+    pairs = (
+        (found.mean_squared_error, true.mean_squared_error),
+        (found.max_squared_error, true.max_squared_error),
+    )
+    return all(abs(ours - theirs) <= _ALIKE * theirs for ours, theirs in pairs)
+
+
 def _strategy_claims(found: Inspection, bound: Factorization, generators: Generators | None) -> list[Claim]:
     """That the arrays are by their strategy, as far as its buffers, or the errors that it has, tell.
 
@@ -191,11 +200,7 @@ def _strategy_claims(found: Inspection, bound: Factorization, generators: Genera
         others = f"streaming:{buffers}"
     else:
         true = factorize(found.workload, said, found.objective, optimum=bound)
-        pairs = (
-            (found.mean_squared_error, true.mean_squared_error),
-            (found.max_squared_error, true.max_squared_error),
-        )
-        is_theirs = all(abs(ours - theirs) <= _ALIKE * theirs for ours, theirs in pairs)
+        is_theirs = alike(found, true)
         others = f"not {said}"
     return [Claim("strategy", str(said), str(said) if is_theirs else others, is_theirs)]
 
