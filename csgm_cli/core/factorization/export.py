@@ -46,8 +46,8 @@ def rounded(
     ``NoAnswerError`` (slug ``not-certified``) where arrays in ``precision`` have a gap above ``tolerance``
     (in float32, 1e-6 above what the dual attains) though they are ``optimal``, or make noise that needs more
     than the sensitivity of their C, by 1e-6 of it (1e-3 in float32), or errors by more than a hundredth other
-    than those of their strategy. ``UsageError`` (slug ``out-of-range``)
-    for numbers that ``precision`` cannot hold, or beyond what mechanisms take.
+    than those of their strategy. ``UsageError`` (slug ``out-of-range``) for numbers that ``precision`` cannot
+    hold, or beyond what mechanisms take.
     """
     attained = factorization
     if factorization.generators is not None:
