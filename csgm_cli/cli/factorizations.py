@@ -180,7 +180,7 @@ def _read(path: str, identity: tuple[object, ...]) -> Asked:  # noqa: ARG001 - t
 
 def _checked(saved: SavedArrays) -> Inspection:
     """What a file holds, if its hash is right, and what came of its claims."""
-    from csgm_cli.core.factorization import inspect_arrays, parse_workload, rows_of
+    from csgm_cli.core.factorization import workload_within
     from csgm_cli.storage.arrays import check_hash
     from csgm_cli.storage.factorizations import description_of
 
@@ -188,12 +188,21 @@ def _checked(saved: SavedArrays) -> Inspection:
     check_hash(saved)
     progress = Progress(TOLERANCE)
     if said is None:
-        workload = parse_workload("prefix-sum", rows_of(saved.arrays))
-        found = inspect_arrays(workload, saved.arrays, progress=progress)
+        found = inspect_undescribed(saved, workload_within(saved.arrays), Objective.MEAN, progress)
     else:
         found = inspect_described(saved, said, progress)
     progress.finish()
     return found
+
+
+def inspect_undescribed(
+    saved: SavedArrays, workload: Workload, objective: Objective, progress: Progress
+) -> Inspection:
+    """Return what came of arrays made elsewhere as factors of ``workload``; errors as in `inspect_arrays`."""
+    from csgm_cli.core.factorization import inspect_arrays
+
+    _check_room(workload, saved)
+    return inspect_arrays(workload, saved.arrays, objective, progress=progress)
 
 
 def inspect_described(saved: SavedArrays, said: Description, progress: Progress) -> Inspection:
@@ -201,9 +210,17 @@ def inspect_described(saved: SavedArrays, said: Description, progress: Progress)
     from csgm_cli.core.factorization import inspect_arrays, workload_of
 
     workload = workload_of(said.workload, saved.arrays)
+    _check_room(workload, saved)
     return inspect_arrays(
         workload, saved.arrays, said.objective, said.strategy, said.numbers, progress=progress
     )
+
+
+def _check_room(workload: Workload, saved: SavedArrays) -> None:
+    """Raise ``UsageError`` (slug ``too-large``): a small file may stand for products beyond all memory."""
+    from csgm_cli.core.factorization import inspecting_bytes
+
+    check_memory(inspecting_bytes(workload, saved.arrays), f"measuring arrays of T = {workload.T} needs")
 
 
 def _broken(claim: Claim, workload: str, *, made_elsewhere: bool) -> UsageError:
@@ -212,7 +229,9 @@ def _broken(claim: Claim, workload: str, *, made_elsewhere: bool) -> UsageError:
     said = f"its {claim.name} is {claim.computed!r}, not {claim.claimed!r} as it claims"
     if claim.name == "product":
         said = f"its B C is not {workload}: the largest entry of the difference is {claim.computed!r}"
+    if claim.name == "strategy":
+        said = f"its strategy is {claim.computed}, though it claims {claim.claimed}"
     hint = "csgm inspect shows all that it claims"
-    if made_elsewhere:
+    if made_elsewhere and workload == "prefix-sum":
         hint = "a file that does not say its workload counts as a factorization of prefix-sum"
     return UsageError("claim-failed", said, hint)

@@ -10,7 +10,7 @@ from csgm_cli.cli import console
 from csgm_cli.cli.build import inputs
 from csgm_cli.cli.command import Command
 from csgm_cli.cli.exits import ExitCode
-from csgm_cli.cli.factorizations import TOLERANCE, inspect_described
+from csgm_cli.cli.factorizations import TOLERANCE, inspect_described, inspect_undescribed
 from csgm_cli.cli.options import OUTPUT, option, options
 from csgm_cli.cli.params import File
 from csgm_cli.cli.progress import Progress
@@ -25,6 +25,10 @@ from csgm_cli.storage.files import naming
 if TYPE_CHECKING:
     from csgm_cli.cli.request import Request
     from csgm_cli.storage.arrays import SavedArrays
+
+
+#: Arrays that say what the workload is.
+_WORKLOADS = frozenset({"A", "learning_rates"})
 
 
 def run(request: Request) -> ExitCode:
@@ -52,13 +56,15 @@ def run(request: Request) -> ExitCode:
 def _inspected(request: Request, saved: SavedArrays, progress: Progress) -> Inspection:
     from dataclasses import replace
 
-    from csgm_cli.core.factorization import inspect_arrays, rows_of
+    from csgm_cli.core.factorization import rows_of, workload_within
     from csgm_cli.storage.factorizations import description_of
 
     said = description_of(saved)
     if said is None:
         workload = build_workload(request, rows_of(saved.arrays))
-        return inspect_arrays(workload, saved.arrays, Objective(request["objective"]), progress=progress)
+        if request.rank(["workload"]) is not Rank.FLAG and not _WORKLOADS.isdisjoint(saved.arrays):
+            workload = workload_within(saved.arrays)
+        return inspect_undescribed(saved, workload, Objective(request["objective"]), progress)
     for name in ("workload", "objective"):
         if request.rank([name]) is Rank.FLAG:
             raise UsageError("conflicting-options", f"it names its own {name}", f"leave out --{name}")

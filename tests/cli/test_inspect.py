@@ -143,6 +143,60 @@ def test_another_workload(csgm, place):
     assert (status, document["error"]["slug"]) == (2, "conflicting-options")
 
 
+def test_a_workload_in_the_file(csgm, place):
+    """A beside B and C is what B C should be, unless --workload says otherwise; so are learning rates."""
+    a = PREFIX + np.eye(T)
+    np.savez("f.npz", A=a, B=a, C=np.eye(T))
+    status, document = inspected(csgm, "f.npz")
+    assert (status, document["result"]["workload"]) == (0, "matrix")
+    assert document["inputs"]["workload"] == "matrix"
+    assert inspected(csgm, "f.npz --workload prefix-sum")[0] == 1
+    rates = np.linspace(1.0, 0.5, T)
+    np.savez("g.npz", learning_rates=rates, B=PREFIX * rates, C=np.eye(T))
+    status, document = inspected(csgm, "g.npz")
+    assert (status, document["result"]["workload"]) == (0, "learning-rates")
+    for name, said in (("f.npz", "matrix"), ("g.npz", "learning-rates")):
+        words = "account --noise-multiplier 3 --mechanism gaussian --delta 1e-8"
+        outcome = csgm(f"{words} --factorization {name} --format json")
+        assert f"for the workload {said}" in outcome.document["result"]["statement"]
+
+
+def test_arrays_without_use(csgm, made):
+    """Arrays of another workload in a file that names its own: nothing would check them."""
+    for name, array in (("A", PREFIX), ("learning_rates", np.ones(T)), ("series", np.ones((2, T)))):
+        sealed(made.arrays | {name: array}, made.metadata)
+        status, document = inspected(csgm, "f.npz")
+        assert (status, document["error"]["slug"]) == (2, "unknown-array")
+
+
+@pytest.mark.parametrize("off", [1e-8, 1e-7, 9e-7])
+@pytest.mark.parametrize("arrays", ["B,C,C_inv,v", "C", "generators"])
+def test_numbers_of_float32_arrays_are_exact(csgm, place, off, arrays):
+    """Arrays of 7 digits have norms of 16: no claim about them may be off, least of all the sensitivity."""
+    strategy = "streaming:2" if arrays == "generators" else "optimal"
+    csgm(f"factorize --T {T} --strategy {strategy} --arrays {arrays} --dtype float32 --output f.npz")
+    saved = read_arrays("f.npz")
+    assert inspected(csgm, "f.npz")[0] == 0
+    for key in ("sensitivity", "sensitivity_squared", "mean_squared_error", "rmse", "max_squared_error"):
+        sealed(saved.arrays, saved.metadata | {key: saved.metadata[key] * (1 - off)})
+        assert failed(inspected(csgm, "f.npz")[1]) == {key}
+    if saved.metadata["gap"] > 1e-8:
+        sealed(saved.arrays, saved.metadata | {"gap": saved.metadata["gap"] / 2})
+        assert failed(inspected(csgm, "f.npz")[1]) == {"gap"}
+
+
+def test_buffers_that_are_not_there(csgm, place):
+    """A streaming form says itself how many buffers it has."""
+    csgm(f"factorize --T {T} --strategy streaming:2 --output f.npz")
+    saved = read_arrays("f.npz")
+    sealed(saved.arrays, saved.metadata | {"strategy": "streaming:8"})
+    status, document = inspected(csgm, "f.npz")
+    assert (status, failed(document)) == (1, {"strategy"})
+    outcome = csgm("account --noise-multiplier 3 --mechanism gaussian --delta 1e-8 --factorization f.npz")
+    assert outcome.status == 2
+    assert "its strategy is streaming:2, though it claims streaming:8" in outcome.stderr
+
+
 def test_not_causal(csgm, place):
     """B C = A is not enough: a row of B that uses what is known later only is a claim that fails."""
     turn = np.linalg.qr(np.random.default_rng(1).normal(size=(T, T)))[0]
@@ -246,6 +300,9 @@ RESEALED = {
         {"sensitivity", "sensitivity_squared"},
     ),
     "C_inv beyond float64": (lambda a, m: (a | {"C_inv": a["C_inv"] * 1e200}, m), {"inverse"}),
+    "C_inv not causal": (lambda a, m: (a | {"C_inv": changed(a["C_inv"], (2, 5), 1e-300)}, m), {"causal"}),
+    "another strategy": (lambda a, m: (a, m | {"strategy": "toeplitz-sqrt"}), {"strategy"}),
+    "a tree": (lambda a, m: (a, m | {"strategy": "tree"}), {"strategy"}),
     "not causal": (lambda a, m: (a | {"B": changed(a["B"], (2, 5), 0.1)}, m), {"causal", "product"}),
     "rounded carelessly": (
         lambda a, m: ({name: array.astype("float32").astype("float64") for name, array in a.items()}, m),
@@ -336,6 +393,21 @@ def test_broken_archives(csgm, made):
     assert csgm("inspect").stderr.startswith("error[missing-option]")
 
 
+@pytest.mark.parametrize("names", ["B C", "C", "C_inv"])
+def test_thin_arrays_of_vast_products(csgm, place, monkeypatch, names):
+    """A file of kilobytes whose B C would take gigabytes is refused, not multiplied out till memory ends."""
+    monkeypatch.setattr("csgm_cli.storage.memory.available_bytes", lambda: 1 << 30)
+    rows = 40_000
+    shapes = {"B": (rows, 1), "C": (1, rows), "C_inv": (rows, 1)}
+    np.savez_compressed("f.npz", **{name: np.ones(shapes[name]) for name in names.split()})
+    assert Path("f.npz").stat().st_size < 10_000
+    account = "account --noise-multiplier 3 --mechanism gaussian --delta 1e-8 --factorization f.npz"
+    for line in ("inspect f.npz", account):
+        outcome = csgm(line)
+        assert (outcome.status, outcome.stdout) == (2, "")
+        assert outcome.stderr.startswith("error[too-large]: 'f.npz': measuring arrays of T = 40000 needs ")
+
+
 def test_streaming_tampered(csgm, place):
     """Generators claim the dense C beside them, and the errors; a bad diagonal is broken."""
     csgm(f"factorize --T {T} --strategy streaming:2 --arrays B,C,generators,v --output f.npz")
@@ -366,7 +438,8 @@ def test_forms_that_contradict_each_other(csgm, place, forms):
     assert inspected(csgm, "f.npz")[0] == 0
     saved = read_arrays("f.npz")
     csgm(f"factorize --T {T} --strategy streaming:3 --arrays generators --output other.npz")
-    sealed(saved.arrays | read_arrays("other.npz").arrays, saved.metadata)
+    other = saved.metadata | {"strategy": "streaming:3"}
+    sealed(saved.arrays | read_arrays("other.npz").arrays, other)
     status, document = inspected(csgm, "f.npz")
     assert (status, failed(document)) == (1, {"generators"})
     outcome = csgm("account --noise-multiplier 3 --mechanism gaussian --delta 1e-8 --factorization f.npz")

@@ -10,7 +10,8 @@ from csgm_cli.core.factorization.baselines import compare_strategies, compared_b
 from csgm_cli.core.factorization.dense import dense_bytes, dense_factors, factor_rows, rows_take_all
 from csgm_cli.core.factorization.export import rounded
 from csgm_cli.core.factorization.factorize import default_tolerance, factorize, solving_bytes
-from csgm_cli.core.factorization.inspection import inspect_arrays, rows_of, workload_of
+from csgm_cli.core.factorization.held import inspecting_bytes, rows_of, workload_of, workload_within
+from csgm_cli.core.factorization.inspection import inspect_arrays
 from csgm_cli.core.factorization.norms import factor_norms, norms_of_arrays
 from csgm_cli.core.factorization.workload import matrix_workload, parse_workload, schedule_workload
 
@@ -24,6 +25,7 @@ __all__ = [
     "factor_rows",
     "factorize",
     "inspect_arrays",
+    "inspecting_bytes",
     "matrix_workload",
     "norms_of_arrays",
     "parse_workload",
@@ -34,4 +36,5 @@ __all__ = [
     "solving_bytes",
     "strategies_by_size",
     "workload_of",
+    "workload_within",
 ]

@@ -5,21 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from csgm_cli.core.factorization.dense import Precision, dense_factors
 from csgm_cli.core.factorization.factorize import factorization_of
-from csgm_cli.core.factorization.inspection import AGREE, Pair, pair_of
-from csgm_cli.core.factorization.norms import norms_of_arrays
+from csgm_cli.core.factorization.held import AGREE, Pair, pair_of
+from csgm_cli.core.factorization.inspection import alike
+from csgm_cli.core.factorization.norms import noise_sensitivity, norms_of_arrays
 from csgm_cli.core.factorization.semiseparable import cast, column_norms_squared, norm_margin, row_errors
 from csgm_cli.errors import NoAnswerError, UsageError
 from csgm_cli.factorization_model import StrategyName
 from csgm_cli.ranges import check_range
 
 if TYPE_CHECKING:
-    from csgm_cli.factorization_model import Factorization, Factors, Generators
+    from csgm_cli.factorization_model import AnyFloatArray, Factorization, Factors, Generators
 
 _DENSE = ("B", "C", "C_inv")
 #: By how much more sensitivity noise made with the rounded arrays may need than their C has.
@@ -44,8 +45,9 @@ def rounded(
 
     ``NoAnswerError`` (slug ``not-certified``) where arrays in ``precision`` have a gap above ``tolerance``
     (in float32, 1e-6 above what the dual attains) though they are ``optimal``, or make noise that needs more
-    than the sensitivity of their C, by 1e-6 of it (1e-3 in float32). ``UsageError`` (slug ``out-of-range``)
-    for numbers that ``precision`` cannot hold, or beyond what mechanisms take.
+    than the sensitivity of their C, by 1e-6 of it (1e-3 in float32), or errors by more than a hundredth other
+    than those of their strategy. ``UsageError`` (slug ``out-of-range``) for numbers that ``precision`` cannot
+    hold, or beyond what mechanisms take.
     """
     attained = factorization
     if factorization.generators is not None:
@@ -62,7 +64,30 @@ def rounded(
         _check_noise(factorization, factors, kept, precision)
     if factorization.strategy.name is StrategyName.OPTIMAL:
         _check_gap(factorization, attained, precision if kept else "float64", tolerance)
+    elif factorization.generators is None and not alike(factorization, attained):
+        raise NoAnswerError(
+            "not-certified",
+            f"the arrays in {precision} would not have the errors of {factorization.strategy}",
+            "--dtype float64" if precision == "float32" else "--strategy optimal",
+        )
     return factorization, factors
+
+
+def noise_matrix(
+    factorization: Factorization, name: Literal["B", "C_inv"], precision: Precision
+) -> tuple[AnyFloatArray | None, float]:
+    """B or C_inv in ``precision``, None where there is none, and by what its noise has to be larger.
+
+    Rounded it is exactly that of another C: the second number, at least 1, is the sensitivity of that one
+    over the factorization's. ``NoAnswerError`` (slug ``not-certified``) where it is too large, as `rounded`.
+    """
+    matrix: AnyFloatArray | None = getattr(dense_factors(factorization, precision), name)
+    if matrix is None:
+        return None, 1.0
+    needed = noise_sensitivity(factorization.workload, name, matrix) / factorization.sensitivity
+    if not needed <= 1.0 + _FAITHFUL[precision]:
+        raise _ill_conditioned([name], precision)
+    return matrix, max(1.0, needed)
 
 
 def _measured(

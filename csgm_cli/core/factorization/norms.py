@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from csgm_cli.core.factorization.factorize import baseline_rows, optimal_rows
-from csgm_cli.core.factorization.inspection import Arrays, dual_of, generators_of, pair_of, require_finite
+from csgm_cli.core.factorization.held import Arrays, dual_of, generators_of, pair_of, require_finite
 from csgm_cli.core.factorization.semiseparable import column_norms_squared, norm_margin, row_errors
 from csgm_cli.core.factorization.solver import certificate
 from csgm_cli.core.factorization.triangular import left_quotient
@@ -77,23 +77,34 @@ def _measured(
 
 
 def _each_square(workload: Workload, arrays: Arrays, c: Array) -> Iterator[float]:
-    """The squared sensitivity of C as each of the arrays has it.
-
-    For noise B Z, whatever C is said to be, it is that of B^-1 A or B^+ A.
-    """
+    """The squared sensitivity of C as each of the arrays has it."""
     yield _most(c)
-    if "C" in arrays and _is_triangular(arrays.get("C_inv")):
-        yield _most(left_quotient(arrays["C_inv"].astype(np.float64, copy=False), np.eye(workload.T)))
-    if "B" in arrays and not arrays.keys().isdisjoint(("C", "C_inv")):
-        b = arrays["B"].astype(np.float64, copy=False)
-        if not _is_triangular(b):  # B = L Q has the columns of L^-1 A turned: of the same norms
-            b = np.asarray(np.linalg.qr(b.T, mode="r")).T
-        if _is_triangular(b):  # else it has no full rank: then its product is not A
-            yield _most(left_quotient(b, dense(workload)))
+    if len(arrays.keys() & {"B", "C", "C_inv"}) > 1:
+        for name in sorted(arrays.keys() & {"B", "C_inv"}):
+            yield from _squares_of_noise(workload, name, arrays[name])
 
 
-def _is_triangular(x: NDArray[np.floating] | None) -> bool:
-    return x is not None and x.shape[0] == x.shape[1] and not np.triu(x, 1).any() and bool(np.diag(x).all())
+def noise_sensitivity(workload: Workload, name: str, matrix: NDArray[np.floating]) -> float:
+    """The least sensitivity of a C of which ``matrix`` is the B (or C^-1, by ``name``): noise needs no more.
+
+    Whatever the factorization is said to be. Infinity where ``matrix`` has no full rank.
+    """
+    with np.errstate(all="ignore"):  # what comes out is looked at
+        squares = list(_squares_of_noise(workload, name, matrix))
+    return _root_above(squares[0]) if squares and math.isfinite(squares[0]) else math.inf
+
+
+def _squares_of_noise(workload: Workload, name: str, matrix: NDArray[np.floating]) -> Iterator[float]:
+    """That of noise B Z is that of B^-1 A or B^+ A, of noise C^-1 Z likewise; none without full rank."""
+    x = matrix.astype(np.float64, copy=False)
+    if not _is_triangular(x):  # L Q has the columns of L^-1 A turned: of the same norms
+        x = np.asarray(np.linalg.qr(x.T, mode="r")).T
+    if _is_triangular(x):  # else no product with it is A
+        yield _most(left_quotient(x, dense(workload) if name == "B" else np.eye(workload.T)))
+
+
+def _is_triangular(x: NDArray[np.floating]) -> bool:
+    return x.shape[0] == x.shape[1] and not np.triu(x, 1).any() and bool(np.diag(x).all())
 
 
 def _most(c: Array) -> float:

@@ -21,6 +21,8 @@ Array = NDArray[np.float64]
 
 #: The interval of the quadrature is tuned with so many numbers in buffers, or at T where that is fewer.
 _TUNED_NUMBERS, _TUNED_ROWS = 8192, 256
+#: The gap of the weights that it is tuned with: what many poles leave is less than that of worse ones.
+_TUNED_GAP = 1e-9
 _POWER_STEPS = 300
 _SEARCH_STEPS = 10
 #: One pole has the same error along a whole curve.
@@ -47,7 +49,7 @@ def streaming_generators(workload: Workload, dual: Dual, objective: Objective, b
     few, few_dual = workload, dual
     if rows < workload.T:
         few = Workload(rows)
-        few_dual = solve(few, objective, 1e-6).dual
+        few_dual = solve(few, objective, _TUNED_GAP).dual
     factors = _best_factors(few, few_dual, objective, buffers)
     norms = column_norms(workload, objective, dual)
     return _generators(workload, dual, buffers, _spectrum(workload, dual), factors, norms)

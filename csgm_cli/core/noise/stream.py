@@ -7,11 +7,11 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 import numpy as np
 
-from csgm_cli.core.factorization.dense import Precision, dense_factors
+from csgm_cli.core.factorization.export import noise_matrix
 from csgm_cli.core.noise.checks import (
     FloatType,
     checked_generators,
@@ -37,6 +37,8 @@ from csgm_cli.ranges import Range, check_range
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
+
+    from csgm_cli.core.factorization.dense import Precision
 
 _Noise: TypeAlias = DenseNoise | StreamingNoise
 _Worker: TypeAlias = Product | Recursion
@@ -77,7 +79,8 @@ class NoiseStream:
     Raises ``UsageError``: ``invalid-type``, ``out-of-range``, ``unknown-choice``, ``wrong-dtype``,
     ``shape-mismatch``, ``not-finite``, ``not-causal`` (a square matrix that is not lower-triangular),
     ``no-inverse`` (trees have noise on sums only), ``no-privacy``, ``conflicting-options``, ``other-noise``
-    (a state of another stream), ``bad-normals``; docs/json.md lists them.
+    (a state of another stream), ``bad-normals``; docs/json.md lists them. ``NoAnswerError`` (slug
+    ``not-certified``) for a factorization too ill-conditioned for ``dtype``.
     """
 
     def __init__(
@@ -217,9 +220,12 @@ def _noise(factors: object, sigma: float, on: NoiseOn, dtype: FloatType) -> tupl
         if dtype == np.float32:  # another C: the noise grows as its sensitivity does
             sensitivity = rounded_sensitivity(factors.generators, dtype)
             sigma *= max(1.0, sensitivity / factors.sensitivity)
+            if on is NoiseOn.SUMS and rates is not None:  # of sums at rounded rates, C has scaled columns
+                sigma *= max(1.0, float((rates / rates.astype(dtype)).max()))
         noise, T = _streaming(factors.generators, sigma, on, rates, dtype), factors.T
     elif isinstance(factors, Factorization):
-        noise, T = DenseNoise(_matrix_of(factors, on, dtype), sigma, dtype), factors.T
+        dense, more = _matrix_of(factors, on, dtype)
+        noise, T = DenseNoise(dense, sigma * more, dtype), factors.T
     elif isinstance(factors, Generators):
         noise, T = _streaming(factors, sigma, on, None, dtype), len(np.asarray(factors.diagonal))
     else:
@@ -237,14 +243,14 @@ def _streaming(
     return StreamingNoise(generators, sigma, np.ones(T) if rates is None else rates, dtype)
 
 
-def _matrix_of(factorization: Factorization, on: NoiseOn, dtype: FloatType) -> Floats:
-    found = dense_factors(factorization, cast("Precision", dtype.name))
-    if on is NoiseOn.SUMS:
-        return found.B
-    if found.C_inv is None:
+def _matrix_of(factorization: Factorization, on: NoiseOn, dtype: FloatType) -> tuple[Floats, float]:
+    """What is multiplied with Z, and by what the noise grows because it is rounded."""
+    name: Literal["B", "C_inv"] = "B" if on is NoiseOn.SUMS else "C_inv"
+    matrix, more = noise_matrix(factorization, name, cast("Precision", dtype.name))
+    if matrix is None:
         raise UsageError(
             "no-inverse",
             f"{factorization.strategy} has one number of Z per node of the tree, not one per round",
             "use on='sums', or the strategy honaker-full",
         )
-    return found.C_inv
+    return matrix, more

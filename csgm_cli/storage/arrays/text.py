@@ -162,7 +162,10 @@ def _table(name: str, rows: JSON) -> Array:
 
 
 def _csv_rows(path: Path, name: str) -> JSON:
-    text = _content(path / f"{name}.csv", _CHARACTERS * MOST_IN_CSV)
+    try:
+        text = _content(path / f"{name}.csv", _CHARACTERS * MOST_IN_CSV)
+    except FileNotFoundError:  # of the folder there would be no such file
+        raise FileNotFoundError(None, f"there is no {name}.csv in it") from None
     try:
         if b"_" in text:  # Python would read 1_0 as 10
             raise ValueError("an underscore")

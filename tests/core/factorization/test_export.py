@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from mpmath import mp
 
-from csgm_cli.core.factorization import factorize, matrix_workload, parse_workload, rounded, schedule_workload
+from csgm_cli.core.factorization import (
+    factorize,
+    inspect_arrays,
+    matrix_workload,
+    parse_workload,
+    rounded,
+    schedule_workload,
+)
 from csgm_cli.core.factorization.workload import dense
 from csgm_cli.errors import NoAnswerError, UsageError
 from csgm_cli.factorization_model import Objective, strategy_named
@@ -127,3 +134,23 @@ def test_noise_that_would_need_more_sensitivity():
     for kept in (("C_inv",), ("B", "C_inv")):
         with pytest.raises(NoAnswerError, match="too ill-conditioned for float32"):
             rounded(found, "float32", arrays=kept)
+
+
+@pytest.mark.parametrize("strategy", ["output", "toeplitz-sqrt"])
+@pytest.mark.parametrize("arrays", ["B", "C", "C_inv"])
+@pytest.mark.parametrize("spread", [3, 4])
+def test_what_rounding_leaves_of_a_strategy(strategy, arrays, spread):
+    """Arrays are by their strategy for who inspects them, or are refused: float32 may not hold its errors."""
+    momentum = parse_workload("momentum=0.999", 21)
+    rates = 10.0 ** np.random.default_rng(0).uniform(-spread, spread, 21)
+    workload = momentum if strategy == "toeplitz-sqrt" else schedule_workload(rates, 0.9)
+    found = factorize(workload, strategy_named(strategy))
+    try:
+        written, factors = rounded(found, "float32", arrays=[arrays])
+    except NoAnswerError:
+        assert strategy == "output"
+        return
+    claims = inspect_arrays(workload, {arrays: getattr(factors, arrays)}, strategy=found.strategy).claims
+    assert all(claim.holds for claim in claims)
+    assert "strategy" in {claim.name for claim in claims}
+    assert written.mean_squared_error == pytest.approx(found.mean_squared_error, rel=0.01)

@@ -134,6 +134,18 @@ def test_more_buffers_less_error(T):
     assert math.isclose(many.mean_squared_error, optimum.lower_bound, rel_tol=1e-9)
 
 
+@pytest.mark.parametrize("objective", [MEAN, MAX])
+def test_many_buffers_have_the_optimum(objective):
+    """Beyond a dozen buffers, too, none does harm: 1000 rows are more than are tuned for."""
+    optimum = factorize(Workload(1000), objective=objective)
+    gaps = [
+        factorize(Workload(1000), Strategy(StrategyName.STREAMING, n), objective, optimum=optimum).gap
+        for n in (12, 16, 20, 30)
+    ]
+    assert all(a >= b * (1 - 1e-3) for a, b in pairwise(gaps))
+    assert gaps[-1] <= 1e-9
+
+
 @pytest.mark.parametrize("objective", list(Objective))
 @pytest.mark.parametrize("T", [1, 2, 3, 6, 21, 64])
 def test_errors_are_those_of_the_factors(T, objective):

@@ -151,3 +151,13 @@ def test_noise_from_b_has_the_sensitivity_of_b(shuffled):
     found = norms_of_arrays(workload, arrays).sensitivity
     assert true == pytest.approx(1 / 0.98, rel=1e-3)
     assert true * (1 - 1e-9) <= found <= true * (1 + 1e-9)
+
+
+def test_noise_from_an_inverse_that_is_no_triangle():
+    """Whatever C says, noise C_inv Z has the sensitivity of C_inv^-1: 1000, in any order of the rows of Z."""
+    c_inv = np.array([[1e-3, 0.0], [1.0, 1e9]])
+    workload, c = parse_workload("prefix-sum", 2), np.array([[1.0, 0.0], [0.0, 1e-9]])
+    for order in ([0, 1], [1, 0]):
+        arrays = {"C": c[order], "C_inv": c_inv[:, order]}
+        arrays["B"] = dense(workload) @ np.diag([1.0, 1e9])[:, order]
+        assert norms_of_arrays(workload, arrays).sensitivity == pytest.approx(1000.0, rel=1e-12)
