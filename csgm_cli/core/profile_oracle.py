@@ -15,18 +15,16 @@ additive error for pairs of coordinates outside of |log M| <= z, M = exp(x sqrt(
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import mpmath
 
-from csgm_cli.core.contour_oracle import contour_integral, saddle
+from csgm_cli.core.conditional_oracle import beyond_any_loss, conditional_delta
+from csgm_cli.core.contour_oracle import contour_integral
 from csgm_cli.core.law_oracle import Direction, Kernel, Law, Parts, hockey_stick
-from csgm_cli.core.tilt_oracle import SPARE_DIGITS, complex_log_moment, log_ratio, not_converged, require
+from csgm_cli.core.tilt_oracle import SPARE_DIGITS, complex_log_moment, require
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from csgm_cli.core.oracle import Number
 
 __all__ = [
@@ -50,7 +48,6 @@ __all__ = [
     "renyi_remove",
 ]
 
-_MOST_CLOSED_FORMS = 100_000  # some twenty seconds
 _GRID_RATIO = mpmath.mpf(33) / 32  # of the times in ``renyi_remove``: that much is lost at most
 _GRID_START = mpmath.mpf(1) / 16
 
@@ -79,94 +76,9 @@ def profile_delta(
     if law.count <= 2:
         return conditional_delta(gamma, parts, direction, epsilon, digits)
     require(epsilon >= 0, "epsilon", "at least 0", epsilon)
-    if _beyond_any_loss(law, epsilon):
+    if beyond_any_loss(law, epsilon):
         return mpmath.mpf(0)
     return contour_integral(law, hockey_stick(epsilon, blur), digits, least)
-
-
-def _beyond_any_loss(law: Law, epsilon: Number) -> bool:
-    """Whether -L, which is below -count log(1 - g), never reaches ``epsilon``."""
-    with mpmath.workdps(50):
-        if law.direction is Direction.ADD or law.gamma == 1:
-            return False
-        return bool(epsilon >= -law.count * mpmath.log1p(-mpmath.mpf(law.gamma)))
-
-
-def conditional_delta(
-    gamma: Number, parts: Parts, direction: Direction | str, epsilon: Number, digits: int = 20
-) -> mpmath.mpf:
-    """The same as ``profile_delta`` by another method, for at most three coordinates.
-
-    One coordinate is a closed form given the others, over which the trapezoid rule goes; its step
-    is halved until two sums agree. Three coordinates take minutes at 20 digits.
-    """
-    law = Law(gamma, parts, Direction(direction))
-    require(law.count <= 3, "parts", "at most three coordinates", parts)
-    require(epsilon >= 0, "epsilon", "at least 0", epsilon)
-    if _beyond_any_loss(law, epsilon):
-        return mpmath.mpf(0)
-    with mpmath.workdps(2 * (digits + SPARE_DIGITS)):
-        times = [mpmath.mpf(t) for count, t in law.parts for _ in range(int(count))]
-        if gamma == 1:  # then the loss is one Gaussian
-            times = [mpmath.fsum(times)]
-        order = law.direction.order(saddle(law, hockey_stick(epsilon))) if len(times) > 1 else mpmath.mpf(1)
-        strike = law.direction.sign * mpmath.mpf(epsilon)
-        rule, value = _Conditional(law, order, digits + SPARE_DIGITS, mpmath.mpf(1)), mpmath.mpf(-1)
-        while True:
-            before, value = value, rule.expectation(times, strike)
-            if abs(value - before) <= value * mpmath.mpf(10) ** -digits or len(times) == 1:
-                return value if law.direction is Direction.ADD else value * mpmath.exp(epsilon)
-            rule = replace(rule, step=rule.step / 2)
-
-
-@dataclass(frozen=True)
-class _Conditional:
-    """E[(e^L - e^strike)_+] (add) or E[(e^strike - e^L)_+] (remove), coordinate by coordinate.
-
-    ``order`` is that of the tilt under which the integrand lives.
-    """
-
-    law: Law
-    order: mpmath.mpf
-    digits: int
-    step: mpmath.mpf
-
-    def expectation(self, times: Sequence[mpmath.mpf], strike: mpmath.mpf) -> mpmath.mpf:
-        """Return the expectation over coordinates at ``times``.
-
-        Beyond an edge in x the first coordinate decides alone: the others cannot take the loss
-        below the strike again. Up to there the integrand is smooth in log(edge - x).
-        """
-        (t, *others), gamma = times, mpmath.mpf(self.law.gamma)
-        root, floor = mpmath.sqrt(t), (1 - gamma) ** len(others)
-        odds = (mpmath.exp(strike) / floor - 1 + gamma) / gamma
-        edge = (mpmath.log(odds) + t / 2) / root
-        add = self.law.direction is Direction.ADD
-        alone = mpmath.mpf(0)
-        if add or not others:
-            side = 1 if add else -1
-            sent, never = mpmath.ncdf(side * (root - edge)), mpmath.ncdf(-side * edge)
-            alone = side * (gamma * sent + (1 - gamma - mpmath.exp(strike)) * never)
-        if not others:
-            return alone
-        terms = []
-        for x, width in self._nodes(root, edge):
-            loss = log_ratio(gamma, t, x)
-            rest = self.expectation(others, strike - loss)
-            terms.append(width * mpmath.npdf(x) * mpmath.exp(loss) * rest)
-        return alone + mpmath.fsum(terms)
-
-    def _nodes(self, root: mpmath.mpf, edge: mpmath.mpf) -> Iterator[tuple[mpmath.mpf, mpmath.mpf]]:
-        """Yield x = edge - log(1 + e^y), which is dense at the edge, and the width of its cell."""
-        depth = self.digits * mpmath.log(10)
-        low, high = (end * root for end in (min(self.order, 0), max(self.order, 0)))
-        far, near = edge - low + mpmath.sqrt(2 * depth), edge - high - mpmath.sqrt(2 * depth)
-        start = near if near > 1 else -depth
-        if (far - start) / self.step > _MOST_CLOSED_FORMS:
-            raise not_converged(f"the law of {self.law.count} coordinates", int((far - start) / self.step))
-        for j in range(math.floor(start / self.step), math.ceil(far / self.step)):
-            y = j * self.step
-            yield edge - mpmath.log1p(mpmath.exp(y)), self.step / (1 + mpmath.exp(-y))
 
 
 # ---------------------------------------------------------------- test functions

@@ -25,28 +25,6 @@ _TAIL = 10  # nodes count up to exp(-_TAIL) of the error
 
 
 @dataclass(frozen=True)
-class Mark:
-    """A mark that the coordinate gets with probability Phi((x - edge)/width), or one that it lacks then.
-
-    |Phi(u + iv)| <= exp(v^2/2) Phi(u), so that the trapezoid rule still does well.
-    """
-
-    edge: mpmath.mpf
-    width: mpmath.mpf
-    is_there: bool = True
-
-    @property
-    def steep(self) -> mpmath.mpf:
-        """By how much faster than exp(-x^2/2) the chance's tail makes the integrand fall."""
-        return 1 + 1 / self.width**2
-
-    def chance(self, x: mpmath.mpf) -> mpmath.mpf:
-        """Return the probability at ``x``."""
-        away = (x - self.edge) / self.width
-        return mpmath.ncdf(away if self.is_there else -away)
-
-
-@dataclass(frozen=True)
 class Tilted:
     """The law of log Y tilted by Y^order, ``order`` real, on nodes in x; E[Y^order] is its mass."""
 
@@ -76,35 +54,28 @@ def log_ratio(gamma: mpmath.mpf, t: mpmath.mpf, x: mpmath.mpf) -> mpmath.mpf:
     return mpmath.log(1 - gamma + gamma * mpmath.exp(x * mpmath.sqrt(t) - t / 2))
 
 
-def tilt(
-    order: mpmath.mpf,
-    gamma: mpmath.mpf,
-    t: mpmath.mpf,
-    height: mpmath.mpf,
-    digits: int,
-    mark: Mark | None = None,
-) -> Tilted:
+def tilt(order: mpmath.mpf, gamma: mpmath.mpf, t: mpmath.mpf, height: mpmath.mpf, digits: int) -> Tilted:
     """Tilt by Y^order on a grid that is fine enough for exp(i y log Y), |y| <= height.
 
-    With a ``mark`` only as far as the coordinate has it. The error of each E[Y^(order + i y)] is
-    below 10^-digits E[Y^order]. The slope of its logarithm is order sqrt(t) R - x, R the chance of
-    having been sent given x, which rises with x: so the integrand falls at least as fast as a
-    Gaussian outside of [0, order sqrt(t)], or of [order sqrt(t) R(0), 0] for a negative order. At
-    height q above the axis, b = q sqrt(t) < pi, it is at most exp(q^2/2 + |y| b) times its value
-    below, if order >= 0, and cos(b/2)^order times that otherwise, because |Y(x+iq)| >= cos(b/2) Y(x),
-    and with a mark exp(q^2/2 width^2) times that; the trapezoid rule turns a factor B at height q
-    into a relative error of 2 B/(exp(2 pi q/step) - 1).
+    The error of each E[Y^(order + i y)] is below 10^-digits E[Y^order]. The slope of its logarithm is
+    order sqrt(t) R - x, R the chance of having been sent given x, which rises with x: so the integrand
+    falls at least as fast as a Gaussian outside of [0, order sqrt(t)], or of [order sqrt(t) R(0), 0]
+    for a negative order. At height q above the axis, b = q sqrt(t) < pi, it is at most
+    exp(q^2/2 + |y| b) times its value below, if order >= 0, and cos(b/2)^order times that otherwise,
+    because |Y(x+iq)| >= cos(b/2) Y(x); the trapezoid rule turns a factor B at height q into a relative
+    error of 2 B/(exp(2 pi q/step) - 1).
     """
     root, depth = mpmath.sqrt(t), (digits + 1) * mpmath.log(10)
     reach = mpmath.sqrt(2 * depth)
-    steep = (mark.steep if mark else 1) - min(order, 0) * t / 4  # of the growth with q
+    steep = 1 - min(order, 0) * t / 4  # of the growth with q
     q = min(reach / mpmath.sqrt(steep), mpmath.mpf("0.9") * mpmath.pi / root)
     lifted = min(order, 0) * mpmath.log(mpmath.cos(q * root / 2))
-    growth = (mark.steep if mark else 1) * q * q / 2 + height * q * root + lifted
+    growth = q * q / 2 + height * q * root + lifted
     step = 2 * mpmath.pi * q / (depth + growth)
     least_sent = gamma * mpmath.exp(-t / 2)
     share = least_sent / (1 - gamma + least_sent) if order < 0 else 1
-    low, high = _range(order * root * share, reach, mark)
+    far = order * root * share
+    low, high = min(far, 0) - reach, max(far, 0) + reach
     first, last = math.floor(low / step), math.ceil(high / step)
     if last - first > _MOST_NODES:
         raise not_converged(f"order {mpmath.nstr(order, 5)} and t {mpmath.nstr(t, 5)}", last - first)
@@ -114,8 +85,6 @@ def tilt(
         losses.append(mpmath.log(1 - gamma + sent))
         sent *= ratio
     logs = [order * u - x * x / 2 for u, x in zip(losses, nodes, strict=True)]
-    if mark:
-        logs = [log + mpmath.log(mark.chance(x)) for log, x in zip(logs, nodes, strict=True)]
     peak = max(logs)
     alive = [
         (u, mpmath.exp(log - peak)) for u, log in zip(losses, logs, strict=True) if log > peak - depth - _TAIL
@@ -123,23 +92,6 @@ def tilt(
     total = mpmath.fsum(weight for _, weight in alive)
     log_moment = peak + mpmath.log(total * step / mpmath.sqrt(2 * mpmath.pi))
     return Tilted(log_moment, [u for u, _ in alive], [weight / total for _, weight in alive])
-
-
-def _range(far: mpmath.mpf, reach: mpmath.mpf, mark: Mark | None) -> tuple[mpmath.mpf, mpmath.mpf]:
-    """Where the integrand is not negligible, which has its peaks between 0 and ``far``.
-
-    Beyond a mark's edge, on the side where there is little of it, it is at most a Gaussian with the
-    variance 1/steep about (distance to the other end)/steep away, and exp(distance^2/(2 steep)) high.
-    """
-    bottom, top = min(far, mpmath.mpf(0)), max(far, mpmath.mpf(0))
-    low, high = bottom - reach, top + reach
-    if mark is None:
-        return low, high
-    distance = max(mark.edge - bottom if mark.is_there else top - mark.edge, mpmath.mpf(0))
-    away = (2 * distance / mpmath.sqrt(mark.steep) + reach) / mpmath.sqrt(mark.steep)
-    if mark.is_there:
-        return max(low, mark.edge - away), max(top, mark.edge) + reach
-    return min(bottom, mark.edge) - reach, min(high, mark.edge + away)
 
 
 def complex_log_moment(order: mpmath.mpc | complex, gamma: Number, t: Number, digits: int = 20) -> mpmath.mpc:

@@ -22,7 +22,7 @@ PROFILE_DIGITS, FEWER_DIGITS = 30, 15
 #: Of those of several releases, which are dearer.
 MIXED_DIGITS = 15
 #: Of those of a direction which is not so close, relative, to what it is compared with.
-ROUGH_DIGITS, CLOSE = 10, 1e-6
+ROUGH_DIGITS, CLOSE = 8, 1e-6
 #: The largest relative difference that counts as agreement.
 AGREEMENT = 1e-9
 
