@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from csgm_cli.core.contour import REACH, Law
+from csgm_cli.core.contour import Law
 from csgm_cli.core.log_moment import ComplexArray, mixed_log_moments
 from csgm_cli.core.moment import OUT_OF_REACH, LogMoment, gaussian_moment, summed
 
@@ -63,7 +63,7 @@ class MixedLaw:
 
     def real(self, order: float) -> LogMoment:
         """S at a real order above 1 or below 0; infinite where that is out of reach."""
-        if abs(order) * math.sqrt(self.largest_t) > REACH:
+        if not all(law.reaches(order) for law in self.sparse):
             return OUT_OF_REACH
         coordinates = [(law.gamma, t) for law in self.sparse for _, t in law.parts]
         counts = [count for law in self.sparse for count, _ in law.parts]
