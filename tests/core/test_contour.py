@@ -99,7 +99,7 @@ def test_high_precision_lies_within_the_error(gamma, parts, epsilon, direction):
 @pytest.mark.parametrize(
     ("gamma", "parts", "epsilon"),
     [
-        (2.2e-8, ((3.0 * 209746596361, 8.2696e-4**2),), 6e-5),  # order times s was 270 at least, and the limit 300
+        (2.2e-8, ((3.0 * 209746596361, 8.2696e-4**2),), 6e-5),  # order times s is over 270
         (2.2e-8, ((3.0 * 209746596361, 2e-4**2),), 6e-5),
         (1.511706439222781e-06, ((12165230.0, 0.00024693934850074356),), 1e-5),
     ],

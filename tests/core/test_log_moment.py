@@ -266,13 +266,13 @@ def test_huge_orders_are_integrated_over_their_bumps(monkeypatch, order, gamma, 
         (-4e5, 2.2e-8, 8e-4),
         (-1e7, 1e-3, 1e-4),
         (-300.0, 0.3, 0.5),
-        (-1.5638194971242398, 7.433131039535641e-4, 19.096802279023855),  # was 1.57e-6, a factor 740 too small
+        (-1.5638194971242398, 7.433131039535641e-4, 19.096802279023855),  # was 740 times too small
         (-0.29469602942275475, 2.6624783123267525e-4, 19.773411824787832),
         (-1.1181588471756, 0.9936571400790697, 19.018349033378605),
     ],
 )
 def test_the_line_ends_where_the_order_cannot_move_the_gaussian(order, gamma, root):
-    """Y^a moves it to x = a s R, and R is at most gamma on the left: the line is short, and the value right."""
+    """Y^a moves it to x = a s R, and R is at most gamma on the left: the line is short, the value right."""
     found = log_moment(order, gamma, root**2)
     with mpmath.workdps(30):
         g, s = mpmath.mpf(gamma), mpmath.mpf(root)
