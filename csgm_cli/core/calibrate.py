@@ -32,8 +32,11 @@ from csgm_cli.ranges import RANGES, check_range, check_type
 #: Room for the rounding of numbers derived from sigma (noise multiplier, sigma / l2_norm l2_norm).
 _MARGIN = 2e-13
 #: Room, tried in turn, for an answer that account, on its own way to the best bound, does not confirm:
-#: an order next to 1 moves epsilon by how float64 rounds it, and a bracket of a profile by its own width.
-_ROOM = (0.0, 1e-11, 1e-10, 1e-9)
+#: an order next to 1 moves epsilon by how float64 rounds it, and a bracket of a profile by its own width,
+#: which may be per cents where delta is below 1e-100 or so. The bound that comes next may be far off.
+_ROOM = (0.0, 1e-11, 1e-10, 1e-9, 1e-7, 1e-5, 1e-3)
+#: What epsilon misses by takes at least this share of it as room: epsilon falls at most so steeply in sigma.
+_SHARE = 1e-3
 
 
 def calibrate(
@@ -46,7 +49,8 @@ def calibrate(
 ) -> Calibration:
     """The least noise with which ``mechanism`` meets ``target``, and what it costs.
 
-    The answer meets the target; noise smaller by 1e-8 relative does not, by the same accountant.
+    The answer meets the target; noise smaller by 1e-8 relative does not, by the same accountant (by up to
+    1e-3 where brackets of the profile wobble, at deltas of 1e-100 or so).
     ``verify`` recomputes the achieved epsilon by independent code in 50 digits (tight bounds: 30 to 8).
     ``value_bits`` in [1, 64]: of one sent value, for ``bits_per_client``.
 
@@ -125,11 +129,17 @@ def _certified(
     mechanism: Mechanism, accountant: Accountant, target: Target, *, verify: bool
 ) -> tuple[float, Guarantee]:
     """The least sigma that account, asked for its epsilon, agrees with."""
-    enough = _sufficient(mechanism, accountant, target)
-    for sigma in (sigma * (1 + room) for sigma in reversed(enough) for room in _ROOM):
-        guarantee = _confirmed(mechanism, accountant, target, sigma, verify=verify)
-        if guarantee.epsilon <= target.epsilon:
-            break
+    for enough in reversed(_sufficient(mechanism, accountant, target)):
+        least = 0.0
+        for room in _ROOM:
+            if room < least:
+                continue
+            sigma = enough * (1 + room)
+            guarantee = _confirmed(mechanism, accountant, target, sigma, verify=verify)
+            if guarantee.epsilon <= target.epsilon:
+                return sigma, guarantee
+            short = guarantee.epsilon / target.epsilon - 1
+            least = min(_SHARE * short, _ROOM[-1])  # less would hardly help, and costs a search
     return sigma, guarantee
 
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from csgm_cli.core.decay import Decay, decay
-from csgm_cli.core.log_moment import Array, ComplexArray, complex_log_moment, log_moment
+from csgm_cli.core.log_moment import Array, ComplexArray, complex_log_moment, log_moment, tilt
 from csgm_cli.core.moment import OUT_OF_REACH, LogMoment, combine
 from csgm_cli.core.search import Slope, increasing_root
 from csgm_cli.errors import NoAnswerError
@@ -67,8 +67,9 @@ _SUMMED = 4e-14
 _END_WIDTH = 1.05
 #: Up to as many coordinates the bounds on the decay for few of them are looked at.
 _FEW = 64.0
-#: Orders further out than this (times sqrt(t)) make grids too long to be worth it.
-REACH = 300.0
+#: Orders that move the Gaussian further than this make grids too long to be worth it, and no delta needs
+#: them: exp(-x^2/2) is far below all of them there.
+_REACH = 300.0
 
 
 class Direction(Enum):
@@ -111,9 +112,13 @@ class Law:
         """About the variance of e^L."""
         return self.gamma**2 * math.fsum(count * math.expm1(min(t, 50.0)) for count, t in self.parts)
 
+    def reaches(self, order: float) -> bool:
+        """False for orders that are too far out."""
+        return abs(tilt(order, self.gamma, math.sqrt(self.largest_t))) <= _REACH
+
     def real(self, order: float) -> LogMoment:
         """S at a real order above 1 or below 0; infinite where that is out of reach."""
-        if abs(order) * math.sqrt(self.largest_t) > REACH:
+        if not self.reaches(order):
             return OUT_OF_REACH
         moments = [(count, log_moment(order, self.gamma, t)) for count, t in self.parts]
         return OUT_OF_REACH if any(math.isinf(m.value) for _, m in moments) else combine(moments)
@@ -262,7 +267,7 @@ def _saddle(law: AnyLaw, direction: Direction, epsilon: float, moments: Moments)
 
     variance = law.variance
     start = (epsilon + math.sqrt(epsilon**2 + 4 * variance)) / (2 * variance)
-    ceiling = min(1.0 + 8.0 / law.largest_t, 0.5 * REACH / math.sqrt(law.largest_t))
+    ceiling = min(1.0 + 8.0 / law.largest_t, 0.5 * _REACH / math.sqrt(law.largest_t))
     start = math.log(min(max(start, 1e-3), ceiling))
 
     def _near_enough(log_z: float, value: float, step: float) -> bool:

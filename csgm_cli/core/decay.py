@@ -21,10 +21,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from csgm_cli.core.log_moment import tilt
+
 Array = NDArray[np.float64]
 
 #: Nodes in x, and how far they go beyond where the tilt moves the Gaussian.
 _NODES, _REACH = 320, 10.0
+#: By how much more it does so up in the strip, where |d log Y/dx| is at most this times s R.
+_TURNED = math.sqrt(2.0)
 #: No side lobe of |sinc| is higher than this.
 _SIDE_LOBE = 0.2173
 #: Shifts q into the strip that are tried, relative to the largest: this, and so much of pi/s.
@@ -63,7 +67,9 @@ def decay(order: float, gamma: float, t: float, log_moment: float, *, few: bool)
     where R (1-R) > 1/((a+1) t). So f has one peak on each side of that, if it is not one in all.
     """
     s = math.sqrt(t)
-    x = np.linspace(min(order * s, 0.0) - _REACH, max(order * s, 0.0) + _REACH, _NODES)
+    moved = _TURNED * tilt(order, gamma, s)
+    moved = math.copysign(min(abs(moved), abs(order) * s), moved)
+    x = np.linspace(min(moved, 0.0) - _REACH, max(moved, 0.0) + _REACH, _NODES)
     z = s * (x - s / 2)
     u = np.where(z < 1.0, np.log1p(gamma * np.expm1(np.minimum(z, 1.0))), _log_ratio(gamma, z))
     log_bell = -x * x / 2 - 0.5 * math.log(2 * math.pi) - log_moment

@@ -68,7 +68,8 @@ def _batches(order: float, coordinates: Sequence[tuple[float, float]]) -> Iterat
     batch: list[tuple[float, float]] = []
     nodes = 0.0
     for gamma, s in coordinates:
-        size = (max(abs(order), 2.0) * s + 2 * _REACH) / _step(s)
+        low, high = _ends(order, gamma, s)
+        size = (high - low) / _step(s)
         if batch and nodes + size > _MOST_BATCHED:
             yield batch
             batch, nodes = [], 0.0
@@ -172,13 +173,31 @@ def _step(s: float) -> float:
     return min(free, 2 * math.pi * y / (44.0 + y * y / 2))
 
 
-def _grid(a: float, g: float, s: float) -> tuple[Array, float] | None:
-    """Equidistant nodes, an even number, and their step, over all of x where the integrand matters.
+def tilt(a: float, g: float, s: float) -> float:
+    """How far Y^a moves the peak of exp(-x^2/2), at most: to x = a s R(x), where R rises with x."""
+    return a * s * _posterior(g, s, max(a * s, 0.0))
 
-    The integrand falls like a Gaussian left of min(a, 0) s and right of max(a, 2) s.
+
+def _posterior(g: float, s: float, x: float) -> float:
+    """R, the probability that the coordinate was sent."""
+    if g == 1.0:
+        return 1.0
+    return 1 / (1 + math.exp(min(700.0, math.log1p(-g) - math.log(g) - s * x + s * s / 2)))
+
+
+def _ends(a: float, g: float, s: float) -> tuple[float, float]:
+    """All of x where the integrand matters, of which Y^a and a factor y^2 move the peaks.
+
+    Right of max(a, 2) s it falls like a Gaussian in any case.
     """
+    moved = tilt(a, g, s)
+    return min(moved, 0.0) - _REACH, min(max(a, 2.0) * s, 2 * s + max(moved, 0.0)) + _REACH
+
+
+def _grid(a: float, g: float, s: float) -> tuple[Array, float] | None:
+    """Equidistant nodes, an even number, and their step, over all of x where the integrand matters."""
     step = _step(s)
-    spans = [(min(a, 0.0) * s - _REACH, max(a, 2.0) * s + _REACH)]
+    spans = [_ends(a, g, s)]
     if (spans[0][1] - spans[0][0]) / step > _LONG:
         spans = _bumps(a, g, s) or _alive(a, g, s, *spans[0])
     counts = [2 * math.ceil((high - low) / step / 2) for low, high in spans]  # even: see `_moment`
@@ -209,7 +228,7 @@ def _peak(a: float, g: float, s: float, x: float) -> tuple[float, float] | None:
     more than the span wherever this is used.
     """
     for _ in range(300):
-        sent = 1 / (1 + math.exp(min(700.0, math.log1p(-g) - math.log(g) - s * x + s * s / 2)))
+        sent = _posterior(g, s, x)
         x, before = a * s * sent, x
         if abs(x - before) <= 1e-3:
             break
@@ -322,7 +341,7 @@ def complex_log_moment(orders: ComplexArray, gamma: float, t: float) -> ComplexA
         return None  # the loss has all but an atom there, and no contour integral converges
     height = min(0.95 * math.pi / s, 9.2)
     step = 2 * math.pi / ((44.0 + height * height / 2) / height + span * s)
-    low, high = min(real, 0.0) * s - _REACH, max(real, 2.0) * s + _REACH
+    low, high = _ends(real, gamma, s)
     count = math.ceil((high - low) / step)
     if count > _MOST_COMPLEX:
         return None

@@ -11,12 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from csgm_cli.core.contour import REACH, Law
 from csgm_cli.core.log_moment import ComplexArray, mixed_log_moments
 from csgm_cli.core.moment import OUT_OF_REACH, LogMoment, gaussian_moment, summed
 
 if TYPE_CHECKING:
-    from csgm_cli.core.contour import LogBound
+    from csgm_cli.core.contour import Law, LogBound
 
 #: How many of the laws are asked how fast they fall; the rest only falls faster.
 _MOST_DECAYS = 6
@@ -63,7 +62,7 @@ class MixedLaw:
 
     def real(self, order: float) -> LogMoment:
         """S at a real order above 1 or below 0; infinite where that is out of reach."""
-        if abs(order) * math.sqrt(self.largest_t) > REACH:
+        if not all(law.reaches(order) for law in self.sparse):
             return OUT_OF_REACH
         coordinates = [(law.gamma, t) for law in self.sparse for _, t in law.parts]
         counts = [count for law in self.sparse for count, _ in law.parts]

@@ -33,6 +33,8 @@ _BORDER = 1e-9
 GAP = RAISED
 #: Brackets of at most this relative width are as good as exact.
 _NARROW = 1e-7
+#: Where a profile is not known, it is looked at at these shares of epsilon.
+_SMALLER = (1 - 1e-12, 1 - 1e-6, 0.999, 0.98, 0.9, 0.7, 0.5)
 #: Relative error up to which a contour integral is used.
 _USEFUL = 1e-6
 
@@ -87,14 +89,16 @@ def profile(law: Law, direction: Direction, epsilon: float) -> Profile:
     if direction is Direction.REMOVE and epsilon + law.floor >= 1e-15 * epsilon:
         return Profile(0.0, 0.0)
     with np.errstate(all="ignore"):  # what overflows is infinite, and then the profile is not known
-        if reach(law) > 0.0:
-            found = _by_contour(law, direction, epsilon)
-            if found is not None:
-                return found
-        bracket = grid_hockey_stick(law, direction, epsilon)
-        if bracket is not None:
-            return _of_bracket(bracket)
-        return _at_smaller_epsilons(law, epsilon) if direction is Direction.REMOVE else Profile(0.0, 1.0)
+        return _there(law, direction, epsilon) or _at_smaller_epsilons(law, direction, epsilon)
+
+
+def _there(law: Law, direction: Direction, epsilon: float) -> Profile | None:
+    if reach(law) > 0.0:
+        found = _by_contour(law, direction, epsilon)
+        if found is not None:
+            return found
+    bracket = grid_hockey_stick(law, direction, epsilon)
+    return None if bracket is None else _of_bracket(bracket)
 
 
 def _by_contour(law: Law, direction: Direction, epsilon: float) -> Profile | None:
@@ -129,10 +133,14 @@ def _of_bracket(bracket: Bracket) -> Profile:
     return Profile(bracket.lower, upper, slack, blur=blur, wobble=bracket.wobble)
 
 
-def _at_smaller_epsilons(law: Law, epsilon: float) -> Profile:
-    """Close to the lowest loss of all the remove direction is next to nothing, but hard to compute."""
-    for share in (1 - 1e-12, 1 - 1e-6, 0.999, 0.98):
-        bracket = grid_hockey_stick(law, Direction.REMOVE, share * epsilon)
-        if bracket is not None:
-            return Profile(0.0, bracket.upper, math.inf, wobble=math.inf)
+def _at_smaller_epsilons(law: Law, direction: Direction, epsilon: float) -> Profile:
+    """Delta falls as epsilon grows, so that what is known at a smaller one is an upper bound.
+
+    Close to the lowest loss of all the remove direction is next to nothing, but hard to compute, and so
+    is any delta that is far below all that count.
+    """
+    for share in _SMALLER:
+        found = _there(law, direction, share * epsilon)
+        if found is not None:
+            return Profile(0.0, found.upper, math.inf, wobble=math.inf)
     return Profile(0.0, 1.0)

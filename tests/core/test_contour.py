@@ -96,6 +96,24 @@ def test_high_precision_lies_within_the_error(gamma, parts, epsilon, direction):
     assert error < 1e-9 * exact
 
 
+@pytest.mark.parametrize(
+    ("gamma", "parts", "epsilon"),
+    [
+        (2.2e-8, ((3.0 * 209746596361, 8.2696e-4**2),), 6e-5),  # order times s is over 270
+        (2.2e-8, ((3.0 * 209746596361, 2e-4**2),), 6e-5),
+        (1.511706439222781e-06, ((12165230.0, 0.00024693934850074356),), 1e-5),
+    ],
+)
+def test_orders_far_out_have_a_contour(gamma, parts, epsilon):
+    """Orders of 1000/s and more move a coordinate that is hardly ever sent by next to nothing."""
+    built = build_contour(Law(gamma, parts), Direction.REMOVE, epsilon)
+    assert built is not None
+    assert len(built.z) < 100
+    value, error = delta(Law(gamma, parts), Direction.REMOVE, epsilon)
+    exact = float(profile_oracle.profile_delta(gamma, parts, "remove", epsilon, 11))
+    assert abs(value - exact) <= error < 1e-9 * exact
+
+
 def test_too_few_nodes_are_refused(monkeypatch):
     """Where 40 nodes do not carry the integrand there is no contour, rather than a wrong one."""
     law = Law(0.01, ((300.0, 1.0),))

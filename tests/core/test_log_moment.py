@@ -247,7 +247,6 @@ def test_the_error_estimate_holds_where_the_log_moment_is_of_order_one():
         (299239.93478633, 5e-7, 1.5e-4, 2),  # bumps at 0 and at a sqrt(t), both alive
         (5e6, 1e-3, 2.6e-6, 2),
         (1.5e7, 1e-9, 1.5e-6, 1),  # the far bump has vanished, the near one is all
-        (1e9, 1e-9, 1e-11, 1),
         (1e8, 0.999, 1e-8, 1),
     ],
 )
@@ -258,6 +257,35 @@ def test_huge_orders_are_integrated_over_their_bumps(monkeypatch, order, gamma, 
     assert taken == [("_bumps", True)]
     assert len(module._bumps(order, gamma, math.sqrt(t))) == spans
     assert relative(found.value, oracle.log_moment(order, gamma, t, 20)) <= found.error
+
+
+@pytest.mark.parametrize(
+    ("order", "gamma", "root"),
+    [
+        (1e9, 1e-9, math.sqrt(1e-11)),
+        (-4e5, 2.2e-8, 8e-4),
+        (-1e7, 1e-3, 1e-4),
+        (-300.0, 0.3, 0.5),
+        (-1.5638194971242398, 7.433131039535641e-4, 19.096802279023855),  # was 740 times too small
+        (-0.29469602942275475, 2.6624783123267525e-4, 19.773411824787832),
+        (-1.1181588471756, 0.9936571400790697, 19.018349033378605),
+    ],
+)
+def test_the_line_ends_where_the_order_cannot_move_the_gaussian(order, gamma, root):
+    """Y^a moves it to x = a s R, and R is at most gamma on the left: the line is short, the value right."""
+    found = log_moment(order, gamma, root**2)
+    with mpmath.workdps(30):
+        g, s = mpmath.mpf(gamma), mpmath.mpf(root)
+
+        def excess(x):
+            y = 1 - g + g * mpmath.exp(x * s - s * s / 2)
+            return mpmath.npdf(x) * (y**order - 1 - order * (y - 1))
+
+        ends = [mpmath.mpf(x) for x in np.arange(-120.0, 120.5, 0.5)]
+        exact = mpmath.log1p(mpmath.quad(excess, ends))
+    assert relative(found.value, exact) <= max(found.error, FLOAT)
+    low, high = module._ends(order, gamma, root)
+    assert high - low <= 100.0
 
 
 @pytest.mark.parametrize("gamma", [0.1202, 1 / (1 + math.exp(2))])

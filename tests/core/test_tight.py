@@ -13,7 +13,7 @@ from csgm_cli.core import contour, profile_oracle
 from csgm_cli.core.account import account_delta, account_epsilon
 from csgm_cli.core.calibrate import calibrate
 from csgm_cli.core.certificate import Proof
-from csgm_cli.core.tight import kappa_delta, tight_delta, worst_law
+from csgm_cli.core.tight import kappa_delta, single_delta, tight_delta, worst_law
 from csgm_cli.model import Accountant, Bound, Geometry, Mechanism, Target
 from tests.core.mechanisms import csgm
 
@@ -236,6 +236,24 @@ def test_delta_moves_one_way(gamma, k, rounds, sigma, epsilon, name, sign):
         assert sign * (after - before) >= -1e-10 * before
 
 
+@pytest.mark.parametrize(
+    ("gamma", "ratio", "rounds", "sigma", "epsilon"),
+    [
+        (2.2e-8, 457981.0, 3, 0.0026, 6e-5),  # delta at 1.05 sigma was three times that at 1.03 sigma
+        (1.511706439222781e-06, 22**0.5, 552965, 13.5, 9e-6),
+    ],
+)
+def test_more_noise_never_raises_delta_where_orders_are_huge(gamma, ratio, rounds, sigma, epsilon):
+    """The remove direction had no contour beyond some noise or epsilon, and a bound as coarse as Renyi's."""
+    mechanism = Mechanism("l2-csgm", gamma, Geometry(ratio), rounds)
+    steps = [1.01**step for step in range(10)]
+    for uppers in (
+        [tight_delta(mechanism, sigma * step, epsilon).upper for step in steps],
+        [tight_delta(mechanism, sigma, epsilon * step).upper for step in steps],
+    ):
+        assert all(after < before for before, after in itertools.pairwise(uppers))
+
+
 @pytest.mark.parametrize("k", [10.5, 10.99])
 def test_every_coordinate_at_its_clip_bounds_the_rest(k):
     """With dim known the profile of all coordinates serves where it is smaller, and is not called exact."""
@@ -244,6 +262,16 @@ def test_every_coordinate_at_its_clip_bounds_the_rest(k):
     every = tight_delta(Mechanism("linf-csgm", 0.1, Geometry(math.sqrt(k), 1.0, 11)), sigma, 1.0)
     assert result.upper <= min(every.upper, tight_delta(csgm(0.1, k), sigma, 1.0).upper)
     assert kappa_delta(mechanism, sigma, 1.0) < result.upper
+
+
+def test_deltas_below_all_that_count_are_bounded_by_those_at_smaller_epsilons():
+    """Between 2e-5 and 4.4e-5 the bracket was not known, and account settled on the far side of that."""
+    mechanism, sigma = Mechanism("linf-csgm", 1e-9, Geometry(1.0, 1.0, 2)), 3.623508264721212
+    epsilons = [2e-5 * 1.1**step for step in range(10)]
+    found = [tight_delta(mechanism, sigma, epsilon) for epsilon in epsilons]
+    assert all(each.is_known and each.upper < 1e-270 for each in found)
+    for epsilon, each in zip(epsilons, found, strict=True):  # one of the two coordinates alone shows less
+        assert each.upper >= single_delta(mechanism, sigma, epsilon)
 
 
 def test_falling_back_is_said():
