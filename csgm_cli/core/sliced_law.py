@@ -7,7 +7,7 @@ of the mass has a loss near 0, so that moments are computed as E[Y^a; u <= level
     E[Y^a - 1 - a log Y; u <= level] - a E[Y - 1 - log Y; u <= level] - a E[Y - 1; u > level] - Q(u > level)
 
 (E[Y - 1] = 0), where nothing large cancels: they may be raised to the power 1e12.
-Quadrature is Gauss-Legendre on panels over which no exponent changes by more than about 14.
+Quadrature is Gauss-Legendre on panels over which no exponent changes by more than a `_Rule` says.
 """
 
 from __future__ import annotations
@@ -36,9 +36,30 @@ _LARGE = 30.0
 _NEAR = 4.0
 _UNSEEN = 46.0  # all terms below exp(-46) of the largest are less than the errors of their sum
 _BEND = 13.0  # widths from a step on which it is resolved
-_SWING = 14.0  # of an exponent, over one panel of 16 nodes: exact to 1e-16
 _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(16)
+#: Distances from what bends the integrand, in units of its width, at which panels are laid out.
+_SCALES = np.array([-13.0, -9.0, -6.0, -4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0, 6.0, 9.0, 13.0])
 _LOG_SQRT_TWO_PI = 0.5 * math.log(2 * math.pi)
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """Gauss-Legendre quadrature, and the longest panel over which it is exact to 1e-16.
+
+    The ``swing`` of an exponent there, the ``width`` in units of what normal densities and steps change
+    over, and the number of panels, ``singular``, as long as the distance of the singularity of log Y.
+    """
+
+    points: Array
+    weights: Array
+    swing: float
+    width: float
+    singular: float
+
+
+_LONG = _Rule(*np.polynomial.legendre.leggauss(32), 40.0, 5.0, 0.5)
+#: Where panels end at many levels.
+_SHORT = _Rule(_POINTS, _WEIGHTS, 14.0, 3.0, 1.5)
 
 
 @dataclass(frozen=True)
@@ -189,17 +210,20 @@ class Coordinates:
         ``damped`` > 0: only real orders between -``rate`` and -``damped`` will be asked for; where they
         make the integrand negligible it need not be resolved.
         """
-        x = np.linspace(low, high, 1500)
+        rule = _LONG if cuts is None else _SHORT
+        zero_of_y = (math.log(max(1 - self.gamma, 1e-300) / self.gamma) + self.s**2 / 2) / self.s
+        marks = [np.linspace(low, high, 300), zero_of_y + _SCALES / self.s]
+        x = np.sort(np.concatenate([*marks, *(place + width * _SCALES for place, width in bends)]))
+        x = x[(x >= low) & (x <= high)]
         rise = rate * (self.loss(x) - float(self.loss(x[:1])[0]))
         if damped > 0.0:  # by more than the Gaussian can make up for on the way up from ``low``
             alive = 50.0 + low * low / 2
             folded = np.minimum(np.maximum(rise, alive) / alive, rate / damped)
             rise = np.minimum(rise, alive) + alive * np.log(folded)
-        zero_of_y = (math.log(max(1 - self.gamma, 1e-300) / self.gamma) + self.s**2 / 2) / self.s
-        singular = 1.5 * np.arcsinh((x - zero_of_y) * self.s / 3)  # log Y is, at distance pi/s from there
-        panels = (rise + x * np.abs(x) / 2) / _SWING + x + singular
+        singular = rule.singular * np.arcsinh((x - zero_of_y) * self.s / 3)  # log Y is, at distance pi/s from there
+        panels = (rise + x * np.abs(x) / 2) / rule.swing + x / rule.width + singular
         for place, width in bends:
-            panels += np.clip((x - place) / width, -_BEND, _BEND)
+            panels += np.clip((x - place) / width, -_BEND, _BEND) / rule.width
         panels -= panels[0]
         marks = np.linspace(0.0, float(panels[-1]), math.ceil(panels[-1]) + 1)
         edges = np.interp(marks, panels, x)
@@ -207,8 +231,8 @@ class Coordinates:
         if cuts is not None:
             edges = np.union1d(edges, cuts[(cuts > low) & (cuts < high)])
         half = np.diff(edges)[:, None] / 2
-        at = (edges[:-1, None] + half + half * _POINTS).ravel()
-        weights = (half * _WEIGHTS).ravel()
+        at = (edges[:-1, None] + half + half * rule.points).ravel()
+        weights = (half * rule.weights).ravel()
         return Nodes(at, self.loss(at), np.log(weights) - at * at / 2 - _LOG_SQRT_TWO_PI)
 
     def table(self, nodes: Nodes, levels: Array, orders: Array) -> tuple[Array, Array]:
