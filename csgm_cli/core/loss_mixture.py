@@ -68,7 +68,7 @@ class Settled:
 
     def mixture(self, strike: float) -> Mean:
         """As of an `Event`, but exact."""
-        return Mean(self.mean + float(excess(np.array([strike]))[0]), 1e-12)
+        return Mean(self.mean + float(excess(np.array([strike]))[0]), 1e-12, 0.0)
 
     def mixture_blur(self, strike: float) -> float:
         """As of an `Event`; a blur of v adds E[Y] v/2."""
@@ -91,7 +91,7 @@ def convex_event(
 ) -> tuple[Event | Settled, int] | None:
     """What serves the family around its least mean, and the index of that."""
     c, strikes = np.array(weights), np.array(log_strikes)
-    at = _COARSE * int(np.argmin(c[::_COARSE] * _mixture_sizes(parts, strikes[::_COARSE])))
+    at = _first_guess(parts, c, strikes)
     event = _mixture_event(parts, log_strikes[at])
     while event is None and at >= _COARSE:  # next to the lowest loss nothing may be known: narrower ones
         at -= _COARSE
@@ -122,6 +122,13 @@ def _least_around(
         if beside is not None and bounds_of_family(beside, weights, strikes)(other) < least:
             return _least_around(parts, weights, strikes, beside, other)
     return event, at
+
+
+def _first_guess(parts: Parts, weights: Array, strikes: Array) -> int:
+    """The index of about the least: the least of one in so many, and then of all around that."""
+    at = _COARSE * int(np.argmin(weights[::_COARSE] * _mixture_sizes(parts, strikes[::_COARSE])))
+    around = slice(max(at - _COARSE + 1, 0), at + _COARSE)
+    return around.start + int(np.argmin(weights[around] * _mixture_sizes(parts, strikes[around])))
 
 
 def _mixture_sizes(parts: Parts, log_strikes: Array) -> Array:
