@@ -41,7 +41,7 @@ LEFT = 1e-7
 #: And so many times that where it serves a strike that it was not made for.
 _SERVING = 10.0
 #: Bounds that exceed what they bound by no more than this, relative, serve wherever they were made for.
-_EXACT = 1e-10
+EXACT = 3e-11
 #: So many orders are too many where fewer might do.
 _MANY_ORDERS = 4096
 
@@ -87,7 +87,7 @@ class Event:
         """The same for test functions, of which far lower strikes may be asked."""
         mean = self.mixture(strike)
         near = self.is_near(strike) and self.mixture_left_out(strike) <= _SERVING * LEFT * mean.upper
-        return near or mean.slack <= _EXACT
+        return near or mean.slack <= EXACT
 
     def bracket(self, strike: float) -> Bracket:
         """Of the add direction's hockey-stick."""

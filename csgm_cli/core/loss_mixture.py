@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from csgm_cli.core.loss_cuts import Cuts, add_cuts
 from csgm_cli.core.loss_event import (
     BLUR_COST,
+    EXACT,
     LEFT,
     WIDEST_BLUR,
     Event,
@@ -158,9 +159,11 @@ def _mixture_event(parts: Parts, log_strike: float) -> Event | Settled | None:
         if cuts is None:
             break
         event = Event(far, cuts) if isinstance(cuts, Chernoff) else _summed(far, cuts, size)
-        bound = event.mixture(log_strike).upper
-        if bound < least:
-            best, least = event, bound
+        mean = event.mixture(log_strike)
+        if mean.upper < least:
+            best, least = event, mean.upper
+        if mean.slack <= EXACT:
+            break
         if event.mixture_left_out(log_strike) <= LEFT * least:
             if size >= _ENOUGH * least:
                 break

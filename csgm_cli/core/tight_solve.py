@@ -17,7 +17,7 @@ import numpy as np
 from csgm_cli.core.conversion import Converted, best_log_delta
 from csgm_cli.core.curves import renyi_curve
 from csgm_cli.core.loss_grid import one_at_a_time
-from csgm_cli.core.profile import reach
+from csgm_cli.core.profile import profile, reach
 from csgm_cli.core.retrace import profile_again
 from csgm_cli.core.search import Slope, descend, increasing_root
 from csgm_cli.core.steered import Function, Search, log_ratio, settled
@@ -25,7 +25,7 @@ from csgm_cli.core.tight import (
     LARGEST_DELTA,
     is_exact,
     is_the_truth,
-    kappa_profile,
+    kappa_direction,
     tight_delta,
     worst_law,
 )
@@ -112,7 +112,8 @@ def _least_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: fl
 def kappa_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: float) -> float:
     """The epsilon that kappa* shows at ``delta``, a lower bound on the true one; 0 where it is not known."""
     law = worst_law(mechanism, sigma)
-    if kappa_profile(law, ceiling).lower == 0.0:  # out of reach
+    direction = kappa_direction(law, ceiling)
+    if profile(law, direction, ceiling).lower == 0.0:  # out of reach
         return 0.0
     renyi = _renyi(mechanism, sigma, ceiling)
     _, slope = _slopes(renyi, ceiling)
@@ -120,10 +121,10 @@ def kappa_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: flo
 
     @cache
     def excess(epsilon: float) -> float:
-        return settled(log_ratio(kappa_profile(law, epsilon).lower, delta), room)
+        return settled(log_ratio(profile(law, direction, epsilon).lower, delta), room)
 
     def again(epsilon: float) -> Function | None:
-        contour = kappa_profile(law, epsilon).contour
+        contour = profile(law, direction, epsilon).contour
         if contour is None:
             return None
         on = profile_again(contour, law, lower=True)
@@ -193,10 +194,10 @@ def _kappa_share(mechanism: Mechanism, epsilon: float, delta: float, ceiling: fl
 
     @cache
     def excess(share: float) -> float:
-        return settled(log_ratio(kappa_profile(law(share), epsilon).lower, delta), room)
+        return settled(log_ratio(profile(law(share), direction, epsilon).lower, delta), room)
 
     def again(share: float) -> Function | None:
-        contour = kappa_profile(law(share), epsilon).contour
+        contour = profile(law(share), direction, epsilon).contour
         if contour is None:
             return None
         on = profile_again(contour, law(share), lower=True)
@@ -208,6 +209,7 @@ def _kappa_share(mechanism: Mechanism, epsilon: float, delta: float, ceiling: fl
     sizes, start = _Size(law(1.0), renyi), 1.0
     if reach(law(1.0)) == 0.0:  # a bracket, which is dear
         start = _first(size, 1.0, _DEEPEST**2, math.log(delta), slope / 2)
+    direction = kappa_direction(law(start), epsilon)
     if excess(start) == -math.inf and excess(1.0) == -math.inf:  # out of reach
         return 0.0
     return Search(excess, again, size, slope / 2).root(start, 1.0, _DEEPEST**2, 2 * _LOOSE)
