@@ -51,6 +51,8 @@ _LOOSE = 1e-10
 #: How much log delta may wobble at least; answers keep clear of the target by it. No such room is made
 #: for a wobble that costs more than the second of sigma.
 _WOBBLE, _TOO_MUCH = 1e-12, 1e-9
+#: Nothing is told apart that a wobble hides and that costs less than this of sigma.
+_BLIND = 3e-10
 #: By about how much, in logarithms, cones exceed the profile at kappa*, and `_Size`.
 _CONE = 0.34
 #: Where fewer coordinates than this are sent on average, one at a time they are most of delta.
@@ -153,9 +155,8 @@ def tight_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: flo
     @cache
     def excess(share: float) -> float:
         found = tight_delta(mechanism, sigma(share), epsilon).decisive
-        wobble = found.wobble if found.wobble <= _TOO_MUCH * slope else 0.0
         value = log_ratio(found.value, delta) + clear(found.wobble)
-        return settled(value, max(_WIDTH / 2 * slope, wobble))
+        return settled(value, max(_WIDTH / 2, min(found.wobble / slope, _BLIND)) * slope)
 
     def again(share: float) -> Function | None:
         on = tight_delta(mechanism, sigma(share), epsilon).decisive.again
