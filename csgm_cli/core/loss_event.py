@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -76,6 +76,7 @@ class Event:
     cuts: Cuts | Chernoff
     sums: Transform | None = None
     variance: float = 0.0
+    _means: dict[float, Mean] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def is_near(self, strike: float) -> bool:
         """True where the bounds are about as good as if all had been made for that strike."""
@@ -144,6 +145,11 @@ class Event:
 
         Raised by `RAISED` it is one; what a blur adds is left out but for its square, if it is less.
         """
+        if strike not in self._means:
+            self._means[strike] = self._mean(strike)
+        return self._means[strike]
+
+    def _mean(self, strike: float) -> Mean:
         value, off = self._sum(strike, mixture=True)
         left_out, error = self.mixture_left_out(strike), self._settled_error(strike)
         rest = self.mixture_settled(strike) + left_out + off
