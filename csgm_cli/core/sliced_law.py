@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ from csgm_cli.core.exponential_sums import exponential_sums, sum_errors
 
 Array = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
+_Numbers = TypeVar("_Numbers", Array, ComplexArray)
 
 #: x below which nothing is looked at (but for large negative orders), P(x < -13.5) = 8e-42.
 LOWEST = -13.5
@@ -212,15 +214,17 @@ class Coordinates:
         """
         rule = _LONG if cuts is None else _SHORT
         zero_of_y = (math.log(max(1 - self.gamma, 1e-300) / self.gamma) + self.s**2 / 2) / self.s
-        marks = [np.linspace(low, high, 300), zero_of_y + _SCALES / self.s]
-        x = np.sort(np.concatenate([*marks, *(place + width * _SCALES for place, width in bends)]))
+        bent = [zero_of_y + _SCALES / self.s, *(place + width * _SCALES for place, width in bends)]
+        x = np.sort(np.concatenate([np.linspace(low, high, 300), *bent]))
         x = x[(x >= low) & (x <= high)]
         rise = rate * (self.loss(x) - float(self.loss(x[:1])[0]))
         if damped > 0.0:  # by more than the Gaussian can make up for on the way up from ``low``
             alive = 50.0 + low * low / 2
             folded = np.minimum(np.maximum(rise, alive) / alive, rate / damped)
             rise = np.minimum(rise, alive) + alive * np.log(folded)
-        singular = rule.singular * np.arcsinh((x - zero_of_y) * self.s / 3)  # log Y is, at distance pi/s from there
+        singular = rule.singular * np.arcsinh(
+            (x - zero_of_y) * self.s / 3
+        )  # log Y is, at distance pi/s from there
         panels = (rise + x * np.abs(x) / 2) / rule.swing + x / rule.width + singular
         for place, width in bends:
             panels += np.clip((x - place) / width, -_BEND, _BEND) / rule.width
@@ -264,13 +268,11 @@ class Coordinates:
         """Log E_Q[Y^a] over the nodes at real orders a."""
         exponents = orders[:, None] * nodes.loss + nodes.log_mass
         peak = exponents.max(axis=1)
+        near_one, result = peak <= _LARGE, peak.copy()
         with np.errstate(all="ignore"):
-            result = peak + np.log(np.exp(exponents - peak[:, None]).sum(axis=1))
-            near_one = peak <= _LARGE
-            a, mass = orders[near_one], np.exp(nodes.log_mass)
-            lost = float((excess(nodes.loss) * mass).sum()) + outside.excess
-            gained = (excess(a[:, None] * nodes.loss) * mass).sum(axis=1)
-            result[near_one] = np.log1p(gained - a * lost - outside.mass)
+            result[~near_one] += np.log(np.exp((exponents - peak[:, None])[~near_one]).sum(axis=1))
+            if near_one.any():
+                result[near_one] = np.log1p(_real_less_one(orders[near_one], nodes, outside))
         return np.asarray(result)
 
     def log_moment(self, line: Line, nodes: Nodes, outside: Outside) -> tuple[ComplexArray, Array]:
@@ -301,6 +303,16 @@ def log_more(
     share, rest = np.where(large, 1.0, np.abs(ratio) / whole), np.where(large, 0.0, below_error / whole)
     off = error / size
     return np.where(large, log_ratio, complex_log1p(ratio)), share * (off + below_error), share * off + rest
+
+
+def _real_less_one(orders: Array, nodes: Nodes, outside: Outside) -> Array:
+    """E_Q[Y^a] over the nodes - 1 at real orders; what is not covered by them counts as if a were 1."""
+    mass, largest = np.exp(nodes.log_mass), float(np.abs(orders).max())
+    near = np.abs(nodes.loss) * largest <= _NEAR
+    lost = float((excess(nodes.loss) * mass).sum()) + outside.excess
+    gained, _ = _series(orders / largest, largest * nodes.loss[near], mass[near])
+    gained += (excess(orders[:, None] * nodes.loss[~near]) * mass[~near]).sum(axis=1)
+    return np.asarray(gained - orders * lost - outside.mass)
 
 
 def _less_one(line: Line, nodes: Nodes, outside: Outside) -> tuple[ComplexArray, Array]:
@@ -342,7 +354,7 @@ def _sums_around(terms: Array, at: NDArray[np.intp]) -> tuple[Array, Array]:
     return left[:, places], right[:, places]
 
 
-def _series(unit: ComplexArray, scaled: Array, mass: Array) -> tuple[ComplexArray, Array]:
+def _series(unit: _Numbers, scaled: Array, mass: Array) -> tuple[_Numbers, Array]:
     """Sum of mass (e^w - 1 - w), w = unit scaled, |w| <= _NEAR, and its errors."""
     power = mass * scaled * scaled / 2
     coefficients = []

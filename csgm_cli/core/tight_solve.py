@@ -47,12 +47,12 @@ _LEAST_EPSILON = 1e-9
 #: A slope where none is known.
 _SLOPE = 20.0
 #: Relative width to which lower bounds are solved, and by which they are rounded down.
-_LOOSE = 1e-10
+_LOOSE = 4e-10
 #: How much log delta may wobble at least; answers keep clear of the target by it. No such room is made
 #: for a wobble that costs more than the second of sigma.
 _WOBBLE, _TOO_MUCH = 1e-12, 1e-9
 #: Nothing is told apart that a wobble hides and that costs less than this of sigma.
-_BLIND = 3e-10
+_BLIND = 2e-10
 #: By about how much, in logarithms, cones exceed the profile at kappa*, and `_Size`.
 _CONE = 0.34
 #: Where fewer coordinates than this are sent on average, one at a time they are most of delta.
