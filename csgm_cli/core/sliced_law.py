@@ -72,11 +72,6 @@ class Nodes:
     loss: Array
     log_mass: Array
 
-    def up_to(self, x: float) -> Nodes:
-        """Those at or below x."""
-        end = int(np.searchsorted(self.x, x))
-        return Nodes(self.x[:end], self.loss[:end], self.log_mass[:end])
-
     def weighted(self, weights: Array) -> Nodes:
         """With masses times ``weights`` >= 0, without those of 0."""
         kept = weights > 0.0
@@ -163,13 +158,6 @@ class Coordinates:
                 return -math.inf
             log_m = math.log1p(m)
         return (log_m + self.s**2 / 2) / self.s
-
-    def log_p_above(self, x: float) -> float:
-        """The logarithm of the P-mass above x."""
-        known = math.log(self.gamma) + log_upper_tail(x - self.s)
-        if self.gamma == 1.0:
-            return known
-        return float(np.logaddexp(self.floor + log_upper_tail(x), known))
 
     def excess_above(self, x: float, spread: float = 1.0) -> float:
         """E_Q[Y - 1; above x] = gamma P(x - s < N(0, 1) <= x); all in units of ``spread``."""
