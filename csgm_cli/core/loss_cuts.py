@@ -32,7 +32,7 @@ from csgm_cli.core.loss_far import (
     softened,
 )
 from csgm_cli.core.loss_window import Step, Window, step_beside
-from csgm_cli.core.sliced_law import HIGHEST, LOWEST, Coordinates, Nodes, upper_tail
+from csgm_cli.core.sliced_law import HIGHEST, LOWEST, Coordinates, Nodes, Outside, upper_tail
 
 Array = NDArray[np.float64]
 
@@ -142,11 +142,12 @@ def add_cuts(parts: Parts, strike: float, size: float, far: Far) -> Cuts | Chern
     shifts, split = _split(rounded(parts), strike, power_below(size), far.top)
     if split == far.top:
         hard = tuple(Window(part, LOWEST, None, top) for part, top in zip(parts, far.tops, strict=True))
-        return Chernoff(shifts, Moments.of(hard, shifts).whole)
+        return Chernoff(shifts, Moments.of(_Seen.of(hard, shifts), shifts).whole)
     windows = tuple(
         _window(part, split, top) for part, top in zip(parts, softened(far, strike, size).tops, strict=True)
     )
-    moments = Moments.of(windows, shifts)
+    seen = _Seen.of(windows, shifts)
+    moments = Moments.of(seen, shifts)
     kept = Chernoff(shifts, moments.event)
     saddle = _saddle(kept, strike)
     if saddle is None:
@@ -154,7 +155,7 @@ def add_cuts(parts: Parts, strike: float, size: float, far: Far) -> Cuts | Chern
     bulk = None if split is None else Chernoff(shifts, moments.bulk)
     mass = math.exp(log_any(parts, [window.log_p_jumps() for window in windows]))
     shift = _shift(kept, strike, saddle, mass, LEFT_OUT * size)
-    there = Moments.of(windows, np.array([shift]))
+    there = Moments.of(seen, np.array([shift]))
     log_peak, log_whole = (float(logs[0]) - shift * strike for logs in (there.event, there.whole))
     return Cuts(1, strike, windows, saddle, shift, log_peak, log_whole, mass, 0.0, kept, bulk)
 
@@ -189,18 +190,34 @@ def unsplit(cuts: Cuts, size: float) -> Cuts | None:
     if cuts.windows[0].split is None or cuts.log_whole - cuts.log_peak > _NOTHING_MORE:
         return None
     windows = tuple(replace(window, split=None) for window in cuts.windows)
-    kept = Chernoff(cuts.kept.shifts, Moments.of(windows, cuts.kept.shifts).whole)
+    seen = _Seen.of(windows, cuts.kept.shifts)
+    kept = Chernoff(cuts.kept.shifts, Moments.of(seen, cuts.kept.shifts).whole)
     saddle = _saddle(kept, cuts.strike)
     if saddle is None:
         return None
     shift = _shift(kept, cuts.strike, saddle, 1.0, LEFT_OUT * size)
-    log_peak = float(Moments.of(windows, np.array([shift])).whole[0]) - shift * cuts.strike
+    log_peak = float(Moments.of(seen, np.array([shift])).whole[0]) - shift * cuts.strike
     return Cuts(1, cuts.strike, windows, saddle, shift, log_peak, log_peak, 1.0, 0.0, kept, None)
 
 
 def _window(part: Coordinates, split: float | None, top: Step) -> Window:
     step = None if split is None else step_beside(part, split, split / _DEEP)
     return Window(part, LOWEST, step, top)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """Nodes of each part's bulk and of its jumps, for real orders; ``is_split`` where there can be jumps."""
+
+    parts: list[tuple[Coordinates, tuple[Nodes, Outside], Nodes | None]]
+    is_split: bool
+
+    @staticmethod
+    def of(windows: tuple[Window, ...], shifts: Array) -> _Seen:
+        """For all of the shifts."""
+        finest = 1.0 + float(shifts[-1])
+        parts = [(window.part, window.bulk(finest), window.jumps(finest)) for window in windows]
+        return _Seen(parts, windows[0].split is not None)
 
 
 @dataclass(frozen=True)
@@ -212,22 +229,20 @@ class Moments:
     event: Array
 
     @staticmethod
-    def of(windows: tuple[Window, ...], shifts: Array) -> Moments:
+    def of(seen: _Seen, shifts: Array) -> Moments:
         """All parts together."""
         bulk, more = np.zeros((2, shifts.size))
-        orders, finest = 1.0 + shifts, 1.0 + float(shifts[-1])
-        for window in windows:
-            part, (nodes, outside) = window.part, window.bulk(finest)
+        orders = 1.0 + shifts
+        for part, (nodes, outside), jumps in seen.parts:
             log_bulk = part.real_moments(nodes, outside, orders)
             bulk += part.count * log_bulk
-            jumps = window.jumps(finest)
             if jumps is not None:
                 exponents = orders[:, None] * jumps.loss + jumps.log_mass
                 peak = exponents.max(axis=1)
                 with np.errstate(all="ignore"):
                     ratio = np.exp(exponents - peak[:, None]).sum(axis=1) * np.exp(peak - log_bulk)
                     more += part.count * np.log1p(ratio)
-        if windows[0].split is None:
+        if not seen.is_split:
             return Moments(bulk, bulk, bulk)
         with np.errstate(all="ignore"):
             few = np.log(np.expm1(np.minimum(more, 30.0)))

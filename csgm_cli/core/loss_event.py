@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -40,6 +40,8 @@ _FAR_ROUNDING = 0.05
 LEFT = 1e-7
 #: And so many times that where it serves a strike that it was not made for.
 _SERVING = 10.0
+#: Bounds that exceed what they bound by no more than this, relative, serve wherever they were made for.
+EXACT = 3e-11
 #: So many orders are too many where fewer might do.
 _MANY_ORDERS = 4096
 
@@ -52,10 +54,14 @@ def first_size(parts: Parts, epsilon: float) -> float:
 
 @dataclass(frozen=True)
 class Mean:
-    """``upper`` is above the mean of a test function; ``wobble`` is as in a `Certificate`."""
+    """``upper`` is above the mean of a test function, by ``slack``, relative, at most.
+
+    ``wobble`` is as in a `Certificate`.
+    """
 
     upper: float
     wobble: float
+    slack: float
 
 
 @dataclass(frozen=True)
@@ -70,6 +76,7 @@ class Event:
     cuts: Cuts | Chernoff
     sums: Transform | None = None
     variance: float = 0.0
+    _means: dict[float, Mean] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def is_near(self, strike: float) -> bool:
         """True where the bounds are about as good as if all had been made for that strike."""
@@ -79,8 +86,9 @@ class Event:
 
     def serves(self, strike: float) -> bool:
         """The same for test functions, of which far lower strikes may be asked."""
-        left_out = self.mixture_left_out(strike)
-        return self.is_near(strike) and left_out <= _SERVING * LEFT * self.mixture(strike).upper
+        mean = self.mixture(strike)
+        near = self.is_near(strike) and self.mixture_left_out(strike) <= _SERVING * LEFT * mean.upper
+        return near or mean.slack <= EXACT
 
     def bracket(self, strike: float) -> Bracket:
         """Of the add direction's hockey-stick."""
@@ -137,14 +145,21 @@ class Event:
 
         Raised by `RAISED` it is one; what a blur adds is left out but for its square, if it is less.
         """
+        if strike not in self._means:
+            self._means[strike] = self._mean(strike)
+        return self._means[strike]
+
+    def _mean(self, strike: float) -> Mean:
         value, off = self._sum(strike, mixture=True)
-        rest = self.mixture_settled(strike) + self.mixture_left_out(strike) + off
+        left_out, error = self.mixture_left_out(strike), self._settled_error(strike)
+        rest = self.mixture_settled(strike) + left_out + off
         if self.variance > 0.0:
             added = self._sum(strike, self.variance, mixture=True)[0] - value
             value = max(value - added, (value + rest) / (1 + RAISED) - rest)
         upper = max(value + rest, SMALLEST)
-        wobble = _FAR_ROUNDING * self._settled_error(strike) + ROUNDING * off
-        return Mean(upper, wobble / upper + MOVED)
+        wobble = _FAR_ROUNDING * error + ROUNDING * off
+        slack = math.inf if self.variance > 0.0 else 2 * (left_out + off + error) / upper
+        return Mean(upper, wobble / upper + MOVED, slack)
 
     def mixture_blur(self, strike: float) -> float:
         """Log-variance of a blur that adds less than `RAISED` of it to ``mixture``."""

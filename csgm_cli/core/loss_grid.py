@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from csgm_cli.core.contour import Direction, Law
-from csgm_cli.core.loss_event import add_event, remove_bracket
+from csgm_cli.core.loss_event import add_event, first_size, remove_bracket
 from csgm_cli.core.loss_far import SMALLEST, Parts
 from csgm_cli.core.loss_line import RAISED, Bracket, outward
 from csgm_cli.core.loss_mixture import bounds_of_family, convex_event
@@ -134,6 +134,11 @@ def _single_convex(part: Coordinates, weights: Array, log_strikes: Array) -> Mix
 def _single_blur(part: Coordinates, log_strike: float) -> float:
     """Log-variance of a blur that adds about half of `RAISED`: that of v adds at most E[Y] v/2 = v/2."""
     return RAISED * single_mixture(part, log_strike)
+
+
+def one_at_a_time(law: Law, epsilon: float) -> float:
+    """About the add direction's hockey-stick where few coordinates are sent."""
+    return first_size(_parts_of(law), epsilon)
 
 
 def _parts_of(law: Law) -> Parts:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from csgm_cli.core.loss_cuts import Cuts, add_cuts
 from csgm_cli.core.loss_event import (
     BLUR_COST,
+    EXACT,
     LEFT,
     WIDEST_BLUR,
     Event,
@@ -68,7 +69,7 @@ class Settled:
 
     def mixture(self, strike: float) -> Mean:
         """As of an `Event`, but exact."""
-        return Mean(self.mean + float(excess(np.array([strike]))[0]), 1e-12)
+        return Mean(self.mean + float(excess(np.array([strike]))[0]), 1e-12, 0.0)
 
     def mixture_blur(self, strike: float) -> float:
         """As of an `Event`; a blur of v adds E[Y] v/2."""
@@ -91,7 +92,7 @@ def convex_event(
 ) -> tuple[Event | Settled, int] | None:
     """What serves the family around its least mean, and the index of that."""
     c, strikes = np.array(weights), np.array(log_strikes)
-    at = _COARSE * int(np.argmin(c[::_COARSE] * _mixture_sizes(parts, strikes[::_COARSE])))
+    at = _first_guess(parts, c, strikes)
     event = _mixture_event(parts, log_strikes[at])
     while event is None and at >= _COARSE:  # next to the lowest loss nothing may be known: narrower ones
         at -= _COARSE
@@ -124,6 +125,13 @@ def _least_around(
     return event, at
 
 
+def _first_guess(parts: Parts, weights: Array, strikes: Array) -> int:
+    """The index of about the least: the least of one in so many, and then of all around that."""
+    at = _COARSE * int(np.argmin(weights[::_COARSE] * _mixture_sizes(parts, strikes[::_COARSE])))
+    around = slice(max(at - _COARSE + 1, 0), at + _COARSE)
+    return around.start + int(np.argmin(weights[around] * _mixture_sizes(parts, strikes[around])))
+
+
 def _mixture_sizes(parts: Parts, log_strikes: Array) -> Array:
     """About the answers for c = 1: what the coordinates do one at a time.
 
@@ -151,9 +159,11 @@ def _mixture_event(parts: Parts, log_strike: float) -> Event | Settled | None:
         if cuts is None:
             break
         event = Event(far, cuts) if isinstance(cuts, Chernoff) else _summed(far, cuts, size)
-        bound = event.mixture(log_strike).upper
-        if bound < least:
-            best, least = event, bound
+        mean = event.mixture(log_strike)
+        if mean.upper < least:
+            best, least = event, mean.upper
+        if mean.slack <= EXACT:
+            break
         if event.mixture_left_out(log_strike) <= LEFT * least:
             if size >= _ENOUGH * least:
                 break

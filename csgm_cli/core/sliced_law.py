@@ -7,7 +7,7 @@ of the mass has a loss near 0, so that moments are computed as E[Y^a; u <= level
     E[Y^a - 1 - a log Y; u <= level] - a E[Y - 1 - log Y; u <= level] - a E[Y - 1; u > level] - Q(u > level)
 
 (E[Y - 1] = 0), where nothing large cancels: they may be raised to the power 1e12.
-Quadrature is Gauss-Legendre on panels over which no exponent changes by more than about 14.
+Quadrature is Gauss-Legendre on panels over which no exponent changes by more than a `_Rule` says.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ from csgm_cli.core.exponential_sums import exponential_sums, sum_errors
 
 Array = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
+_Numbers = TypeVar("_Numbers", Array, ComplexArray)
 
 #: x below which nothing is looked at (but for large negative orders), P(x < -13.5) = 8e-42.
 LOWEST = -13.5
@@ -36,9 +38,30 @@ _LARGE = 30.0
 _NEAR = 4.0
 _UNSEEN = 46.0  # all terms below exp(-46) of the largest are less than the errors of their sum
 _BEND = 13.0  # widths from a step on which it is resolved
-_SWING = 14.0  # of an exponent, over one panel of 16 nodes: exact to 1e-16
 _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(16)
+#: Distances from what bends the integrand, in units of its width, at which panels are laid out.
+_SCALES = np.array([-13.0, -9.0, -6.0, -4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0, 6.0, 9.0, 13.0])
 _LOG_SQRT_TWO_PI = 0.5 * math.log(2 * math.pi)
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """Gauss-Legendre quadrature, and the longest panel over which it is exact to 1e-16.
+
+    The ``swing`` of an exponent there, the ``width`` in units of what normal densities and steps change
+    over, and the number of panels, ``singular``, as long as the distance of the singularity of log Y.
+    """
+
+    points: Array
+    weights: Array
+    swing: float
+    width: float
+    singular: float
+
+
+_LONG = _Rule(*np.polynomial.legendre.leggauss(32), 40.0, 5.0, 0.5)
+#: Where panels end at many levels.
+_SHORT = _Rule(_POINTS, _WEIGHTS, 14.0, 3.0, 1.5)
 
 
 @dataclass(frozen=True)
@@ -48,11 +71,6 @@ class Nodes:
     x: Array
     loss: Array
     log_mass: Array
-
-    def up_to(self, x: float) -> Nodes:
-        """Those at or below x."""
-        end = int(np.searchsorted(self.x, x))
-        return Nodes(self.x[:end], self.loss[:end], self.log_mass[:end])
 
     def weighted(self, weights: Array) -> Nodes:
         """With masses times ``weights`` >= 0, without those of 0."""
@@ -141,13 +159,6 @@ class Coordinates:
             log_m = math.log1p(m)
         return (log_m + self.s**2 / 2) / self.s
 
-    def log_p_above(self, x: float) -> float:
-        """The logarithm of the P-mass above x."""
-        known = math.log(self.gamma) + log_upper_tail(x - self.s)
-        if self.gamma == 1.0:
-            return known
-        return float(np.logaddexp(self.floor + log_upper_tail(x), known))
-
     def excess_above(self, x: float, spread: float = 1.0) -> float:
         """E_Q[Y - 1; above x] = gamma P(x - s < N(0, 1) <= x); all in units of ``spread``."""
         s = self.s / spread
@@ -189,17 +200,22 @@ class Coordinates:
         ``damped`` > 0: only real orders between -``rate`` and -``damped`` will be asked for; where they
         make the integrand negligible it need not be resolved.
         """
-        x = np.linspace(low, high, 1500)
+        rule = _LONG if cuts is None else _SHORT
+        zero_of_y = (math.log(max(1 - self.gamma, 1e-300) / self.gamma) + self.s**2 / 2) / self.s
+        bent = [zero_of_y + _SCALES / self.s, *(place + width * _SCALES for place, width in bends)]
+        x = np.sort(np.concatenate([np.linspace(low, high, 300), *bent]))
+        x = x[(x >= low) & (x <= high)]
         rise = rate * (self.loss(x) - float(self.loss(x[:1])[0]))
         if damped > 0.0:  # by more than the Gaussian can make up for on the way up from ``low``
             alive = 50.0 + low * low / 2
             folded = np.minimum(np.maximum(rise, alive) / alive, rate / damped)
             rise = np.minimum(rise, alive) + alive * np.log(folded)
-        zero_of_y = (math.log(max(1 - self.gamma, 1e-300) / self.gamma) + self.s**2 / 2) / self.s
-        singular = 1.5 * np.arcsinh((x - zero_of_y) * self.s / 3)  # log Y is, at distance pi/s from there
-        panels = (rise + x * np.abs(x) / 2) / _SWING + x + singular
+        singular = rule.singular * np.arcsinh(
+            (x - zero_of_y) * self.s / 3
+        )  # log Y is, at distance pi/s from there
+        panels = (rise + x * np.abs(x) / 2) / rule.swing + x / rule.width + singular
         for place, width in bends:
-            panels += np.clip((x - place) / width, -_BEND, _BEND)
+            panels += np.clip((x - place) / width, -_BEND, _BEND) / rule.width
         panels -= panels[0]
         marks = np.linspace(0.0, float(panels[-1]), math.ceil(panels[-1]) + 1)
         edges = np.interp(marks, panels, x)
@@ -207,8 +223,8 @@ class Coordinates:
         if cuts is not None:
             edges = np.union1d(edges, cuts[(cuts > low) & (cuts < high)])
         half = np.diff(edges)[:, None] / 2
-        at = (edges[:-1, None] + half + half * _POINTS).ravel()
-        weights = (half * _WEIGHTS).ravel()
+        at = (edges[:-1, None] + half + half * rule.points).ravel()
+        weights = (half * rule.weights).ravel()
         return Nodes(at, self.loss(at), np.log(weights) - at * at / 2 - _LOG_SQRT_TWO_PI)
 
     def table(self, nodes: Nodes, levels: Array, orders: Array) -> tuple[Array, Array]:
@@ -240,13 +256,11 @@ class Coordinates:
         """Log E_Q[Y^a] over the nodes at real orders a."""
         exponents = orders[:, None] * nodes.loss + nodes.log_mass
         peak = exponents.max(axis=1)
+        near_one, result = peak <= _LARGE, peak.copy()
         with np.errstate(all="ignore"):
-            result = peak + np.log(np.exp(exponents - peak[:, None]).sum(axis=1))
-            near_one = peak <= _LARGE
-            a, mass = orders[near_one], np.exp(nodes.log_mass)
-            lost = float((excess(nodes.loss) * mass).sum()) + outside.excess
-            gained = (excess(a[:, None] * nodes.loss) * mass).sum(axis=1)
-            result[near_one] = np.log1p(gained - a * lost - outside.mass)
+            result[~near_one] += np.log(np.exp((exponents - peak[:, None])[~near_one]).sum(axis=1))
+            if near_one.any():
+                result[near_one] = np.log1p(_real_less_one(orders[near_one], nodes, outside))
         return np.asarray(result)
 
     def log_moment(self, line: Line, nodes: Nodes, outside: Outside) -> tuple[ComplexArray, Array]:
@@ -277,6 +291,16 @@ def log_more(
     share, rest = np.where(large, 1.0, np.abs(ratio) / whole), np.where(large, 0.0, below_error / whole)
     off = error / size
     return np.where(large, log_ratio, complex_log1p(ratio)), share * (off + below_error), share * off + rest
+
+
+def _real_less_one(orders: Array, nodes: Nodes, outside: Outside) -> Array:
+    """E_Q[Y^a] over the nodes - 1 at real orders; what is not covered by them counts as if a were 1."""
+    mass, largest = np.exp(nodes.log_mass), float(np.abs(orders).max())
+    near = np.abs(nodes.loss) * largest <= _NEAR
+    lost = float((excess(nodes.loss) * mass).sum()) + outside.excess
+    gained, _ = _series(orders / largest, largest * nodes.loss[near], mass[near])
+    gained += (excess(orders[:, None] * nodes.loss[~near]) * mass[~near]).sum(axis=1)
+    return np.asarray(gained - orders * lost - outside.mass)
 
 
 def _less_one(line: Line, nodes: Nodes, outside: Outside) -> tuple[ComplexArray, Array]:
@@ -318,7 +342,7 @@ def _sums_around(terms: Array, at: NDArray[np.intp]) -> tuple[Array, Array]:
     return left[:, places], right[:, places]
 
 
-def _series(unit: ComplexArray, scaled: Array, mass: Array) -> tuple[ComplexArray, Array]:
+def _series(unit: _Numbers, scaled: Array, mass: Array) -> tuple[_Numbers, Array]:
     """Sum of mass (e^w - 1 - w), w = unit scaled, |w| <= _NEAR, and its errors."""
     power = mass * scaled * scaled / 2
     coefficients = []

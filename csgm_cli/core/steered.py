@@ -17,6 +17,9 @@ from csgm_cli.core.search import Point, descend, interpolated, narrowed, secant
 #: So often an estimate is followed.
 _MOST_STEPS = 6
 
+#: Points further apart than this, relative, tell the slope.
+_APART = 1e-6
+
 #: Of one variable.
 Function = Callable[[float], float]
 
@@ -55,9 +58,12 @@ class Search:
 
     def _ahead(self, points: list[Point]) -> float | None:
         x, value = points[-1]
+        slope = -self.slope / x
+        if len(points) > 1 and abs(points[-2][0] - x) > _APART * x:
+            slope = (value - points[-2][1]) / (x - points[-2][0])
         try:
             with np.errstate(all="ignore"):
-                return secant(self.again(x) or self._less_sure(points), x, value, -self.slope / x)
+                return secant(self.again(x) or self._less_sure(points), x, value, slope)
         except (OverflowError, ValueError):  # too far from what is known
             return None
 

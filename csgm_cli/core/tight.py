@@ -192,12 +192,17 @@ def kappa_delta(mechanism: Mechanism, sigma: float, epsilon: float) -> float:
 
 def kappa_profile(law: Law, epsilon: float) -> Profile:
     """The profile at kappa* in the direction that shows more."""
+    return profile(law, kappa_direction(law, epsilon), epsilon)
+
+
+def kappa_direction(law: Law, epsilon: float) -> Direction:
+    """The direction in which the profile at kappa* shows more."""
     add = profile(law, Direction.ADD, epsilon)
     with np.errstate(all="ignore"):
         if _remove_renyi(law, epsilon).value <= add.lower:
-            return add
+            return Direction.ADD
         remove = profile(law, Direction.REMOVE, epsilon)
-    return add if add.lower >= remove.lower else remove
+    return Direction.ADD if add.lower >= remove.lower else Direction.REMOVE
 
 
 def single_delta(mechanism: Mechanism, sigma: float, epsilon: float) -> float:

@@ -16,15 +16,16 @@ import numpy as np
 
 from csgm_cli.core.conversion import Converted, best_log_delta
 from csgm_cli.core.curves import renyi_curve
-from csgm_cli.core.profile import reach
+from csgm_cli.core.loss_grid import one_at_a_time
+from csgm_cli.core.profile import profile, reach
 from csgm_cli.core.retrace import profile_again
-from csgm_cli.core.search import Slope, increasing_root, secant
+from csgm_cli.core.search import Slope, descend, increasing_root
 from csgm_cli.core.steered import Function, Search, log_ratio, settled
 from csgm_cli.core.tight import (
     LARGEST_DELTA,
     is_exact,
     is_the_truth,
-    kappa_profile,
+    kappa_direction,
     tight_delta,
     worst_law,
 )
@@ -41,15 +42,21 @@ _DEEPEST = 0.1
 _WIDTH = 4e-13
 #: (sigma/ceiling)^2 is not looked at below this.
 _LEAST_SHARE = 1e-40
+#: An epsilon is not first guessed below this.
+_LEAST_EPSILON = 1e-9
 #: A slope where none is known.
 _SLOPE = 20.0
 #: Relative width to which lower bounds are solved, and by which they are rounded down.
-_LOOSE = 1e-10
+_LOOSE = 4e-10
 #: How much log delta may wobble at least; answers keep clear of the target by it. No such room is made
 #: for a wobble that costs more than the second of sigma.
 _WOBBLE, _TOO_MUCH = 1e-12, 1e-9
+#: Nothing is told apart that a wobble hides and that costs less than this of sigma.
+_BLIND = 2e-10
 #: By about how much, in logarithms, cones exceed the profile at kappa*, and `_Size`.
 _CONE = 0.34
+#: Where fewer coordinates than this are sent on average, one at a time they are most of delta.
+_FEW_SENT = 1.0
 
 
 @dataclass(frozen=True)
@@ -100,14 +107,15 @@ def _least_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: fl
         return None if on is None else lambda there: log_ratio(on(there), delta) + room
 
     size = _Size(worst_law(mechanism, sigma), renyi)
-    start = _first(size.at_epsilon, ceiling, delta, -slope / ceiling if ceiling > 0.0 else 0.0)
+    start = _first(size.at_epsilon, ceiling, _LEAST_EPSILON, math.log(delta) - _CONE, slope)
     return Search(excess, again, size.at_epsilon, slope).root(start, ceiling, 0.0, _WIDTH / 2)
 
 
 def kappa_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: float) -> float:
     """The epsilon that kappa* shows at ``delta``, a lower bound on the true one; 0 where it is not known."""
     law = worst_law(mechanism, sigma)
-    if kappa_profile(law, ceiling).lower == 0.0:  # out of reach
+    direction = kappa_direction(law, ceiling)
+    if profile(law, direction, ceiling).lower == 0.0:  # out of reach
         return 0.0
     renyi = _renyi(mechanism, sigma, ceiling)
     _, slope = _slopes(renyi, ceiling)
@@ -115,10 +123,10 @@ def kappa_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: flo
 
     @cache
     def excess(epsilon: float) -> float:
-        return settled(log_ratio(kappa_profile(law, epsilon).lower, delta), room)
+        return settled(log_ratio(profile(law, direction, epsilon).lower, delta), room)
 
     def again(epsilon: float) -> Function | None:
-        contour = kappa_profile(law, epsilon).contour
+        contour = profile(law, direction, epsilon).contour
         if contour is None:
             return None
         on = profile_again(contour, law, lower=True)
@@ -147,9 +155,8 @@ def tight_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: flo
     @cache
     def excess(share: float) -> float:
         found = tight_delta(mechanism, sigma(share), epsilon).decisive
-        wobble = found.wobble if found.wobble <= _TOO_MUCH * slope else 0.0
         value = log_ratio(found.value, delta) + clear(found.wobble)
-        return settled(value, max(_WIDTH / 2 * slope, wobble))
+        return settled(value, max(_WIDTH / 2, min(found.wobble / slope, _BLIND)) * slope)
 
     def again(share: float) -> Function | None:
         on = tight_delta(mechanism, sigma(share), epsilon).decisive.again
@@ -162,7 +169,7 @@ def tight_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: flo
         return sizes.at(epsilon, share)
 
     sizes = _Size(worst_law(mechanism, ceiling), renyi)
-    start = _first(size, 1.0, delta, -slope / 2)
+    start = _first(size, 1.0, _LEAST_SHARE, math.log(delta) - _CONE, slope / 2)
     # log delta is nearly straight in sigma^2
     return sigma(Search(excess, again, size, slope / 2).root(start, 1.0, _LEAST_SHARE, 2 * _WIDTH))
 
@@ -188,10 +195,10 @@ def _kappa_share(mechanism: Mechanism, epsilon: float, delta: float, ceiling: fl
 
     @cache
     def excess(share: float) -> float:
-        return settled(log_ratio(kappa_profile(law(share), epsilon).lower, delta), room)
+        return settled(log_ratio(profile(law(share), direction, epsilon).lower, delta), room)
 
     def again(share: float) -> Function | None:
-        contour = kappa_profile(law(share), epsilon).contour
+        contour = profile(law(share), direction, epsilon).contour
         if contour is None:
             return None
         on = profile_again(contour, law(share), lower=True)
@@ -202,8 +209,8 @@ def _kappa_share(mechanism: Mechanism, epsilon: float, delta: float, ceiling: fl
 
     sizes, start = _Size(law(1.0), renyi), 1.0
     if reach(law(1.0)) == 0.0:  # a bracket, which is dear
-        goal = size(1.0) + _CONE
-        start = secant(lambda share: size(share) - goal, 1.0, -_CONE, -slope / 2, width=1e-3) or 1.0
+        start = _first(size, 1.0, _DEEPEST**2, math.log(delta), slope / 2)
+    direction = kappa_direction(law(start), epsilon)
     if excess(start) == -math.inf and excess(1.0) == -math.inf:  # out of reach
         return 0.0
     return Search(excess, again, size, slope / 2).root(start, 1.0, _DEEPEST**2, 2 * _LOOSE)
@@ -228,11 +235,13 @@ def _slopes(point: Converted | None, epsilon: float) -> tuple[float, float]:
 class _Size:
     """About log delta at kappa*: the add integrand's peak, and how wide a parabola there is.
 
-    Smooth, which takes the saddle point to many digits; each is sought from the one before.
+    Smooth, which takes the saddle point to many digits; each is sought from the one before. Where few
+    mask bits are sent: what coordinates do one at a time.
     """
 
     def __init__(self, law: Law, renyi: Converted | None) -> None:
         self.law = law
+        self.is_rare = reach(law) == 0.0 and law.gamma * law.total_t < _FEW_SENT * law.largest_t
         self.log_z = math.nan if renyi is None else math.log(renyi.order - 1)
         self.at = cache(self._at)
 
@@ -243,6 +252,8 @@ class _Size:
     def _at(self, epsilon: float, noise: float) -> float:
         """With the noise's variance changed by that factor; NaN where that is not known."""
         law = self.law.scaled(noise, 1.0)
+        if self.is_rare:
+            return math.log(one_at_a_time(law, epsilon))
 
         def slope(log_z: float) -> Slope:
             z = math.exp(log_z)
@@ -266,8 +277,9 @@ class _Size:
         return moment.value - z * epsilon - math.log(z * (z + 1)) - 0.5 * math.log(2 * math.pi * curvature)
 
 
-def _first(size: Function, highest: float, delta: float, slope: float) -> float:
-    """Where a cone would meet ``delta`` if it exceeded ``size`` as most do, at most ``highest``."""
-    goal = math.log(delta) - _CONE
-    found = secant(lambda x: size(x) - goal, highest, size(highest) - goal, slope, width=1e-3)
-    return highest if found is None else min(found, highest)
+def _first(size: Function, highest: float, lowest: float, goal: float, slope: float) -> float:
+    """About where ``size``, which falls, is ``goal``, at most ``highest``."""
+    if not highest > lowest or math.isnan(size(highest)):
+        return highest
+    ends = math.log(highest), math.log(lowest)
+    return math.exp(descend(lambda log_x: size(math.exp(log_x)) - goal, *ends, width=1e-2, slope=slope))
