@@ -99,13 +99,13 @@ def descend(
     """How far below ``high`` a decreasing function stays at most 0: the safe end of its root.
 
     ``width`` is relative, or absolute where ``floor`` is negative (logarithms), and so is the unit of
-    ``slope``, about how steep the function is at the root. ``high`` itself where the function is
-    positive there, ``floor`` where it never is, and where it is exactly 0 the search is over. Opens a
+    ``slope``, about how steep the function is at the root. ``high`` itself where the function is not
+    negative there, or NaN, ``floor`` where it never is, and where it is exactly 0 the search is over. Opens a
     bracket downwards, then Chandrupatla's method (1997): inverse quadratic interpolation where that is
     safe, else bisection.
     """
     at_high = function(high)
-    if at_high >= 0.0:
+    if not at_high < 0.0:
         return high
     relative = floor >= 0.0
     step = -1.1 * at_high / slope

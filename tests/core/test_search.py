@@ -142,6 +142,11 @@ def test_descend_ends_on_the_side_that_holds(name):
     assert counting.calls < 120
 
 
+def test_descend_of_a_function_unknown_at_its_start_stays_there():
+    """NaN is neither negative nor positive; what is not known to hold is not searched below."""
+    assert descend(lambda _: math.nan, 2.0, 0.0) == 2.0
+
+
 def test_descend_of_a_function_positive_at_its_start_stays_there():
     """Nothing below is looked at: the start is returned for the caller to judge."""
     counting = counted(lambda x: 1.0)
