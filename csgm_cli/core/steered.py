@@ -17,8 +17,8 @@ from csgm_cli.core.search import Point, descend, interpolated, narrowed, secant
 #: So often an estimate is followed.
 _MOST_STEPS = 6
 
-#: Points further apart than this, relative, tell the slope.
-_APART = 1e-6
+#: So far beside a point, relative, estimates tell the slope.
+_BESIDE = 1e-4
 
 #: Of one variable.
 Function = Callable[[float], float]
@@ -58,12 +58,13 @@ class Search:
 
     def _ahead(self, points: list[Point]) -> float | None:
         x, value = points[-1]
-        slope = -self.slope / x
-        if len(points) > 1 and abs(points[-2][0] - x) > _APART * x:
-            slope = (value - points[-2][1]) / (x - points[-2][0])
         try:
             with np.errstate(all="ignore"):
-                return secant(self.again(x) or self._less_sure(points), x, value, slope)
+                again, slope = self.again(x), -self.slope / x
+                if again is None:
+                    again = self._less_sure(points)
+                    slope = (again(x * (1 + _BESIDE)) - value) / (_BESIDE * x)
+                return secant(again, x, value, slope)
         except (OverflowError, ValueError):  # too far from what is known
             return None
 

@@ -2,7 +2,8 @@
 
 docs/theory.md, "Numerics". A bound in full is dear, so searches are steered by estimates: that the
 test function that decided goes on (``retrace``), or else that the bound is off by a factor that changes
-slowly from what a saddle point makes of it (`_Size`). What they end with is a bound in full.
+slowly from what a saddle point, or single coordinates, make of it (`_Size`). What they end with is a
+bound in full.
 """
 
 from __future__ import annotations
@@ -107,7 +108,7 @@ def _least_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: fl
         return None if on is None else lambda there: log_ratio(on(there), delta) + room
 
     size = _Size(worst_law(mechanism, sigma), renyi)
-    start = _first(size.at_epsilon, ceiling, _LEAST_EPSILON, math.log(delta) - _CONE, slope)
+    start = _first(size.at_epsilon, ceiling, _LEAST_EPSILON, math.log(delta) - _above(mechanism), slope)
     return Search(excess, again, size.at_epsilon, slope).root(start, ceiling, 0.0, _WIDTH / 2)
 
 
@@ -169,7 +170,7 @@ def tight_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: flo
         return sizes.at(epsilon, share)
 
     sizes = _Size(worst_law(mechanism, ceiling), renyi)
-    start = _first(size, 1.0, _LEAST_SHARE, math.log(delta) - _CONE, slope / 2)
+    start = _first(size, 1.0, _LEAST_SHARE, math.log(delta) - _above(mechanism), slope / 2)
     # log delta is nearly straight in sigma^2
     return sigma(Search(excess, again, size, slope / 2).root(start, 1.0, _LEAST_SHARE, 2 * _WIDTH))
 
@@ -277,9 +278,15 @@ class _Size:
         return moment.value - z * epsilon - math.log(z * (z + 1)) - 0.5 * math.log(2 * math.pi * curvature)
 
 
+def _above(mechanism: Mechanism) -> float:
+    """By about how much the bound will exceed `_Size`: a cone's, or that of all coordinates at the clip."""
+    dim = mechanism.geometry.dim
+    return _CONE if dim is None else min(_CONE, math.log(dim / min(mechanism.coordinates, dim)))
+
+
 def _first(size: Function, highest: float, lowest: float, goal: float, slope: float) -> float:
     """About where ``size``, which falls, is ``goal``, at most ``highest``."""
     if not highest > lowest or math.isnan(size(highest)):
         return highest
     ends = math.log(highest), math.log(lowest)
-    return math.exp(descend(lambda log_x: size(math.exp(log_x)) - goal, *ends, width=1e-2, slope=slope))
+    return math.exp(descend(lambda log_x: size(math.exp(log_x)) - goal, *ends, width=1e-4, slope=slope))
