@@ -43,7 +43,7 @@ def read(path: Path) -> tuple[dict[str, Array], dict[str, JSON] | None]:
         entries = _entries(archive, path.stat().st_size)
         held = entries.pop(_METADATA, None)
         stems = {name.removesuffix(".npy"): name for name in entries if name.endswith(".npy")}
-        if held and (strangers := sorted(entries.keys() - stems.values())):
+        if strangers := sorted(entries.keys() - stems.values()):
             raise UsageError("unknown-array", f"it holds an entry {strangers[0]!r}, which is no array")
         names = known_names(stems, ours=held is not None)
         arrays = {name: _array(archive, entries[stems[stem]], name) for name, stem in names.items()}

@@ -106,6 +106,10 @@ NPZ = {
         archive(("metadata.json", METADATA), ("B.npy", npy(B)), ("W.npy", npy(B))),
         "unknown-array",
     ),
+    "metadata under a name one bit off": (
+        archive(("letadata.json", METADATA), ("B.npy", npy(B)), ("C.npy", npy(C))),
+        "unknown-array",
+    ),
     "program in ours": (
         archive(("metadata.json", METADATA), ("B.npy", npy(B)), ("run.sh", b"rm")),
         "unknown-array",
