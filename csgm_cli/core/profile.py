@@ -89,10 +89,11 @@ def profile(law: Law, direction: Direction, epsilon: float) -> Profile:
     if direction is Direction.REMOVE and epsilon + law.floor >= 1e-15 * epsilon:
         return Profile(0.0, 0.0)
     with np.errstate(all="ignore"):  # what overflows is infinite, and then the profile is not known
-        return _there(law, direction, epsilon) or _at_smaller_epsilons(law, direction, epsilon)
+        return _known(law, direction, epsilon) or _at_smaller_epsilons(law, direction, epsilon)
 
 
-def _there(law: Law, direction: Direction, epsilon: float) -> Profile | None:
+def _known(law: Law, direction: Direction, epsilon: float) -> Profile | None:
+    """By a contour, or else by a bracket; None where neither is in reach."""
     if reach(law) > 0.0:
         found = _by_contour(law, direction, epsilon)
         if found is not None:
@@ -140,7 +141,7 @@ def _at_smaller_epsilons(law: Law, direction: Direction, epsilon: float) -> Prof
     is any delta that is far below all that count.
     """
     for share in _SMALLER:
-        found = _there(law, direction, share * epsilon)
+        found = _known(law, direction, share * epsilon)
         if found is not None:
             return Profile(0.0, found.upper, math.inf, wobble=math.inf)
     return Profile(0.0, 1.0)
