@@ -10,6 +10,8 @@ from typing import Any
 from csgm_cli import __version__
 from csgm_cli.errors import StorageError, UsageError, shown
 from csgm_cli.factorization_model import (
+    DENSE,
+    GENERATORS,
     Dual,
     Factorization,
     Factors,
@@ -28,9 +30,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "C": ("C",),
     "C_inv": ("C_inv",),
     "v": ("v", "u"),
-    "generators": ("decays", "inputs", "outputs", "diagonal"),
+    "generators": GENERATORS,
 }
-DENSE = ("B", "C", "C_inv")
 
 #: Numbers of the result that a file repeats.
 NUMBERS = (
@@ -109,7 +110,7 @@ def file_of(factorization: Factorization, factors: Factors | None, names: Collec
     if factorization.dual is not None and "v" in names:
         arrays |= _weights(factorization.workload, factorization.objective, factorization.dual)
     if factorization.generators is not None and "generators" in names:
-        arrays |= {name: getattr(factorization.generators, name) for name in GROUPS["generators"]}
+        arrays |= {name: getattr(factorization.generators, name) for name in GENERATORS}
     metadata = {
         "kind": "factorization",
         "workload": factorization.workload.name,
