@@ -36,7 +36,7 @@ _NARROW = 1e-7
 #: Where a profile is not known, it is looked at at these shares of epsilon.
 _SMALLER = (1 - 1e-12, 1 - 1e-6, 0.999, 0.98, 0.9, 0.7, 0.5)
 #: Relative error up to which a contour integral is used.
-_USEFUL = 1e-6
+USEFUL = 1e-6
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def _by_contour(law: Law, direction: Direction, epsilon: float) -> Profile | Non
     if contour is None:
         return None
     value, error = contour.integral(-epsilon, np.ones_like(contour.z))
-    if not error + contour.aliases < _USEFUL * value:
+    if not error + contour.aliases < USEFUL * value:
         return None
     lower = min(1.0, max(0.0, value - error - contour.aliases))
     return Profile(lower, min(1.0, (value + error) * (1 + over(law))), over(law), contour)

@@ -18,7 +18,7 @@ from csgm_cli.core.composition import composition_of
 from csgm_cli.core.mixed_tight import mixed_delta
 from csgm_cli.core.search import descend, narrowed, secant
 from csgm_cli.core.steered import log_ratio
-from csgm_cli.core.tight import LARGEST_DELTA, tight_delta
+from csgm_cli.core.tight import LARGEST_DELTA, LEAST_DELTA, tight_delta
 from csgm_cli.core.tight_solve import tight_sigma
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 _CLEAR = 2e-11
 #: Relative width to which a noise is solved.
 _WIDTH = 1e-12
-#: A delta of 0 counts as this, so that its logarithm is finite.
-_LEAST_DELTA = 1e-320
 #: About how steep log delta is in the logarithm of the rounds.
 _STEEP = 50.0
 #: How many factors e, e^4, e^9, ... of the noise are tried where no bound is known.
@@ -46,7 +44,7 @@ def excess(releases: Sequence[Noisy], limit: Target) -> float:
         found = tight_delta(alone.mechanism, alone.sigma, limit.epsilon)
     else:
         found = mixed_delta(together, limit.epsilon, delta)
-    return log_ratio(max(found.upper, _LEAST_DELTA), delta) + _CLEAR
+    return log_ratio(max(found.upper, LEAST_DELTA), delta) + _CLEAR
 
 
 def more_rounds(releases: Sequence[Noisy], index: int, limit: Target, enough: int, most: int) -> int:

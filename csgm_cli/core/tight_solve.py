@@ -47,7 +47,7 @@ _LEAST_SHARE = 1e-40
 #: An epsilon is not first guessed below this.
 _LEAST_EPSILON = 1e-9
 #: A slope where none is known.
-_SLOPE = 20.0
+SLOPE = 20.0
 #: Relative width to which lower bounds are solved; they are rounded down by twice that.
 _LOOSE = 4e-10
 #: How much log delta may wobble at least; answers keep clear of the target by it. No such room is made
@@ -223,9 +223,9 @@ def _renyi(mechanism: Mechanism, sigma: float, epsilon: float) -> Converted | No
 def _slopes(point: Converted | None, epsilon: float) -> tuple[float, float]:
     """About how steeply log delta falls in log sigma and in log epsilon: as steeply as its Renyi bound."""
     if point is None:
-        return _SLOPE, _SLOPE
+        return SLOPE, SLOPE
     slopes = 2 * point.moment.d_log_t, (point.order - 1) * epsilon
-    return (max(slopes[0], 1.0), max(slopes[1], 1.0)) if math.isfinite(sum(slopes)) else (_SLOPE, _SLOPE)
+    return (max(slopes[0], 1.0), max(slopes[1], 1.0)) if math.isfinite(sum(slopes)) else (SLOPE, SLOPE)
 
 
 class _Size:
