@@ -30,7 +30,7 @@ _SMOOTH, _LEAST_SHARE = 0.5, 0.1
 #: The border itself is outside: this is more than the rounding of what is compared.
 _BORDER = 1e-9
 #: How much brackets, and contours at the border of their reach, are above the profile.
-GAP = RAISED
+_GAP = RAISED
 #: Brackets of at most this relative width are as good as exact.
 _NARROW = 1e-7
 #: Where a profile is not known, it is looked at at these shares of epsilon.
@@ -80,7 +80,7 @@ def reach(law: Law) -> float:
 
 def over(law: Law) -> float:
     """By how much bounds from contours are raised, relative."""
-    return GAP * (1.0 - reach(law))
+    return _GAP * (1.0 - reach(law))
 
 
 @lru_cache(maxsize=64)
@@ -114,7 +114,7 @@ def _by_contour(law: Law, direction: Direction, epsilon: float) -> Profile | Non
 
 
 def _of_bracket(bracket: Bracket) -> Profile:
-    """With the upper end at 1 + GAP of the estimate, if that is higher, for smoothness.
+    """With the upper end at 1 + _GAP of the estimate, if that is higher, for smoothness.
 
     A wide bracket is A - 2.41 (A' - A) <= D <= A, with A and A' too high by about v and 2 v times
     something: 2 A - A' is off by about v^2. A narrow one is exact, and ``bracket.blur`` keeps to its
@@ -124,10 +124,10 @@ def _of_bracket(bracket: Bracket) -> Profile:
     if width <= 1e-9 * bracket.upper and bracket.blur == 0.0:
         return Profile(bracket.lower, bracket.upper, 1e-9, wobble=math.inf)
     if width <= _NARROW * bracket.upper:
-        upper, blur = min(1.0, bracket.upper * (1 + GAP)), bracket.blur
+        upper, blur = min(1.0, bracket.upper * (1 + _GAP)), bracket.blur
     else:
         excess = width * (math.sqrt(2.0) - 1.0)  # A - D
-        smooth = (bracket.upper - excess) * (1 + GAP)
+        smooth = (bracket.upper - excess) * (1 + _GAP)
         upper = min(1.0, max(bracket.upper, smooth))
         blur = bracket.blur * (2.0 if upper >= bracket.upper + 1.2 * excess else 0.9)
     slack = upper / bracket.lower - 1.0 if bracket.lower > 0.0 else math.inf

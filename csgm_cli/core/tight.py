@@ -83,7 +83,7 @@ def worst_law(mechanism: Mechanism, sigma: float) -> Law:
     return Law(mechanism.gamma, parts)
 
 
-def every_law(mechanism: Mechanism, sigma: float) -> Law | None:
+def _every_law(mechanism: Mechanism, sigma: float) -> Law | None:
     """The loss with all ``dim`` coordinates at the clip; None where that is hopelessly more than can be."""
     dim = mechanism.geometry.dim
     if dim is None or dim > _MANY_TIMES * mechanism.coordinates:
@@ -107,7 +107,7 @@ def tight_delta(mechanism: Mechanism, sigma: float, epsilon: float) -> TightDelt
     """What is proven of delta at this noise and epsilon, under add-remove and for gamma < 1."""
     with np.errstate(all="ignore"):  # what overflows is infinite, and then it is not the best proof
         rdp = _renyi(Proof.RDP, renyi_curve(mechanism, Bound.RDP), sigma, epsilon)
-        law, every = worst_law(mechanism, sigma), every_law(mechanism, sigma)
+        law, every = worst_law(mechanism, sigma), _every_law(mechanism, sigma)
         exact = is_exact(mechanism)
         adding = [p for p in _add_proofs(law, every, epsilon, exact=exact) if p is not None]
         add = min([rdp, *adding], key=_value)

@@ -34,7 +34,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
 }
 
 #: Numbers of the result that a file repeats.
-NUMBERS = (
+_NUMBERS = (
     "T",
     "sensitivity",
     "sensitivity_squared",
@@ -56,7 +56,7 @@ class Description:
     numbers: Mapping[str, float]
 
 
-def groups_of(strategy: Strategy) -> tuple[str, ...]:
+def _groups_of(strategy: Strategy) -> tuple[str, ...]:
     """The groups of arrays that a factorization by ``strategy`` has."""
     if strategy.name.has_nodes:
         return ("B", "C")
@@ -66,7 +66,7 @@ def groups_of(strategy: Strategy) -> tuple[str, ...]:
 
 def default_groups(strategy: Strategy) -> tuple[str, ...]:
     """All of them; of a streaming form those that are small for every T."""
-    return ("generators", "v") if strategy.name is StrategyName.STREAMING else groups_of(strategy)
+    return ("generators", "v") if strategy.name is StrategyName.STREAMING else _groups_of(strategy)
 
 
 def check_groups(strategy: Strategy, names: Collection[str]) -> None:
@@ -75,10 +75,10 @@ def check_groups(strategy: Strategy, names: Collection[str]) -> None:
     Slugs: ``unknown-choice``, ``incomplete-arrays``.
     """
     for name in names:
-        if name not in groups_of(strategy):
+        if name not in _groups_of(strategy):
             raise UsageError(
                 "unknown-choice",
-                f"{strategy} has the arrays {','.join(groups_of(strategy))}, not {shown(name)}",
+                f"{strategy} has the arrays {','.join(_groups_of(strategy))}, not {shown(name)}",
             )
     enough = {*DENSE, "generators"} | ({"v"} if strategy.name is StrategyName.OPTIMAL else set())
     if strategy.name.has_nodes and not {"B", "C"} <= set(names):
@@ -116,7 +116,7 @@ def file_of(factorization: Factorization, factors: Factors | None, names: Collec
         "workload": factorization.workload.name,
         "strategy": str(factorization.strategy),
         "objective": factorization.objective.value,
-        **{name: getattr(factorization, name) for name in NUMBERS},
+        **{name: getattr(factorization, name) for name in _NUMBERS},
         "versions": {"csgm": __version__, **{name: version(name) for name in ("numpy", "scipy")}},
     }
     return ArrayFile(arrays, metadata)
@@ -141,7 +141,7 @@ def description_of(saved: SavedArrays) -> Description | None:
         _text(saved, "workload"),
         strategy_named(_text(saved, "strategy")),
         objective,
-        {name: _number(saved, name) for name in NUMBERS},
+        {name: _number(saved, name) for name in _NUMBERS},
     )
 
 
