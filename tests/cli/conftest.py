@@ -61,3 +61,10 @@ def made(csgm: Csgm) -> SavedArrays:
     """The file ``f.npz`` of an optimal factorization, and what is in it."""
     assert csgm(f"factorize --T {T} --output f.npz").status == 0
     return read_arrays("f.npz")
+
+
+@pytest.fixture
+def file(csgm: Csgm, place: Path) -> Path:
+    """The optimum for 8 steps, as csgm factorize writes it."""
+    assert csgm("factorize --T 8 --output prefix8.npz").status == 0
+    return place / "prefix8.npz"
