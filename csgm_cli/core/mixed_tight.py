@@ -197,8 +197,7 @@ def _dear_removals(
 
 def _remove_renyi(releases: Composition, epsilon: float) -> Certificate:
     """By D_a(Q||P) <= (a/2) growth of every kind, together that of one Gaussian."""
-    growth = math.fsum([kind.growth for kind in releases.kinds]) + releases.gaussian_t
-    curve = Curve(1.0, ((1.0, math.sqrt(growth)),), weak_triangle=False, integer_orders=False)
+    curve = Curve(1.0, ((1.0, math.sqrt(releases.growth)),), weak_triangle=False, integer_orders=False)
     try:
         point = best_log_delta(curve, 1.0, epsilon)
     except NoAnswerError:  # out of reach
@@ -288,9 +287,8 @@ def _remove_cone(
 
 
 def _concave_twin(releases: Composition, epsilon: float, delta: float) -> Certificate | None:
-    laws = [kind.law for kind in releases.kinds]
+    laws, growth = [kind.law for kind in releases.kinds], releases.growth
     variance = math.fsum([kind.spread_variance for kind in releases.kinds]) + releases.gaussian_t
-    growth = math.fsum([kind.growth for kind in releases.kinds]) + releases.gaussian_t
     if math.exp(gaussian.log_delta(math.sqrt(variance), epsilon)) >= delta * math.e:
         return None  # no twin gets below that
     lowest = math.ceil(FINE * math.log2(max(kind.largest_exponent for kind in releases.kinds)))

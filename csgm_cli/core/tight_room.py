@@ -47,14 +47,19 @@ def excess(releases: Sequence[Noisy], limit: Target) -> float:
     return log_ratio(max(found.upper, LEAST_DELTA), delta) + _CLEAR
 
 
+def _with(releases: Sequence[Noisy], index: int, changed: Noisy) -> list[Noisy]:
+    """The releases with another one at ``index``."""
+    return [*releases[:index], changed, *releases[index + 1 :]]
+
+
 def more_rounds(releases: Sequence[Noisy], index: int, limit: Target, enough: int, most: int) -> int:
     """The most further rounds of one release that fit, from ``enough``, which do, up to ``most``."""
     mechanism, sigma = releases[index]
 
     @cache
     def beyond(rounds: int) -> float:
-        changed = (mechanism.with_releases(mechanism.releases + rounds), sigma)
-        return excess([*releases[:index], changed, *releases[index + 1 :]], limit)
+        longer = (mechanism.with_releases(mechanism.releases + rounds), sigma)
+        return excess(_with(releases, index, longer), limit)
 
     def at(rounds: float) -> float:
         return beyond(math.floor(rounds))
@@ -105,8 +110,7 @@ def needed_sigma(releases: Sequence[Noisy], index: int, limit: Target, enough: f
     mechanism, sigma = releases[index]
 
     def at(log_sigma: float) -> float:
-        changed = (mechanism, math.exp(log_sigma))
-        return excess([*releases[:index], changed, *releases[index + 1 :]], limit)
+        return excess(_with(releases, index, (mechanism, math.exp(log_sigma))), limit)
 
     if math.isinf(enough):
         enough = _first_that_fits(at, sigma)
