@@ -24,6 +24,26 @@ if TYPE_CHECKING:
 else:  # at run time hints must not import numpy
     FloatArray = AnyFloatArray = Any
 
+#: The arrays that have a meaning and the sides of each: T steps, R rows of C, N buffers.
+SIDES: dict[str, tuple[str, ...]] = {
+    "A": ("T", "T"),
+    "B": ("T", "R"),
+    "C": ("R", "T"),
+    "C_inv": ("T", "R"),
+    "v": ("T",),
+    "u": ("T",),
+    "learning_rates": ("T",),
+    "decays": ("T", "N"),
+    "inputs": ("T", "N"),
+    "outputs": ("T", "N"),
+    "diagonal": ("T",),
+    "series": ("2", "T"),
+}
+#: Those that are T x T but for trees.
+DENSE = ("B", "C", "C_inv")
+#: Those of a streaming form.
+GENERATORS = ("decays", "inputs", "outputs", "diagonal")
+
 
 class Objective(StrEnum):
     """Which squared error of a factorization is made small: averaged over rows, or of the worst row."""

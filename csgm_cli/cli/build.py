@@ -181,13 +181,13 @@ def resolved(request: Request, mechanism: Mechanism) -> dict[str, Any]:
     sizes = resolved_sizes(request, mechanism.geometry, took_part)
     if mechanism.name is MechanismName.GAUSSIAN:
         sizes |= {"norm_ratio": None, "linf_norm": None}
-    compression = as_given(request["compression"], 1.0 / mechanism.gamma)
+    compression = _as_given(request["compression"], 1.0 / mechanism.gamma)
     return {"gamma": mechanism.gamma, "compression": compression, **sizes}
 
 
 def resolved_sizes(request: Request, geometry: Geometry, took_part: Participation) -> dict[str, Any]:
     """Return the inputs that ``geometry`` and participation settle."""
-    linf_norm = as_given(request["linf_norm"], geometry.linf_norm)
+    linf_norm = _as_given(request["linf_norm"], geometry.linf_norm)
     sizes = {"norm_ratio": geometry.norm_ratio, "linf_norm": linf_norm}
     factors = took_part.factorization
     if factors is None:
@@ -202,7 +202,7 @@ def resolved_sizes(request: Request, geometry: Geometry, took_part: Participatio
     }
 
 
-def as_given(given: float | None, derived: float) -> float:
+def _as_given(given: float | None, derived: float) -> float:
     """Return the number that was ``given``, unless it says something else than the ``derived`` one."""
     return given if given is not None and math.isclose(given, derived, rel_tol=1e-12) else derived
 

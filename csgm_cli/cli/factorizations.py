@@ -180,7 +180,7 @@ def _read(path: str, identity: tuple[object, ...]) -> Asked:  # noqa: ARG001 - t
 
 def _checked(saved: SavedArrays) -> Inspection:
     """What a file holds, if its hash is right, and what came of its claims."""
-    from csgm_cli.core.factorization import workload_within
+    from csgm_cli.core.factorization import parse_workload, rows_of, workload_within
     from csgm_cli.storage.arrays import check_hash
     from csgm_cli.storage.factorizations import description_of
 
@@ -188,7 +188,8 @@ def _checked(saved: SavedArrays) -> Inspection:
     check_hash(saved)
     progress = Progress(TOLERANCE)
     if said is None:
-        found = inspect_undescribed(saved, workload_within(saved.arrays), Objective.MEAN, progress)
+        workload = workload_within(saved.arrays) or parse_workload("prefix-sum", rows_of(saved.arrays))
+        found = inspect_undescribed(saved, workload, Objective.MEAN, progress)
     else:
         found = inspect_described(saved, said, progress)
     progress.finish()
@@ -225,7 +226,7 @@ def _check_room(workload: Workload, saved: SavedArrays) -> None:
 
 def _broken(claim: Claim, workload: str, *, made_elsewhere: bool) -> UsageError:
     if claim.name == "causal":
-        return UsageError("not-causal", "row t of its B uses what is known only after step t")
+        return UsageError("not-causal", "row t of its B, or C_inv, uses what is known only after step t")
     said = f"its {claim.name} is {claim.computed!r}, not {claim.claimed!r} as it claims"
     if claim.name == "product":
         said = f"its B C is not {workload}: the largest entry of the difference is {claim.computed!r}"

@@ -16,7 +16,7 @@ from csgm_cli.cli.request import Exclusive, Request
 from csgm_cli.cli.working import working
 from csgm_cli.cli.workloads import FEWER_ROWS, build_workload, check_memory
 from csgm_cli.errors import UsageError
-from csgm_cli.factorization_model import Objective, Strategy, StrategyName, strategy_named
+from csgm_cli.factorization_model import DENSE, Objective, Strategy, StrategyName, strategy_named
 
 if TYPE_CHECKING:
     from csgm_cli.factorization_model import Dual, Factorization, Workload
@@ -123,7 +123,7 @@ def _groups(request: Request, workload: Workload, strategy: Strategy) -> tuple[s
             raise UsageError("missing-option", f"{request.label(given)} needs --output", "--output FILE.npz")
         return ()
     from csgm_cli.storage.arrays import check_destination
-    from csgm_cli.storage.factorizations import DENSE, check_groups, default_groups, shapes_of
+    from csgm_cli.storage.factorizations import check_groups, default_groups, shapes_of
 
     asked = [name.strip() for name in (request["arrays"] or "").split(",")]
     groups = tuple(dict.fromkeys(asked)) if request["arrays"] is not None else default_groups(strategy)

@@ -27,10 +27,6 @@ if TYPE_CHECKING:
     from csgm_cli.storage.arrays import SavedArrays
 
 
-#: Arrays that say what the workload is.
-_WORKLOADS = frozenset({"A", "learning_rates"})
-
-
 def run(request: Request) -> ExitCode:
     """Inspect and report; a claim that does not hold is exit code 1."""
     from csgm_cli.render.document import inspection_document
@@ -62,8 +58,8 @@ def _inspected(request: Request, saved: SavedArrays, progress: Progress) -> Insp
     said = description_of(saved)
     if said is None:
         workload = build_workload(request, rows_of(saved.arrays))
-        if request.rank(["workload"]) is not Rank.FLAG and not _WORKLOADS.isdisjoint(saved.arrays):
-            workload = workload_within(saved.arrays)
+        if request.rank(["workload"]) is not Rank.FLAG:
+            workload = workload_within(saved.arrays) or workload
         return inspect_undescribed(saved, workload, Objective(request["objective"]), progress)
     for name in ("workload", "objective"):
         if request.rank([name]) is Rank.FLAG:

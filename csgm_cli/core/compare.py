@@ -9,7 +9,7 @@ from csgm_cli.comparison_model import Comparison, ComparisonRow
 from csgm_cli.core.account import epsilon_guarantee
 from csgm_cli.core.bounds import REPLACED
 from csgm_cli.core.calibrate import calibrate, described, with_errors
-from csgm_cli.core.utility import sigma_at_equal_error
+from csgm_cli.core.utility import require_error_inputs, sigma_at_equal_error
 from csgm_cli.errors import NoAnswerError, UsageError, VerificationError
 from csgm_cli.model import (
     Accountant,
@@ -99,12 +99,7 @@ def compare_at_equal_mse(
         UsageError: as in `compare`, or ``dim`` or ``cohort_size`` is missing.
     """
     _check_types(geometry, target, value_bits=value_bits, verify=verify)
-    if geometry.dim is None or geometry.cohort_size is None:
-        raise UsageError(
-            "missing-utility-inputs",
-            "an equal-MSE comparison needs dim and cohort_size",
-            "give --dim and --cohort-size",
-        )
+    require_error_inputs(geometry, "an equal-MSE comparison")
     like = _like(geometry, rounds, adjacency, factorization, epochs)
     mechanisms, notices = _mechanisms(like, gammas, other_strategies)
     used = common_accountant(mechanisms, accountant)

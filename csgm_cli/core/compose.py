@@ -102,7 +102,7 @@ def mixed_curve(releases: Sequence[Noisy], bound: Bound) -> MixedCurve:
     return MixedCurve(curves, tuple(rounds[curve] for curve in curves))
 
 
-def mixed_mu(releases: Iterable[Noisy]) -> float:
+def _mixed_mu(releases: Iterable[Noisy]) -> float:
     """The mu of all releases with every coordinate sent: squares add, equal ones counted together."""
     rounds: dict[float, int] = {}
     for mechanism, sigma in releases:
@@ -168,7 +168,7 @@ def spent_by(releases: Sequence[Noisy], bound: Bound, delta: float) -> Spent:
         return above(compose_oracle.epsilon(releases, delta, order, bound, ORACLE_DIGITS))
 
     if bound in (Bound.EXACT, Bound.MASK_REVEALED):
-        return gaussian_epsilon(mixed_mu(releases), delta, bound, precisely)
+        return gaussian_epsilon(_mixed_mu(releases), delta, bound, precisely)
     return renyi_epsilon(best_of(mixed_curve(releases, bound), math.log(delta)), bound, precisely)
 
 

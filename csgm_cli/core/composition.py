@@ -86,6 +86,11 @@ class Composition:
         return Composition(rest, self.gaussian_t + math.fsum([kind.capped(reach) for kind in kinds]))
 
     @property
+    def growth(self) -> float:
+        """`Kind.growth` of all together."""
+        return math.fsum([kind.growth for kind in self.kinds]) + self.gaussian_t
+
+    @property
     def alone(self) -> Kind | None:
         """The only kind of release, if there is only one and nothing else."""
         return self.kinds[0] if len(self.kinds) == 1 and self.gaussian_t == 0.0 else None

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -57,6 +57,8 @@ if TYPE_CHECKING:
         def decays(self, order: float) -> Sequence[tuple[float, LogBound]]:
             """(how many, how fast E[Y^(order + iy)] falls) of each kind of coordinate."""
 
+
+_Place = TypeVar("_Place", float, ComplexArray)
 
 #: Size of the aliases relative to the answer, and of what may be left out at the ends of the contour.
 _NEGLIGIBLE, _LEFT_OUT = 1e-13, 1e-12
@@ -166,7 +168,7 @@ class Contour:
 
     def of(self, law: AnyLaw) -> Contour:
         """The same line for another law, which must be close: the bounds on errors are not made anew."""
-        exponent = law.complex(_orders(self.direction, self.z))
+        exponent = law.complex(_order_of(self.direction, self.z))
         return self if exponent is None else replace(self, exponent=exponent)
 
     def integral(self, tilt: float, factor: ComplexArray) -> tuple[float, float]:
@@ -201,12 +203,8 @@ class Contour:
         return np.asarray(front * (self.step / math.pi * (sums + rounding) + tail))
 
 
-def order_of(direction: Direction, z: float) -> float:
-    """The order of the log-moment at a real z > 0."""
-    return 1.0 + z if direction is Direction.ADD else -z
-
-
-def _orders(direction: Direction, z: ComplexArray) -> ComplexArray:
+def _order_of(direction: Direction, z: _Place) -> _Place:
+    """The order of the log-moment at z, Re z > 0."""
     return 1.0 + z if direction is Direction.ADD else -z
 
 
@@ -221,7 +219,7 @@ def build_contour(
 
     @cache
     def moment(z: float) -> LogMoment:
-        return law.real(order_of(direction, z))
+        return law.real(_order_of(direction, z))
 
     saddle = _saddle(law, direction, epsilon, moment)
     if saddle is None:
@@ -238,11 +236,11 @@ def build_contour(
     if step <= 0.0:
         return None
     log_tail = math.log(_LEFT_OUT) + log_size - at_saddle.value + shift * epsilon
-    end = _end(law, order_of(direction, shift), at_saddle, log_tail, step)
+    end = _end(law, _order_of(direction, shift), at_saddle, log_tail, step)
     if end is None:
         return None
     z = (shift + 1j * step * np.arange(math.ceil(end / step) + 1)).astype(np.complex128)
-    exponent = law.complex(_orders(direction, z))
+    exponent = law.complex(_order_of(direction, z))
     if exponent is None:
         return None
     aliases = _aliases(chernoff, shift, step)

@@ -2,7 +2,7 @@
 
 Canonne, Kamath and Steinke (2020), Proposition 12; docs/theory.md, "Conversion". With K the total
 log-moment, both objectives have exactly one stationary order: the functions whose sign they
-follow (`epsilon_slope`, `_delta_slope`) are increasing because K is convex in the order.
+follow (`epsilon_slope`, and that of `best_log_delta`) are increasing because K is convex in the order.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ULP = 2.0**-53
 #: How much of the Renyi divergence a better order may still gain.
 _SETTLED = 1e-15
 #: Orders closer to 1 than exp of this are not looked at: their float64 would not tell them apart.
-LEAST_LOG_GAP = -27.0
+_LEAST_LOG_GAP = -27.0
 #: A log delta below this (that of 1e-300) is as good as any.
 _LEAST_LOG_DELTA = -690.8
 
@@ -148,11 +148,7 @@ def _best(
     settled: Callable[[Converted, float, float], bool],
     convert: Callable[[float, LogMoment], Converted],
 ) -> Converted:
-    """Solve for the stationary order in log(order - 1), then convert there (or at its integers).
-
-    The search ends where a Newton step would gain next to nothing. A tolerance on the order itself
-    would not do: some curves have a cliff, where K is e-fold larger at an order larger by 1e-6.
-    """
+    """Solve for the stationary order, then convert there (or at its integers)."""
     seen: dict[float, Converted] = {}
 
     def at(order: float) -> Converted:
@@ -160,20 +156,10 @@ def _best(
             seen[order] = convert(order, curve.moment(order, sigma))
         return seen[order]
 
-    def objective(log_gap: float) -> Slope:
-        if log_gap < LEAST_LOG_GAP:
-            return -math.inf, 0.0
-        order = 1.0 + math.exp(log_gap)
-        moment = at(order).moment
-        if math.isinf(moment.value):
-            return math.inf, math.inf
-        value, derivative = slope(order, moment)
-        return value, derivative * (order - 1)
+    def enough(order: float, value: float, step: float) -> bool:
+        return settled(at(order), value, step)
 
-    def enough(log_gap: float, value: float, step: float) -> bool:
-        return math.isfinite(step) and settled(at(1.0 + math.exp(log_gap)), value, step)
-
-    order = 1.0 + math.exp(increasing_root(objective, math.log(start - 1), settled=enough))
+    order = stationary_order(lambda a: at(a).moment, slope, start, enough)
     orders = integers_next_to(order) if curve.integer_orders else [order]
     best = min((at(a) for a in orders), key=lambda point: point.value)
     if not math.isfinite(best.value):
@@ -181,6 +167,38 @@ def _best(
             "out-of-reach", f"the privacy loss at sigma {sigma:g} is beyond what can be computed"
         )
     return best
+
+
+def stationary_order(
+    moment: Callable[[float], LogMoment],
+    slope: Callable[[float, LogMoment], Slope],
+    start: float,
+    settled: Callable[[float, float, float], bool],
+) -> float:
+    """The order at which ``slope``, which increases, is 0, sought in log(order - 1) from ``start``.
+
+    Or where ``settled(order, slope, step in log(order - 1))``: where a Newton step would gain next to
+    nothing. A tolerance on the order itself would not do: some curves have a cliff, where K is e-fold
+    larger at an order larger by 1e-6.
+
+    Raises:
+        NoAnswerError: no such order was found.
+    """
+
+    def objective(log_gap: float) -> Slope:
+        if log_gap < _LEAST_LOG_GAP:
+            return -math.inf, 0.0
+        order = 1.0 + math.exp(log_gap)
+        there = moment(order)
+        if math.isinf(there.value):
+            return math.inf, math.inf
+        value, derivative = slope(order, there)
+        return value, derivative * (order - 1)
+
+    def enough(log_gap: float, value: float, step: float) -> bool:
+        return math.isfinite(step) and settled(1.0 + math.exp(log_gap), value, step)
+
+    return 1.0 + math.exp(increasing_root(objective, math.log(start - 1), settled=enough))
 
 
 def first_order(curve: Curve, sigma: float, log_tail: float) -> float:

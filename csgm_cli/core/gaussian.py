@@ -82,11 +82,11 @@ def _log_pair(mu: float, epsilon: float) -> tuple[float, float, float, float]:
     if u1 < -1.0:
         log_rest = -u1 * u1 / 2 - _LOG_SQRT_TWO_PI + math.log(_mills(-u1) + _mills(u2))
         return math.log1p(-math.exp(log_rest)), log_rest, u1, u2
-    log_d = -u1 * u1 / 2 - _LOG_SQRT_TWO_PI + math.log(mills_difference(u1, mu))
+    log_d = -u1 * u1 / 2 - _LOG_SQRT_TWO_PI + math.log(_mills_difference(u1, mu))
     return log_d, math.log1p(-math.exp(log_d)), u1, u2
 
 
-def mills_difference(u: float, mu: float) -> float:
+def _mills_difference(u: float, mu: float) -> float:
     """m(u) - m(u + mu) = int_0^inf exp(-u x - x^2/2) (1 - exp(-mu x)) dx for u >= -1.
 
     By the trapezoid rule in log x; the integrand is analytic in |Im log x| < pi/4, so the error

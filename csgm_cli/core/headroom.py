@@ -23,21 +23,21 @@ from csgm_cli.core.compose import (
     unit_curve,
 )
 from csgm_cli.core.conversion import (
-    LEAST_LOG_GAP,
     allowed_moment,
     best_epsilon_from,
     epsilon_at,
     epsilon_slope,
     integers_next_to,
+    stationary_order,
 )
 from csgm_cli.core.moment import summed
 from csgm_cli.core.renyi_noise import noise_at
-from csgm_cli.core.search import Slope, increasing_root
 from csgm_cli.model import Accountant, Bound, Target
 from csgm_cli.ranges import RANGES
 
 if TYPE_CHECKING:
     from csgm_cli.core.moment import LogMoment
+    from csgm_cli.core.search import Slope
 
 #: Room for the rounding of numbers derived from sigma.
 _MARGIN = 4e-13
@@ -218,21 +218,13 @@ class Headroom:
     def _orders(self, boundary: Callable[[float], LogMoment], start: float, *, integers: bool) -> list[float]:
         """The order at which the boundary is furthest out, or the integers next to it."""
 
-        def objective(log_gap: float) -> Slope:
-            if log_gap < LEAST_LOG_GAP:
-                return -math.inf, 0.0
-            order = 1.0 + math.exp(log_gap)
-            moment = boundary(order)
-            if math.isinf(moment.value):
-                return math.inf, math.inf
-            value, derivative = epsilon_slope(order, moment, self.log_delta)
-            return value, derivative * (order - 1)
+        def slope(order: float, moment: LogMoment) -> Slope:
+            return epsilon_slope(order, moment, self.log_delta)
 
-        def settled(log_gap: float, value: float, step: float) -> bool:
-            gap = math.exp(log_gap)
-            return math.isfinite(step) and abs(value * step) <= 1e-14 * gap * self.limit.epsilon
+        def settled(order: float, value: float, step: float) -> bool:
+            return abs(value * step) <= 1e-14 * (order - 1.0) * self.limit.epsilon
 
-        order = 1.0 + math.exp(increasing_root(objective, math.log(start - 1), settled=settled))
+        order = stationary_order(boundary, slope, start, settled)
         return integers_next_to(order) if integers else [order]
 
 

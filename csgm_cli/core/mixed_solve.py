@@ -12,15 +12,13 @@ from csgm_cli.core.contour import Direction
 from csgm_cli.core.mixed_tight import kappa_again, kappa_delta, mixed_delta, steepness
 from csgm_cli.core.steered import Function, Search, log_ratio, settled
 from csgm_cli.core.tight import LARGEST_DELTA, TightDelta
-from csgm_cli.core.tight_solve import TightEpsilon
+from csgm_cli.core.tight_solve import SLOPE, TightEpsilon
 
 if TYPE_CHECKING:
     from csgm_cli.core.composition import Composition
 
 #: Relative widths to which epsilons are solved, and lower bounds on them.
 _WIDTH, _LOOSE = 2e-13, 1e-8
-#: A slope where none is known.
-_SLOPE = 20.0
 
 
 def mixed_epsilon(
@@ -76,7 +74,7 @@ def _slope(releases: Composition, epsilon: float, delta: float) -> float:
     """About how steeply log delta falls in log epsilon."""
     with np.errstate(all="ignore"):
         found = steepness(releases, epsilon, delta)
-    return _SLOPE if found is None else max(1.0, found * epsilon)
+    return SLOPE if found is None else max(1.0, found * epsilon)
 
 
 def _unknown(_: float) -> float:

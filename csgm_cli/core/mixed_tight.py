@@ -44,6 +44,7 @@ from csgm_cli.core.good_sets import (
 )
 from csgm_cli.core.log_moment import mixed_log_moments
 from csgm_cli.core.moment import summed
+from csgm_cli.core.profile import USEFUL
 from csgm_cli.core.retrace import of_epsilon
 from csgm_cli.core.tight import TightDelta, tight_delta
 from csgm_cli.errors import NoAnswerError
@@ -64,8 +65,6 @@ _FEW_NODES = 2000
 _SLACK, _FAR_MORE = 1e-7, 30.0
 #: Shares of epsilon at which the remove direction is looked at.
 _SHARES = (1.0, 0.98, 0.9, 0.7)
-#: Error of a hockey-stick by its contour up to which it is used, relative.
-_USEFUL = 1e-6
 #: So many ranges of exponents are tried, those whose scores are not further apart than this; exponents
 #: that no release admits are so up to this.
 _MOST_RANGES, _SCORES_APART, _BEYOND_ALL = 2, 0.1, 512.0
@@ -159,7 +158,7 @@ def _profile(line: _Line, epsilon: float) -> Certificate | None:
     """The hockey-stick itself."""
     contour, ones = line.contour, np.ones_like(line.contour.z)
     value, error = contour.integral(-epsilon, ones)
-    if not error < _USEFUL * value:
+    if not error < USEFUL * value:
         return None
     again = of_epsilon(lambda there: sum(contour.integral(-there, ones)))
     return replace(line.certified(Certificate(Proof.PROFILE, min(1.0, value + error))), again=again)
@@ -198,8 +197,7 @@ def _dear_removals(
 
 def _remove_renyi(releases: Composition, epsilon: float) -> Certificate:
     """By D_a(Q||P) <= (a/2) growth of every kind, together that of one Gaussian."""
-    growth = math.fsum([kind.growth for kind in releases.kinds]) + releases.gaussian_t
-    curve = Curve(1.0, ((1.0, math.sqrt(growth)),), weak_triangle=False, integer_orders=False)
+    curve = Curve(1.0, ((1.0, math.sqrt(releases.growth)),), weak_triangle=False, integer_orders=False)
     try:
         point = best_log_delta(curve, 1.0, epsilon)
     except NoAnswerError:  # out of reach
@@ -289,9 +287,8 @@ def _remove_cone(
 
 
 def _concave_twin(releases: Composition, epsilon: float, delta: float) -> Certificate | None:
-    laws = [kind.law for kind in releases.kinds]
+    laws, growth = [kind.law for kind in releases.kinds], releases.growth
     variance = math.fsum([kind.spread_variance for kind in releases.kinds]) + releases.gaussian_t
-    growth = math.fsum([kind.growth for kind in releases.kinds]) + releases.gaussian_t
     if math.exp(gaussian.log_delta(math.sqrt(variance), epsilon)) >= delta * math.e:
         return None  # no twin gets below that
     lowest = math.ceil(FINE * math.log2(max(kind.largest_exponent for kind in releases.kinds)))

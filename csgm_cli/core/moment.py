@@ -25,7 +25,7 @@ class LogMoment:
     error: float
 
 
-NOTHING = LogMoment(0.0, 0.0, 0.0, 0.0, 0.0)
+_NOTHING = LogMoment(0.0, 0.0, 0.0, 0.0, 0.0)
 OUT_OF_REACH = LogMoment(math.inf, math.inf, math.inf, math.inf, math.inf)
 
 
@@ -52,7 +52,7 @@ def summed(terms: Iterable[tuple[float, LogMoment]]) -> LogMoment:
     """The weighted sum of moments: zero where there are none, infinite where one is."""
     pairs = list(terms)
     if not pairs:
-        return NOTHING
+        return _NOTHING
     return OUT_OF_REACH if any(math.isinf(m.value) for _, m in pairs) else combine(pairs)
 
 

@@ -9,7 +9,7 @@ from csgm_cli.comparison_model import Plan
 from csgm_cli.core.calibrate import calibrate, shortfall, sufficient_sigma
 from csgm_cli.core.compare import common_accountant, fallen_back
 from csgm_cli.core.search import narrowed
-from csgm_cli.core.utility import gaussian_like, sigma_at_equal_error
+from csgm_cli.core.utility import gaussian_like, require_error_inputs, sigma_at_equal_error
 from csgm_cli.errors import NoAnswerError, UsageError
 from csgm_cli.model import (
     Accountant,
@@ -93,12 +93,7 @@ def _checked_overhead(geometry: Geometry, mse: float | None, noise: float | None
         )
     if mse is not None:
         allowed = 1 + check_range("max_mse_overhead", mse)
-        if geometry.dim is None or geometry.cohort_size is None:
-            raise UsageError(
-                "missing-utility-inputs",
-                "an MSE overhead needs dim and cohort_size",
-                "give --dim and --cohort-size",
-            )
+        require_error_inputs(geometry, "an MSE overhead")
         return allowed
     assert noise is not None
     return 1 + check_range("max_noise_overhead", noise)

@@ -30,13 +30,13 @@ _SMOOTH, _LEAST_SHARE = 0.5, 0.1
 #: The border itself is outside: this is more than the rounding of what is compared.
 _BORDER = 1e-9
 #: How much brackets, and contours at the border of their reach, are above the profile.
-GAP = RAISED
+_GAP = RAISED
 #: Brackets of at most this relative width are as good as exact.
 _NARROW = 1e-7
 #: Where a profile is not known, it is looked at at these shares of epsilon.
 _SMALLER = (1 - 1e-12, 1 - 1e-6, 0.999, 0.98, 0.9, 0.7, 0.5)
 #: Relative error up to which a contour integral is used.
-_USEFUL = 1e-6
+USEFUL = 1e-6
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def reach(law: Law) -> float:
 
 def over(law: Law) -> float:
     """By how much bounds from contours are raised, relative."""
-    return GAP * (1.0 - reach(law))
+    return _GAP * (1.0 - reach(law))
 
 
 @lru_cache(maxsize=64)
@@ -89,10 +89,11 @@ def profile(law: Law, direction: Direction, epsilon: float) -> Profile:
     if direction is Direction.REMOVE and epsilon + law.floor >= 1e-15 * epsilon:
         return Profile(0.0, 0.0)
     with np.errstate(all="ignore"):  # what overflows is infinite, and then the profile is not known
-        return _there(law, direction, epsilon) or _at_smaller_epsilons(law, direction, epsilon)
+        return _known(law, direction, epsilon) or _at_smaller_epsilons(law, direction, epsilon)
 
 
-def _there(law: Law, direction: Direction, epsilon: float) -> Profile | None:
+def _known(law: Law, direction: Direction, epsilon: float) -> Profile | None:
+    """By a contour, or else by a bracket; None where neither is in reach."""
     if reach(law) > 0.0:
         found = _by_contour(law, direction, epsilon)
         if found is not None:
@@ -106,14 +107,14 @@ def _by_contour(law: Law, direction: Direction, epsilon: float) -> Profile | Non
     if contour is None:
         return None
     value, error = contour.integral(-epsilon, np.ones_like(contour.z))
-    if not error + contour.aliases < _USEFUL * value:
+    if not error + contour.aliases < USEFUL * value:
         return None
     lower = min(1.0, max(0.0, value - error - contour.aliases))
     return Profile(lower, min(1.0, (value + error) * (1 + over(law))), over(law), contour)
 
 
 def _of_bracket(bracket: Bracket) -> Profile:
-    """With the upper end at 1 + GAP of the estimate, if that is higher, for smoothness.
+    """With the upper end at 1 + _GAP of the estimate, if that is higher, for smoothness.
 
     A wide bracket is A - 2.41 (A' - A) <= D <= A, with A and A' too high by about v and 2 v times
     something: 2 A - A' is off by about v^2. A narrow one is exact, and ``bracket.blur`` keeps to its
@@ -123,10 +124,10 @@ def _of_bracket(bracket: Bracket) -> Profile:
     if width <= 1e-9 * bracket.upper and bracket.blur == 0.0:
         return Profile(bracket.lower, bracket.upper, 1e-9, wobble=math.inf)
     if width <= _NARROW * bracket.upper:
-        upper, blur = min(1.0, bracket.upper * (1 + GAP)), bracket.blur
+        upper, blur = min(1.0, bracket.upper * (1 + _GAP)), bracket.blur
     else:
         excess = width * (math.sqrt(2.0) - 1.0)  # A - D
-        smooth = (bracket.upper - excess) * (1 + GAP)
+        smooth = (bracket.upper - excess) * (1 + _GAP)
         upper = min(1.0, max(bracket.upper, smooth))
         blur = bracket.blur * (2.0 if upper >= bracket.upper + 1.2 * excess else 0.9)
     slack = upper / bracket.lower - 1.0 if bracket.lower > 0.0 else math.inf
@@ -140,7 +141,7 @@ def _at_smaller_epsilons(law: Law, direction: Direction, epsilon: float) -> Prof
     is any delta that is far below all that count.
     """
     for share in _SMALLER:
-        found = _there(law, direction, share * epsilon)
+        found = _known(law, direction, share * epsilon)
         if found is not None:
             return Profile(0.0, found.upper, math.inf, wobble=math.inf)
     return Profile(0.0, 1.0)

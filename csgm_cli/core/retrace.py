@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     from csgm_cli.core.contour import Contour, Law
 
 
+def _at(contour: Contour, law: Law, noise: float, rounds: float) -> tuple[Contour, Law]:
+    """The law with other noise, as a factor of its variance, and rounds, on the same contour."""
+    there = law.scaled(noise, rounds)
+    return (contour if there == law else contour.of(there)), there
+
+
 def add_cone_again(cone: Certificate, contour: Contour, law: Law) -> Again:
     """Of the add direction's cone, whose best parameters are those of ``cone``."""
     exponent, spread, z = cone.exponent, cone.spread, cone.z
@@ -29,9 +35,8 @@ def add_cone_again(cone: Certificate, contour: Contour, law: Law) -> Again:
     assert spread is not None
 
     def again(epsilon: float, noise: float = 1.0, rounds: float = 1.0) -> float:
-        there = law.scaled(noise, rounds)
+        line, there = _at(contour, law, noise, rounds)
         outside = 0.0 if z is None else math.exp(log_outside(there, z))
-        line = contour if there == law else contour.of(there)
         [bound] = add_bounds(line, epsilon, exponent, outside, np.array([spread]))
         return float(bound) * (1 + over(there))
 
@@ -45,8 +50,7 @@ def remove_cone_again(cone: Certificate, contour: Contour, law: Law) -> Again:
     assert z is not None
 
     def again(epsilon: float, noise: float = 1.0, rounds: float = 1.0) -> float:
-        there = law.scaled(noise, rounds)
-        line = contour if there == law else contour.of(there)
+        line, there = _at(contour, law, noise, rounds)
         found = remove_bound(line, epsilon, exponent, log_outside(there, z), z)
         return math.inf if found is None else found.value
 
@@ -73,8 +77,7 @@ def profile_again(contour: Contour, law: Law, *, lower: bool = False) -> Again:
     """Of the profile at one vector, from above, or from below."""
 
     def again(epsilon: float, noise: float = 1.0, rounds: float = 1.0) -> float:
-        there = law.scaled(noise, rounds)
-        line = contour if there == law else contour.of(there)
+        line, there = _at(contour, law, noise, rounds)
         value, error = line.integral(-epsilon, np.ones_like(line.z))
         return value - error - contour.aliases if lower else (value + error) * (1 + over(there))
 

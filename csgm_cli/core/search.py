@@ -15,8 +15,10 @@ _MAX_STEPS = 300
 #: factor, and secants end further away than that.
 _FARTHEST = 16.0
 _ULP = 2.0**-53
-#: Of a secant; points closer than this, relative, do not tell its slope.
-_MOST_SECANTS, _TOO_CLOSE = 12, 1e-7
+#: Relative width of the brackets of `least_safe`.
+_SAFE_WIDTH = 4e-13
+#: Of a secant: points closer than the second, relative, do not tell its slope; roots are found to the third.
+_MOST_SECANTS, _TOO_CLOSE, _SECANT_WIDTH = 12, 1e-7, 1e-13
 
 
 def increasing_root(
@@ -61,8 +63,8 @@ def increasing_root(
     raise NoAnswerError("no-root", "the search did not converge")
 
 
-def least_safe(is_safe: Callable[[float], bool], near: float, *, width: float = 4e-13) -> float:
-    """A point x close to ``near`` with ``is_safe(x)`` and not ``is_safe(x (1 - 2 width))``.
+def least_safe(is_safe: Callable[[float], bool], near: float) -> float:
+    """A point x close to ``near`` with ``is_safe(x)`` and not ``is_safe(x (1 - 8e-13))``.
 
     ``is_safe`` is false below some positive point and true above it, up to rounding noise.
     ``near`` is an estimate of that point; from it the bracket opens up only as far as needed.
@@ -70,19 +72,19 @@ def least_safe(is_safe: Callable[[float], bool], near: float, *, width: float = 
     Raises:
         NoAnswerError: no such point within a factor two of ``near``.
     """
-    high, step = near * (1 + width), width
+    high, step = near * (1 + _SAFE_WIDTH), _SAFE_WIDTH
     while not is_safe(high):
         step *= 2
         if step > 1.0:
             raise NoAnswerError("not-certified", "no certified answer near the root that was found")
         high *= 1 + step
-    low, step = high * (1 - 2 * width), width
+    low, step = high * (1 - 2 * _SAFE_WIDTH), _SAFE_WIDTH
     while is_safe(low):
         high, step = low, step * 2
         if step > 0.5:
             raise NoAnswerError("not-certified", "no certified answer near the root that was found")
         low *= 1 - step
-    while high > low * (1 + 2 * width):
+    while high > low * (1 + 2 * _SAFE_WIDTH):
         middle = math.sqrt(low * high) if high > 2 * low else low + (high - low) / 2
         low, high = (low, middle) if is_safe(middle) else (middle, high)
     return high
@@ -131,12 +133,10 @@ def descend(
 Point = tuple[float, float]
 
 
-def secant(
-    function: Callable[[float], float], x: float, value: float, slope: float, *, width: float = 1e-13
-) -> float | None:
+def secant(function: Callable[[float], float], x: float, value: float, slope: float) -> float | None:
     """A root of a smooth function near ``x``, where it has about that ``value`` and ``slope``.
 
-    To about ``width``, relative; None where it is not found soon and close by. No bracket, no guarantee:
+    To about 1e-13, relative; None where it is not found soon and close by. No bracket, no guarantee:
     for estimates.
     """
     low, high, before = x / _FARTHEST, x * _FARTHEST, 1.0
@@ -145,7 +145,7 @@ def secant(
         ahead = x + step
         if not low <= ahead <= high:
             return None
-        if abs(step * before) <= width * x * x:  # secants square what is off, and better
+        if abs(step * before) <= _SECANT_WIDTH * x * x:  # secants square what is off, and better
             return ahead
         at_ahead = function(ahead)
         if abs(step) > _TOO_CLOSE * x:

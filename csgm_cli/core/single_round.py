@@ -48,7 +48,7 @@ def single_mixture(part: Coordinates, log_strike: float) -> float:
 def _mills_difference(u: float, s: float) -> float:
     """m(u) - m(u + s) = int_0^inf exp(-u x - x^2/2) (1 - exp(-s x)) dx for u >= -1, of positive terms.
 
-    The trapezoid rule in log x: the integrand is analytic in |Im log x| < pi/4.
+    The trapezoid rule in log x, as in `gaussian`, which does without NumPy.
     """
     last = 90.0 / (max(u, 0.0) + math.sqrt(u * u + 90.0)) + 2.0 * max(-u, 0.0)
     x = last * _NODES

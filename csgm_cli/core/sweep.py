@@ -61,8 +61,8 @@ class Grid(Sequence[Point]):
 
 #: Figure 1 of the paper (Chen et al. 2024): the target, and what each panel fixes.
 FIGURE_TARGET = Target(epsilon=5.0, delta=1e-8)
-FIGURE_GAMMA = 0.01
-FIGURE_RATIO = 1000.0
+_FIGURE_GAMMA = 0.01
+_FIGURE_RATIO = 1000.0
 _RATIOS = tuple(10**power * thirds / 3 for power in range(4) for thirds in (3, 6, 10, 15))
 _GAMMAS = (0.001, 0.002, 0.003, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.3, 0.5)
 
@@ -73,8 +73,8 @@ def figure_one(accountant: Accountant = Accountant.PAPER) -> tuple[Point, ...]:
     l2-csgm by the paper's accountant, and by ``accountant`` as well where that is another one; a
     point that lies in both panels is there once. ``UsageError`` for an accountant without a bound.
     """
-    bounds_of(Mechanism(MechanismName.L2_CSGM, FIGURE_GAMMA), accountant)
-    panels = [(FIGURE_GAMMA, ratio) for ratio in _RATIOS] + [(gamma, FIGURE_RATIO) for gamma in _GAMMAS]
+    bounds_of(Mechanism(MechanismName.L2_CSGM, _FIGURE_GAMMA), accountant)
+    panels = [(_FIGURE_GAMMA, ratio) for ratio in _RATIOS] + [(gamma, _FIGURE_RATIO) for gamma in _GAMMAS]
     by = dict.fromkeys((Accountant.PAPER, accountant))
     renyi = [name for name in by if name in (Accountant.PAPER, Accountant.RDP)]
     return (

@@ -37,8 +37,8 @@ from csgm_cli.model import Bound, Mechanism
 LARGEST_DELTA = 1 - 1e-4
 #: Bounds that exceed the profile by less than this, relative, are said to equal it.
 _EQUAL = 1e-9
-#: Deltas below this are not told apart from it where parameters are chosen.
-_LEAST = 1e-320
+#: Deltas below this are not told apart from it where parameters are chosen, and logarithms taken.
+LEAST_DELTA = 1e-320
 #: The profile with all coordinates at the clip is not looked at where there are more than this times k.
 _MANY_TIMES = 2.0
 
@@ -83,7 +83,7 @@ def worst_law(mechanism: Mechanism, sigma: float) -> Law:
     return Law(mechanism.gamma, parts)
 
 
-def every_law(mechanism: Mechanism, sigma: float) -> Law | None:
+def _every_law(mechanism: Mechanism, sigma: float) -> Law | None:
     """The loss with all ``dim`` coordinates at the clip; None where that is hopelessly more than can be."""
     dim = mechanism.geometry.dim
     if dim is None or dim > _MANY_TIMES * mechanism.coordinates:
@@ -107,7 +107,7 @@ def tight_delta(mechanism: Mechanism, sigma: float, epsilon: float) -> TightDelt
     """What is proven of delta at this noise and epsilon, under add-remove and for gamma < 1."""
     with np.errstate(all="ignore"):  # what overflows is infinite, and then it is not the best proof
         rdp = _renyi(Proof.RDP, renyi_curve(mechanism, Bound.RDP), sigma, epsilon)
-        law, every = worst_law(mechanism, sigma), every_law(mechanism, sigma)
+        law, every = worst_law(mechanism, sigma), _every_law(mechanism, sigma)
         exact = is_exact(mechanism)
         adding = [p for p in _add_proofs(law, every, epsilon, exact=exact) if p is not None]
         add = min([rdp, *adding], key=_value)
@@ -132,7 +132,7 @@ def _add_proofs(law: Law, every: Law | None, epsilon: float, *, exact: bool) -> 
         return
     at_kappa = profile(law, Direction.ADD, epsilon)
     if at_kappa.contour is not None:
-        cone = add_cone(law, at_kappa.contour, epsilon, max(at_kappa.lower, _LEAST))
+        cone = add_cone(law, at_kappa.contour, epsilon, max(at_kappa.lower, LEAST_DELTA))
         again = add_cone_again(cone, at_kappa.contour, law)
         yield replace(cone, value=cone.value * (1 + over(law)), slack=over(law), again=again)
 
@@ -146,7 +146,7 @@ def _remove_proofs(
         yield _every_coordinate(every, Direction.REMOVE, epsilon)
     if exact:
         return
-    scale, least = max(scale, _LEAST), renyi.value
+    scale, least = max(scale, LEAST_DELTA), renyi.value
     contour = _remove_contour(law, epsilon, scale)
     if contour is not None:
         cone = remove_cone(law, contour, epsilon, scale)

@@ -18,7 +18,7 @@ from csgm_cli.core.composition import composition_of
 from csgm_cli.core.mixed_tight import mixed_delta
 from csgm_cli.core.search import descend, narrowed, secant
 from csgm_cli.core.steered import log_ratio
-from csgm_cli.core.tight import LARGEST_DELTA, tight_delta
+from csgm_cli.core.tight import LARGEST_DELTA, LEAST_DELTA, tight_delta
 from csgm_cli.core.tight_solve import tight_sigma
 
 if TYPE_CHECKING:
@@ -44,7 +44,12 @@ def excess(releases: Sequence[Noisy], limit: Target) -> float:
         found = tight_delta(alone.mechanism, alone.sigma, limit.epsilon)
     else:
         found = mixed_delta(together, limit.epsilon, delta)
-    return math.log(max(found.upper, 1e-320) / delta) + _CLEAR
+    return log_ratio(max(found.upper, LEAST_DELTA), delta) + _CLEAR
+
+
+def _with(releases: Sequence[Noisy], index: int, changed: Noisy) -> list[Noisy]:
+    """The releases with another one at ``index``."""
+    return [*releases[:index], changed, *releases[index + 1 :]]
 
 
 def more_rounds(releases: Sequence[Noisy], index: int, limit: Target, enough: int, most: int) -> int:
@@ -53,8 +58,8 @@ def more_rounds(releases: Sequence[Noisy], index: int, limit: Target, enough: in
 
     @cache
     def beyond(rounds: int) -> float:
-        changed = (mechanism.with_releases(mechanism.releases + rounds), sigma)
-        return excess([*releases[:index], changed, *releases[index + 1 :]], limit)
+        longer = (mechanism.with_releases(mechanism.releases + rounds), sigma)
+        return excess(_with(releases, index, longer), limit)
 
     def at(rounds: float) -> float:
         return beyond(math.floor(rounds))
@@ -105,8 +110,7 @@ def needed_sigma(releases: Sequence[Noisy], index: int, limit: Target, enough: f
     mechanism, sigma = releases[index]
 
     def at(log_sigma: float) -> float:
-        changed = (mechanism, math.exp(log_sigma))
-        return excess([*releases[:index], changed, *releases[index + 1 :]], limit)
+        return excess(_with(releases, index, (mechanism, math.exp(log_sigma))), limit)
 
     if math.isinf(enough):
         enough = _first_that_fits(at, sigma)

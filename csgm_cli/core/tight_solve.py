@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,7 +34,8 @@ from csgm_cli.errors import NoAnswerError
 from csgm_cli.model import Bound, Mechanism
 
 if TYPE_CHECKING:
-    from csgm_cli.core.contour import Law
+    from csgm_cli.core.certificate import Again
+    from csgm_cli.core.contour import Direction, Law
 
 #: kappa* is not asked for a sigma further below the answer than this, relative.
 _DEEPEST = 0.1
@@ -46,8 +47,8 @@ _LEAST_SHARE = 1e-40
 #: An epsilon is not first guessed below this.
 _LEAST_EPSILON = 1e-9
 #: A slope where none is known.
-_SLOPE = 20.0
-#: Relative width to which lower bounds are solved, and by which they are rounded down.
+SLOPE = 20.0
+#: Relative width to which lower bounds are solved; they are rounded down by twice that.
 _LOOSE = 4e-10
 #: How much log delta may wobble at least; answers keep clear of the target by it. No such room is made
 #: for a wobble that costs more than the second of sigma.
@@ -127,11 +128,8 @@ def kappa_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: flo
         return settled(log_ratio(profile(law, direction, epsilon).lower, delta), room)
 
     def again(epsilon: float) -> Function | None:
-        contour = profile(law, direction, epsilon).contour
-        if contour is None:
-            return None
-        on = profile_again(contour, law, lower=True)
-        return lambda there: log_ratio(on(there), delta) + room
+        on = _again_from_below(law, direction, epsilon)
+        return None if on is None else lambda there: log_ratio(on(there), delta) + room
 
     size = _Size(law, renyi)
     found = Search(excess, again, size.at_epsilon, slope).root(ceiling, ceiling, 0.0, _LOOSE)
@@ -166,10 +164,7 @@ def tight_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: flo
         margin = clear(0.0) + _WIDTH / 2 * slope
         return lambda there: log_ratio(on(epsilon, there / share), delta) + margin
 
-    def size(share: float) -> float:
-        return sizes.at(epsilon, share)
-
-    sizes = _Size(worst_law(mechanism, ceiling), renyi)
+    size = partial(_Size(worst_law(mechanism, ceiling), renyi).at, epsilon)
     start = _first(size, 1.0, _LEAST_SHARE, math.log(delta) - _above(mechanism), slope / 2)
     # log delta is nearly straight in sigma^2
     return sigma(Search(excess, again, size, slope / 2).root(start, 1.0, _LEAST_SHARE, 2 * _WIDTH))
@@ -199,22 +194,22 @@ def _kappa_share(mechanism: Mechanism, epsilon: float, delta: float, ceiling: fl
         return settled(log_ratio(profile(law(share), direction, epsilon).lower, delta), room)
 
     def again(share: float) -> Function | None:
-        contour = profile(law(share), direction, epsilon).contour
-        if contour is None:
-            return None
-        on = profile_again(contour, law(share), lower=True)
-        return lambda there: log_ratio(on(epsilon, there / share), delta) + room
+        on = _again_from_below(law(share), direction, epsilon)
+        return None if on is None else lambda there: log_ratio(on(epsilon, there / share), delta) + room
 
-    def size(share: float) -> float:
-        return sizes.at(epsilon, share)
-
-    sizes, start = _Size(law(1.0), renyi), 1.0
+    size, start = partial(_Size(law(1.0), renyi).at, epsilon), 1.0
     if reach(law(1.0)) == 0.0:  # a bracket, which is dear
         start = _first(size, 1.0, _DEEPEST**2, math.log(delta), slope / 2)
     direction = kappa_direction(law(start), epsilon)
     if excess(start) == -math.inf and excess(1.0) == -math.inf:  # out of reach
         return 0.0
     return Search(excess, again, size, slope / 2).root(start, 1.0, _DEEPEST**2, 2 * _LOOSE)
+
+
+def _again_from_below(law: Law, direction: Direction, epsilon: float) -> Again | None:
+    """The profile's lower bound elsewhere; None where there is no contour to follow."""
+    contour = profile(law, direction, epsilon).contour
+    return None if contour is None else profile_again(contour, law, lower=True)
 
 
 def _renyi(mechanism: Mechanism, sigma: float, epsilon: float) -> Converted | None:
@@ -228,9 +223,9 @@ def _renyi(mechanism: Mechanism, sigma: float, epsilon: float) -> Converted | No
 def _slopes(point: Converted | None, epsilon: float) -> tuple[float, float]:
     """About how steeply log delta falls in log sigma and in log epsilon: as steeply as its Renyi bound."""
     if point is None:
-        return _SLOPE, _SLOPE
+        return SLOPE, SLOPE
     slopes = 2 * point.moment.d_log_t, (point.order - 1) * epsilon
-    return (max(slopes[0], 1.0), max(slopes[1], 1.0)) if math.isfinite(sum(slopes)) else (_SLOPE, _SLOPE)
+    return (max(slopes[0], 1.0), max(slopes[1], 1.0)) if math.isfinite(sum(slopes)) else (SLOPE, SLOPE)
 
 
 class _Size:

@@ -6,7 +6,8 @@ import math
 from dataclasses import replace
 from enum import Enum
 
-from csgm_cli.model import MeanSquaredError, Mechanism, MechanismName, NoisePerRow, RowNorms
+from csgm_cli.errors import UsageError
+from csgm_cli.model import Geometry, MeanSquaredError, Mechanism, MechanismName, NoisePerRow, RowNorms
 
 
 class Rows(Enum):
@@ -82,6 +83,14 @@ def mean_squared_error(
         return None
     total, gaussian_total = sum(parts), sum(baseline)
     return MeanSquaredError(*parts, total, gaussian_total, total / gaussian_total)
+
+
+def require_error_inputs(geometry: Geometry, what: str) -> None:
+    """Raise ``UsageError`` (slug ``missing-utility-inputs``) where ``what`` lacks d or n."""
+    if geometry.dim is None or geometry.cohort_size is None:
+        raise UsageError(
+            "missing-utility-inputs", f"{what} needs dim and cohort_size", "give --dim and --cohort-size"
+        )
 
 
 def sigma_at_equal_error(

@@ -20,7 +20,7 @@ DIGITS = 50
 #: Digits of the contour integrals behind the profile and its bounds, and where those would take too long.
 PROFILE_DIGITS, FEWER_DIGITS = 30, 15
 #: Of those of several releases, which are dearer.
-MIXED_DIGITS = 15
+_MIXED_DIGITS = 15
 #: Of those of a direction which is not so close, relative, to what it is compared with.
 ROUGH_DIGITS, CLOSE = 8, 1e-6
 #: The largest relative difference that counts as agreement.
@@ -94,7 +94,7 @@ def _verify_composed_profile(
     def recompute(side: Direction, proof: Certificate, digits: int) -> mpf:
         return certified_delta(releases, epsilon, side, proof, digits, found.upper)
 
-    return _verify_sides(found, delta, MIXED_DIGITS, recompute)
+    return _verify_sides(found, delta, _MIXED_DIGITS, recompute)
 
 
 def _verify_sides(

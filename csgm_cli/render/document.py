@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Document: TypeAlias = dict[str, Any]
 
 #: Keys of a calibration, in order; a comparison row without an answer has null for each.
-CALIBRATION_KEYS = (
+_CALIBRATION_KEYS = (
     "noise_multiplier",
     "effective_noise_multiplier",
     "sigma",
@@ -56,7 +56,7 @@ CALIBRATION_KEYS = (
 )
 
 #: Keys of a factorization, in order.
-FACTORIZATION_KEYS = (
+_FACTORIZATION_KEYS = (
     "T",
     "workload",
     "strategy",
@@ -72,7 +72,7 @@ FACTORIZATION_KEYS = (
 )
 
 #: Keys of a row of a sweep that follow its inputs; a row without an answer has null for each calibration key.
-_ROW_KEYS = (*CALIBRATION_KEYS, "warnings", "error")
+_ROW_KEYS = (*_CALIBRATION_KEYS, "warnings", "error")
 
 #: Keys whose value is an object (or null), with the keys of that object.
 NESTED_KEYS: dict[str, tuple[str, ...]] = {
@@ -235,7 +235,7 @@ def _calibration(calibration: Calibration) -> Document:
         "noise_std_per_row": calibration.noise_std_per_row and asdict(calibration.noise_std_per_row),
         "mse_last_row": calibration.mse_last_row and asdict(calibration.mse_last_row),
     }
-    return {key: values[key] for key in CALIBRATION_KEYS}
+    return {key: values[key] for key in _CALIBRATION_KEYS}
 
 
 def _factorization(found: Factorization | Inspection) -> Document:
@@ -244,7 +244,7 @@ def _factorization(found: Factorization | Inspection) -> Document:
         "strategy": None if found.strategy is None else str(found.strategy),
         "objective": found.objective.value,
     }
-    return {key: words[key] if key in words else getattr(found, key) for key in FACTORIZATION_KEYS}
+    return {key: words[key] if key in words else getattr(found, key) for key in _FACTORIZATION_KEYS}
 
 
 def guarantee_values(guarantee: Guarantee) -> Document:
@@ -263,7 +263,7 @@ def guarantee_values(guarantee: Guarantee) -> Document:
 
 def _stated(guarantee: Guarantee, statement: str) -> Document:
     values = {**guarantee_values(guarantee), "statement": statement}
-    return {key: values[key] for key in CALIBRATION_KEYS if key in values}
+    return {key: values[key] for key in _CALIBRATION_KEYS if key in values}
 
 
 def _error(parts: tuple[float, float] | None) -> Document | None:
@@ -275,7 +275,7 @@ def _error(parts: tuple[float, float] | None) -> Document | None:
 
 
 def _comparison_row(row: ComparisonRow) -> Document:
-    answer = dict.fromkeys(CALIBRATION_KEYS) if row.calibration is None else _calibration(row.calibration)
+    answer = dict.fromkeys(_CALIBRATION_KEYS) if row.calibration is None else _calibration(row.calibration)
     factors = row.mechanism.factorization
     return {
         "mechanism": str(row.mechanism.name),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 #: File names looked for in each folder; the first one that holds settings wins.
-FILE_NAMES = ("csgm.toml", "pyproject.toml")
+_FILE_NAMES = ("csgm.toml", "pyproject.toml")
 
 #: Python's TOML parser takes time with the square of the parts of a key: a file has to be sane first.
 _MOST_BYTES = 1 << 20
@@ -67,7 +67,7 @@ def find_config(start: Path | None = None) -> Path | None:
     except OSError:  # the working folder was removed
         return None
     for folder in (start, *start.parents):
-        for name in FILE_NAMES:
+        for name in _FILE_NAMES:
             path = folder / name
             if _is(Path.is_file, path) and (name == "csgm.toml" or _mentions_csgm(path)):
                 return path

@@ -10,6 +10,8 @@ from typing import Any
 from csgm_cli import __version__
 from csgm_cli.errors import StorageError, UsageError, shown
 from csgm_cli.factorization_model import (
+    DENSE,
+    GENERATORS,
     Dual,
     Factorization,
     Factors,
@@ -28,12 +30,11 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "C": ("C",),
     "C_inv": ("C_inv",),
     "v": ("v", "u"),
-    "generators": ("decays", "inputs", "outputs", "diagonal"),
+    "generators": GENERATORS,
 }
-DENSE = ("B", "C", "C_inv")
 
 #: Numbers of the result that a file repeats.
-NUMBERS = (
+_NUMBERS = (
     "T",
     "sensitivity",
     "sensitivity_squared",
@@ -55,7 +56,7 @@ class Description:
     numbers: Mapping[str, float]
 
 
-def groups_of(strategy: Strategy) -> tuple[str, ...]:
+def _groups_of(strategy: Strategy) -> tuple[str, ...]:
     """The groups of arrays that a factorization by ``strategy`` has."""
     if strategy.name.has_nodes:
         return ("B", "C")
@@ -65,7 +66,7 @@ def groups_of(strategy: Strategy) -> tuple[str, ...]:
 
 def default_groups(strategy: Strategy) -> tuple[str, ...]:
     """All of them; of a streaming form those that are small for every T."""
-    return ("generators", "v") if strategy.name is StrategyName.STREAMING else groups_of(strategy)
+    return ("generators", "v") if strategy.name is StrategyName.STREAMING else _groups_of(strategy)
 
 
 def check_groups(strategy: Strategy, names: Collection[str]) -> None:
@@ -74,10 +75,10 @@ def check_groups(strategy: Strategy, names: Collection[str]) -> None:
     Slugs: ``unknown-choice``, ``incomplete-arrays``.
     """
     for name in names:
-        if name not in groups_of(strategy):
+        if name not in _groups_of(strategy):
             raise UsageError(
                 "unknown-choice",
-                f"{strategy} has the arrays {','.join(groups_of(strategy))}, not {shown(name)}",
+                f"{strategy} has the arrays {','.join(_groups_of(strategy))}, not {shown(name)}",
             )
     enough = {*DENSE, "generators"} | ({"v"} if strategy.name is StrategyName.OPTIMAL else set())
     if strategy.name.has_nodes and not {"B", "C"} <= set(names):
@@ -109,13 +110,13 @@ def file_of(factorization: Factorization, factors: Factors | None, names: Collec
     if factorization.dual is not None and "v" in names:
         arrays |= _weights(factorization.workload, factorization.objective, factorization.dual)
     if factorization.generators is not None and "generators" in names:
-        arrays |= {name: getattr(factorization.generators, name) for name in GROUPS["generators"]}
+        arrays |= {name: getattr(factorization.generators, name) for name in GENERATORS}
     metadata = {
         "kind": "factorization",
         "workload": factorization.workload.name,
         "strategy": str(factorization.strategy),
         "objective": factorization.objective.value,
-        **{name: getattr(factorization, name) for name in NUMBERS},
+        **{name: getattr(factorization, name) for name in _NUMBERS},
         "versions": {"csgm": __version__, **{name: version(name) for name in ("numpy", "scipy")}},
     }
     return ArrayFile(arrays, metadata)
@@ -140,7 +141,7 @@ def description_of(saved: SavedArrays) -> Description | None:
         _text(saved, "workload"),
         strategy_named(_text(saved, "strategy")),
         objective,
-        {name: _number(saved, name) for name in NUMBERS},
+        {name: _number(saved, name) for name in _NUMBERS},
     )
 
 

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from csgm_cli.cli import main
+from csgm_cli.storage.arrays import SavedArrays, read_arrays
 from tests.cli.budgets import NEW, OLD
+from tests.cli.inspections import T
 
 
 @dataclass(frozen=True)
@@ -52,3 +54,17 @@ def csgm(place: Path, capsys: pytest.CaptureFixture[str]) -> Csgm:
         return Outcome(status, captured.out, captured.err)
 
     return run
+
+
+@pytest.fixture
+def made(csgm: Csgm) -> SavedArrays:
+    """The file ``f.npz`` of an optimal factorization, and what is in it."""
+    assert csgm(f"factorize --T {T} --output f.npz").status == 0
+    return read_arrays("f.npz")
+
+
+@pytest.fixture
+def file(csgm: Csgm, place: Path) -> Path:
+    """The optimum for 8 steps, as csgm factorize writes it."""
+    assert csgm("factorize --T 8 --output prefix8.npz").status == 0
+    return place / "prefix8.npz"

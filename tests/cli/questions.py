@@ -9,6 +9,9 @@ SOME_FAIL = (
     "sweep --epsilon 5 --vary delta=1e-8,0.9,0.1 --gamma 1e-9 --dim 100 --norm-ratio 2 --accountant rdp"
 )
 
+SIZES = "--dim 1e5 --cohort-size 200 --norm-ratio 30 --accountant rdp"
+CALIBRATE_SIZED = f"calibrate --epsilon 5 --delta 1e-6 --gamma 0.1 {SIZES}"
+
 
 def configure(text: str, name: str = "csgm.toml") -> None:
     """Write the config file of the current folder."""

@@ -3,21 +3,19 @@
 import json
 import math
 import sys
-import zipfile
 
 import numpy as np
 import pytest
 
 from csgm_cli.cli import factorizations
 from csgm_cli.storage.schema import load_schema
+from tests.cli.questions import CALIBRATE_SIZED, SIZES
 
 jsonschema = pytest.importorskip("jsonschema")
 
-SIZES = "--dim 1e5 --cohort-size 200 --norm-ratio 30 --accountant rdp"
-CALIBRATE = f"calibrate --epsilon 5 --delta 1e-6 --gamma 0.1 {SIZES}"
 LINES = [
-    CALIBRATE,
-    CALIBRATE.replace("--accountant rdp", "--mechanism linf-csgm"),
+    CALIBRATE_SIZED,
+    CALIBRATE_SIZED.replace("--accountant rdp", "--mechanism linf-csgm"),
     "calibrate --epsilon 5 --delta 1e-6 --mechanism gaussian --dim 1e5 --cohort-size 200",
     f"account --noise-multiplier 1 --delta 1e-6 --gamma 0.1 {SIZES}",
     f"account --noise-multiplier 1 --delta 1e-6 --delta 1e-5 --gamma 0.1 {SIZES}",
@@ -27,13 +25,6 @@ LINES = [
     f"plan --epsilon 5 --delta 1e-6 --max-mse-overhead 0.1 {SIZES}",
     f"sweep --epsilon 5 --delta 1e-6 --vary gamma=0.1,0.2 {SIZES}",
 ]
-
-
-@pytest.fixture
-def file(csgm, place):
-    """The optimum for 8 steps, as csgm factorize writes it."""
-    assert csgm("factorize --T 8 --output prefix8.npz").status == 0
-    return place / "prefix8.npz"
 
 
 @pytest.mark.parametrize("line", LINES)
@@ -66,8 +57,8 @@ def test_without_one_nothing_is_said(csgm, line):
 
 def test_a_file_is_the_strategy_it_was_made_by(csgm, file):
     """Solved now or read, the answer is the same; other formats have the same content hash."""
-    solved = csgm(f"{CALIBRATE} --factorization optimal:8 --format json").document
-    read = csgm(f"{CALIBRATE} --factorization {file} --format json").document
+    solved = csgm(f"{CALIBRATE_SIZED} --factorization optimal:8 --format json").document
+    read = csgm(f"{CALIBRATE_SIZED} --factorization {file} --format json").document
     assert read["result"]["sigma"] == pytest.approx(solved["result"]["sigma"], rel=1e-11)
     assert read["result"]["mse"]["total"] == pytest.approx(solved["result"]["mse"]["total"], rel=1e-8)
     assert solved["inputs"]["factorization_sha256"] is None
@@ -77,15 +68,15 @@ def test_a_file_is_the_strategy_it_was_made_by(csgm, file):
 
 def test_one_epoch_is_the_default(csgm):
     """Without --epochs each client takes part once in all."""
-    line = f"{CALIBRATE} --factorization tree:4"
+    line = f"{CALIBRATE_SIZED} --factorization tree:4"
     assert csgm(f"{line} --value").stdout == csgm(f"{line} --epochs 1 --value").stdout
-    plain = float(csgm(f"{CALIBRATE} --value").stdout)
+    plain = float(csgm(f"{CALIBRATE_SIZED} --value").stdout)
     assert float(csgm(f"{line} --value").stdout) == pytest.approx(math.sqrt(3) * plain, rel=1e-9)
 
 
 def test_streaming_and_counts(csgm):
     """streaming:N:T, and T as people write counts."""
-    inputs = csgm(f"{CALIBRATE} --factorization streaming:2:1e2 --format json").document["inputs"]
+    inputs = csgm(f"{CALIBRATE_SIZED} --factorization streaming:2:1e2 --format json").document["inputs"]
     assert (inputs["strategy"], inputs["T"]) == ("streaming:2", 100)
 
 
@@ -94,10 +85,10 @@ def test_arrays_made_elsewhere(csgm, place):
     np.savez(place / "plain.npz", B=np.eye(4), C=np.tri(4))
     np.save(place / "C.npy", np.tri(4))
     for name in ("plain.npz", "C.npy"):
-        found = csgm(f"{CALIBRATE} --factorization {name} --format json").document
+        found = csgm(f"{CALIBRATE_SIZED} --factorization {name} --format json").document
         assert (found["inputs"]["strategy"], found["inputs"]["T"]) == (None, 4)
         assert found["inputs"]["sensitivity"] == pytest.approx(2, rel=1e-14)
-    assert "made elsewhere, for prefix-sum" in csgm(f"{CALIBRATE} --factorization C.npy").stdout
+    assert "made elsewhere, for prefix-sum" in csgm(f"{CALIBRATE_SIZED} --factorization C.npy").stdout
 
 
 def test_compare_names_strategies(csgm):
@@ -131,7 +122,7 @@ def test_sweep_over_epochs(csgm):
     jsonschema.validate(document, load_schema("sweep"))
     assert document["inputs"]["epochs"] == [1, 4]
     for row in document["result"]["rows"]:
-        alone = csgm(f"{CALIBRATE} --factorization tree:8 --epochs {row['epochs']} --value").stdout
+        alone = csgm(f"{CALIBRATE_SIZED} --factorization tree:8 --epochs {row['epochs']} --value").stdout
         assert row["noise_multiplier"] == float(alone)
     assert csgm(line).stdout.splitlines()[0].startswith("epochs")
 
@@ -166,14 +157,14 @@ def test_conflicts(csgm, line, options, said):
 def test_the_stronger_source_wins(csgm, monkeypatch):
     """Rounds of a weaker source were meant for runs without a factorization, and the other way round."""
     monkeypatch.setenv("CSGM_ROUNDS", "7")
-    inputs = csgm(f"{CALIBRATE} --factorization tree:8 --format json").document["inputs"]
+    inputs = csgm(f"{CALIBRATE_SIZED} --factorization tree:8 --format json").document["inputs"]
     assert (inputs["epochs"], inputs["rounds"]) == (1, None)
     monkeypatch.delenv("CSGM_ROUNDS")
     monkeypatch.setenv("CSGM_FACTORIZATION", "tree:8")
     monkeypatch.setenv("CSGM_EPOCHS", "3")
-    inputs = csgm(f"{CALIBRATE} --format json").document["inputs"]
+    inputs = csgm(f"{CALIBRATE_SIZED} --format json").document["inputs"]
     assert (inputs["factorization"], inputs["epochs"]) == ("tree:8", 3)
-    inputs = csgm(f"{CALIBRATE} --rounds 2 --format json").document["inputs"]
+    inputs = csgm(f"{CALIBRATE_SIZED} --rounds 2 --format json").document["inputs"]
     assert (inputs["factorization"], inputs["epochs"], inputs["rounds"]) == (None, None, 2)
 
 
@@ -198,7 +189,7 @@ SPECS = [
 @pytest.mark.parametrize(("spec", "slug", "said"), SPECS)
 def test_specs_that_name_nothing(csgm, spec, slug, said):
     """One message, exit code 2, nothing on stdout."""
-    outcome = csgm(*CALIBRATE.split(), "--factorization", spec)
+    outcome = csgm(*CALIBRATE_SIZED.split(), "--factorization", spec)
     assert (outcome.status, outcome.stdout) == (2, "")
     assert outcome.stderr.startswith(f"error[{slug}]: ")
     assert said in outcome.stderr
@@ -219,193 +210,16 @@ def test_specs_that_name_nothing(csgm, spec, slug, said):
 def test_hints_for_specs(csgm, file, spec, hint):
     """What was probably meant."""
     assert file.name == "prefix8.npz"
-    error, tried = csgm(*CALIBRATE.split(), "--factorization", spec).stderr.splitlines()
+    error, tried = csgm(*CALIBRATE_SIZED.split(), "--factorization", spec).stderr.splitlines()
     assert error.startswith("error[")
     assert hint in tried
 
 
 def test_rounds_beside_a_factorization(csgm):
     """The hint says which epochs such rounds are."""
-    outcome = csgm(f"{CALIBRATE} --factorization optimal:32 --rounds 512")
+    outcome = csgm(f"{CALIBRATE_SIZED} --factorization optimal:32 --rounds 512")
     assert outcome.status == 2
     assert "--epochs: training rounds / T of them, rounded up" in outcome.stderr
-
-
-def hostile_files(place):
-    """Name of the file, exit code and slug."""
-    a, turned = np.tri(4), np.linalg.qr(np.arange(16.0).reshape(4, 4) ** 2 + np.eye(4))[0]
-    held = {
-        "double": {"B": 2 * np.eye(4), "C": a},
-        "turned": {"B": a @ turned.T, "C": turned},
-        "nan": {"B": np.full((4, 4), np.nan), "C": a},
-        "huge": {"B": np.eye(4) * 1e200, "C": a / 1e200},
-        "tiny": {"B": np.eye(4) * 1e20, "C": a / 1e20},
-        "shapes": {"B": np.eye(4), "C": np.tri(5)},
-        "upper": {"C": a.T},
-    }
-    for name, arrays in held.items():
-        np.savez(place / f"{name}.npz", **arrays)
-    (place / "folder").mkdir()
-    (place / "words.txt").write_text("B = C")
-    (place / "words.npz").write_text("B = C")
-    (place / "folder.npz").mkdir()
-
-
-HOSTILE = [
-    ("double.npz", 2, "claim-failed"),
-    ("turned.npz", 2, "not-causal"),
-    ("nan.npz", 2, "not-finite"),
-    ("huge.npz", 2, "out-of-range"),
-    ("tiny.npz", 2, "out-of-range"),
-    ("shapes.npz", 2, "shape-mismatch"),
-    ("upper.npz", 2, "incomplete-arrays"),
-    ("folder", 2, "no-arrays"),
-    ("folder.npz", 2, "no-arrays"),
-    ("words.txt", 2, "unknown-format"),
-    ("words.npz", 2, "broken-file"),
-    ("missing.npz", 4, "cannot-read"),
-    ("missing", 4, "cannot-read"),
-    ("no/such/folder.npz", 4, "cannot-read"),
-    ("a\0b.npz", 4, "cannot-read"),
-    ("/dev/null", 4, "cannot-read"),
-]
-
-
-@pytest.mark.parametrize(("name", "status", "slug"), HOSTILE)
-def test_hostile_files(csgm, place, name, status, slug):
-    """What cannot be opened is 4, what is no causal factorization of its workload 2; one message each."""
-    hostile_files(place)
-    outcome = csgm(*CALIBRATE.split(), "--factorization", name)
-    assert (outcome.status, outcome.stdout) == (status, "")
-    assert outcome.stderr.startswith(f"error[{slug}]: ")
-    assert outcome.stderr.count("error[") == 1
-
-
-def test_factors_of_another_workload_made_elsewhere(csgm, place):
-    """Their B C is held against prefix sums, and the message says so."""
-    assert csgm("factorize --T 4 --workload momentum=0.9 --output m.npz").status == 0
-    assert csgm(f"{CALIBRATE} --factorization m.npz").status == 0
-    with np.load(place / "m.npz") as held:
-        np.savez(place / "bare.npz", B=held["B"], C=held["C"])
-    outcome = csgm(f"{CALIBRATE} --factorization bare.npz")
-    assert (outcome.status, outcome.stdout) == (2, "")
-    assert "its B C is not prefix-sum" in outcome.stderr
-    assert "does not say its workload counts as a factorization of prefix-sum" in outcome.stderr
-
-
-@pytest.mark.parametrize("name", ["B", "C", "C_inv", "v"])
-def test_a_file_that_was_changed(csgm, file, name):
-    """One bit of one number, and the hash does not fit."""
-    with zipfile.ZipFile(file) as archive:
-        held = {info.filename: archive.read(info) for info in archive.infolist()}
-    changed = bytearray(held[f"{name}.npy"])
-    changed[-8] ^= 1  # the last bit of the last number
-    held[f"{name}.npy"] = bytes(changed)
-    with zipfile.ZipFile(file, "w") as archive:
-        for inner, data in held.items():
-            archive.writestr(inner, data)
-    outcome = csgm(f"{CALIBRATE} --factorization {file}")
-    assert (outcome.status, outcome.stdout) == (2, "")
-    assert outcome.stderr.startswith("error[hash-mismatch]: ")
-
-
-def test_a_claim_that_does_not_hold(csgm, place):
-    """A well-sealed file whose C is larger than it says: the norm is recomputed, and the claim told."""
-    from csgm_cli import ArrayFile, dense_factors, factorize, parse_workload, write_arrays
-    from csgm_cli.storage.factorizations import file_of
-
-    found = factorize(parse_workload("prefix-sum", 4))
-    factors = dense_factors(found)
-    honest = file_of(found, factors, ("B", "C"))
-    arrays = {**honest.arrays, "B": factors.B / 2, "C": factors.C * 2}
-    write_arrays(place / "larger.npz", ArrayFile(arrays, honest.metadata))
-    outcome = csgm(f"{CALIBRATE} --factorization larger.npz")
-    assert (outcome.status, outcome.stdout) == (2, "")
-    assert "its sensitivity is 1.99999" in outcome.stderr
-
-
-def test_a_checkpoint_is_no_factorization(csgm):
-    """What the solver keeps has no factors."""
-    assert csgm("factorize --T 8 --checkpoint state.npz").status == 0
-    outcome = csgm(f"{CALIBRATE} --factorization state.npz")
-    assert outcome.status == 2
-    assert "its kind is 'checkpoint'" in outcome.stderr
-
-
-def test_rerun(csgm, file, place):
-    """account --from asks again, and only with the factorization that it was about."""
-    line = f"{CALIBRATE} --factorization prefix8.npz --epochs 3"
-    assert csgm(f"{line} --format json --output saved.json").status == 0
-    outcome = csgm("account --from saved.json --format json")
-    assert outcome.status == 0
-    assert "relative difference" in outcome.stderr
-    document = outcome.document
-    assert document["result"]["epsilon"] == pytest.approx(5, rel=1e-9)
-    assert document["inputs"]["factorization"] == "prefix8.npz"
-    for path, output in (("saved.json", "again.json"), ("again.json", "thrice.json")):
-        assert csgm(f"account --from {path} --format json --output {output}").status == 0
-    assert csgm("account --from saved.json --epochs 2").status == 2
-    file.unlink()
-    assert csgm("account --from saved.json").status == 4
-    assert csgm("factorize --T 9 --output prefix8.npz").status == 0
-    outcome = csgm("account --from saved.json")
-    assert outcome.status == 2
-    assert outcome.stderr.startswith("error[other-factorization]: ")
-
-
-@pytest.mark.parametrize(
-    ("change", "slug"),
-    [
-        ({"sensitivity": 1.1}, "other-factorization"),
-        ({"sensitivity": None}, "other-factorization"),
-        ({"factorization_sha256": "0"}, "other-factorization"),
-        ({"factorization": None}, "bad-result-file"),
-        ({"factorization": 5}, "bad-result-file"),
-        ({"factorization": "tree:16"}, "other-factorization"),
-        ({"rounds": 3}, "bad-result-file"),
-        ({"epochs": 4}, "bad-result-file"),
-        ({"T": 4, "factorization": "tree:4"}, "other-factorization"),
-        ({"epochs": 0}, "out-of-range"),
-        ({"epochs": "3"}, "bad-result-file"),
-    ],
-)
-def test_rerun_of_a_result_that_was_changed(csgm, place, change, slug):
-    """Inputs that contradict each other, or the factorization, are told."""
-    line = f"{CALIBRATE} --factorization tree:8 --epochs 3"
-    document = csgm(f"{line} --format json").document
-    document["inputs"] |= change
-    (place / "saved.json").write_text(json.dumps(document))
-    outcome = csgm("account --from saved.json")
-    assert (outcome.status, outcome.stdout) == (2, "")
-    assert outcome.stderr.startswith(f"error[{slug}]: ")
-
-
-@pytest.mark.parametrize("command", ["calibrate", "account"])
-@pytest.mark.parametrize(
-    ("path", "said"),
-    [
-        (("noise_std_per_row", "min"), "noise_std_per_row.min"),
-        (("noise_std_per_row", "max"), "noise_std_per_row.max"),
-        (("mse_last_row", "privacy"), "mse_last_row.privacy"),
-        (("mse_last_row", "total"), "mse_last_row.total"),
-        (("mse", "sparsification"), "mse.sparsification"),
-    ],
-)
-def test_rerun_of_rows_that_were_changed(csgm, file, place, command, path, said):
-    """What a saved result says of its rows must follow from the factorization and the noise."""
-    line = f"{SIZES} --gamma 0.1 --delta 1e-6 --factorization prefix8.npz --format json"
-    asked = "--epsilon 5" if command == "calibrate" else "--noise-multiplier 1"
-    document = csgm(f"{command} {asked} {line}").document
-    (place / "saved.json").write_text(json.dumps(document))
-    assert csgm("account --from saved.json").status == 0
-    document["result"][path[0]][path[1]] *= 1.001
-    (place / "saved.json").write_text(json.dumps(document))
-    outcome = csgm("account --from saved.json")
-    assert outcome.status == 2
-    assert f"{said} " in outcome.stderr
-    document["result"][path[0]] = None
-    (place / "saved.json").write_text(json.dumps(document))
-    assert csgm("account --from saved.json").status == 2
 
 
 BUDGET = """

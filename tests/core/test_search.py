@@ -89,7 +89,7 @@ def test_least_safe_certifies_its_bracket(threshold, miss):
     def is_safe(x):
         return x >= threshold
 
-    found = least_safe(is_safe, threshold * (1 + miss), width=4e-13)
+    found = least_safe(is_safe, threshold * (1 + miss))
     assert is_safe(found)
     assert not is_safe(found * (1 - 2 * 4e-13))
 

@@ -130,9 +130,9 @@ def _factor(factorization: Factorization) -> Array:
     if factorization.generators is not None:
         return dense_from(factorization.generators)
     if factorization.dual is not None:
-        return optimal_factor(workload, factorization.objective, factorization.dual)
+        return _optimal_factor(workload, factorization.objective, factorization.dual)
     if factorization.series is not None:
-        c = toeplitz_matrix(np.asarray(factorization.series)[1])
+        c = _toeplitz_matrix(np.asarray(factorization.series)[1])
         if name is StrategyName.TOEPLITZ_SQRT_NORMALIZED:
             c /= np.sqrt(_squares(c, axis=0))
         return c
@@ -173,7 +173,7 @@ def factor_rows(factorization: Factorization, rows: Sequence[int]) -> list[Array
     return [row_from(g, t) for t in rows]
 
 
-def optimal_factor(workload: Workload, objective: Objective, dual: Dual) -> Array:
+def _optimal_factor(workload: Workload, objective: Objective, dual: Dual) -> Array:
     """The lower-triangular C, the largest column norm 1, of the factorization that belongs to ``dual``."""
     if workload.matrix is None and workload.momentum == 0.0:
         return dense_from(_generators(workload, objective, dual, _ERROR))
@@ -228,7 +228,7 @@ def _reversed_cholesky(x: Array) -> Array:
     return np.ascontiguousarray(np.linalg.cholesky(x[::-1, ::-1])[::-1, ::-1].T)
 
 
-def toeplitz_matrix(series: Array) -> Array:
+def _toeplitz_matrix(series: Array) -> Array:
     """The lower-triangular Toeplitz matrix with this first column."""
     T = len(series)
     c = np.zeros((T, T))

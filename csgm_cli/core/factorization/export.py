@@ -16,13 +16,12 @@ from csgm_cli.core.factorization.inspection import alike
 from csgm_cli.core.factorization.norms import noise_sensitivity, norms_of_arrays
 from csgm_cli.core.factorization.semiseparable import cast, column_norms_squared, norm_margin, row_errors
 from csgm_cli.errors import NoAnswerError, UsageError
-from csgm_cli.factorization_model import StrategyName
+from csgm_cli.factorization_model import DENSE, StrategyName
 from csgm_cli.ranges import check_range
 
 if TYPE_CHECKING:
     from csgm_cli.factorization_model import AnyFloatArray, Factorization, Factors, Generators
 
-_DENSE = ("B", "C", "C_inv")
 #: By how much more sensitivity noise made with the rounded arrays may need than their C has.
 _FAITHFUL = {"float32": 1e-3, "float64": 1e-6}
 #: What may be written where all arrays together ask for too much.
@@ -33,7 +32,7 @@ def rounded(
     factorization: Factorization,
     precision: Precision = "float64",
     *,
-    arrays: Collection[str] = _DENSE,
+    arrays: Collection[str] = DENSE,
     tolerance: float = 1.0,
 ) -> tuple[Factorization, Factors | None]:
     """The factorization in ``precision`` with the numbers that hold after rounding, and its dense factors.
@@ -55,7 +54,7 @@ def rounded(
     elif factorization.dual is not None:
         exact = factorization_of(factorization.workload, factorization.objective, factorization.dual)
         attained = factorization = replace(exact, iterations=factorization.iterations)
-    kept = [name for name in _DENSE if name in arrays]
+    kept = [name for name in DENSE if name in arrays]
     factors = None
     if kept:
         factorization, factors = _measured(factorization, precision, kept)

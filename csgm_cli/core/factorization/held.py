@@ -21,7 +21,16 @@ from csgm_cli.core.factorization.workload import (
     schedule_workload,
 )
 from csgm_cli.errors import UsageError, shown
-from csgm_cli.factorization_model import Dual, Generators, Objective, Strategy, StrategyName, Workload
+from csgm_cli.factorization_model import (
+    GENERATORS,
+    SIDES,
+    Dual,
+    Generators,
+    Objective,
+    Strategy,
+    StrategyName,
+    Workload,
+)
 from csgm_cli.ranges import check_type
 
 Array = NDArray[np.float64]
@@ -29,21 +38,8 @@ Arrays: TypeAlias = Mapping[str, NDArray[Any]]
 
 #: Relative difference up to which arrays belong to one another, by what they are stored in.
 AGREE = {"float64": 1e-9, "float32": 1e-6}
-_GENERATORS = ("decays", "inputs", "outputs", "diagonal")
-#: The sides of each array: T steps, R rows of C, N numbers of state.
-SIDES = {
-    "A": "TT",
-    "B": "TR",
-    "C": "RT",
-    "C_inv": "TR",
-    "v": "T",
-    "u": "T",
-    "learning_rates": "T",
-    "decays": "TN",
-    "inputs": "TN",
-    "outputs": "TN",
-    "diagonal": "T",
-}
+#: What is measured: a Toeplitz strategy's series says how others came about.
+MEASURED = SIDES.keys() - {"series"}
 
 
 def workload_of(name: str, arrays: Arrays) -> Workload:
@@ -72,13 +68,13 @@ def _check_strays(name: str, arrays: Arrays) -> None:
         raise UsageError("unknown-array", f"it holds {strays[0]}, but its workload is {shown(name)}")
 
 
-def workload_within(arrays: Arrays) -> Workload:
-    """The workload of arrays made elsewhere: their ``A`` or ``learning_rates``, and prefix sums without."""
+def workload_within(arrays: Arrays) -> Workload | None:
+    """The workload that arrays made elsewhere hold, as ``A`` or ``learning_rates``; None without either."""
     if "A" in arrays:
         return matrix_workload(arrays["A"])
     if "learning_rates" in arrays:
         return schedule_workload(arrays["learning_rates"])
-    return parse_workload("prefix-sum", rows_of(arrays))
+    return None
 
 
 def inspecting_bytes(workload: Workload, arrays: Arrays) -> int:
@@ -96,7 +92,7 @@ def check_arrays(workload: Workload, arrays: Arrays) -> None:
     """Raise ``UsageError`` unless these are arrays of numbers whose sides agree with ``workload``."""
     check_type("arrays", arrays, Mapping)
     known = {"T": workload.T}
-    for name in SIDES.keys() & arrays.keys():
+    for name in MEASURED & arrays.keys():
         array, sides = arrays[name], SIDES[name]
         if not isinstance(array, np.ndarray) or array.dtype.name not in AGREE:
             raise UsageError("wrong-dtype", f"{name} must be an array of float32 or float64")
@@ -161,7 +157,7 @@ def pair_of(workload: Workload, arrays: Arrays) -> Pair | None:
 
 def _divisor(arrays: Arrays, name: str) -> Array:
     """``UsageError`` (slug ``incomplete-arrays``) unless it is lower-triangular with an inverse."""
-    x = np.asarray(arrays[name].astype(np.float64, copy=False))
+    x = wide(arrays[name])
     if x.shape[0] != x.shape[1] or np.triu(x, 1).any():
         raise incomplete(f"it holds {name} alone, which is no lower-triangular square")
     if not np.diag(x).all():
@@ -171,13 +167,13 @@ def _divisor(arrays: Arrays, name: str) -> Array:
 
 def generators_of(workload: Workload, arrays: Arrays) -> Generators | None:
     """The streaming form in ``arrays``; None where there is none."""
-    held = [name for name in _GENERATORS if name in arrays]
+    held = [name for name in GENERATORS if name in arrays]
     if not held:
         return None
-    if len(held) < len(_GENERATORS):
+    if len(held) < len(GENERATORS):
         raise incomplete(f"of a streaming form it holds only {', '.join(held)}")
     check_streams(workload)
-    g = Generators(*(arrays[name].astype(np.float64, copy=False) for name in _GENERATORS))
+    g = Generators(*(wide(arrays[name]) for name in GENERATORS))
     if not (g.diagonal > 0).all():
         raise UsageError("out-of-range", "the diagonal of a streaming form must be positive")
     return g
@@ -197,7 +193,7 @@ def dual_of(workload: Workload, arrays: Arrays, objective: Objective) -> Dual | 
 
 def rows_of(arrays: Arrays) -> int:
     """T, on which the arrays agree."""
-    name = next(iter(sorted(SIDES.keys() & arrays.keys())), None)
+    name = next(iter(sorted(MEASURED & arrays.keys())), None)
     if name is None:
         raise incomplete("it holds nothing to measure")
     return int(arrays[name].shape[SIDES[name].index("T")])
@@ -205,13 +201,18 @@ def rows_of(arrays: Arrays) -> int:
 
 def widened(arrays: Arrays, name: str) -> Array | None:
     """The array ``name`` in float64; None where there is none."""
-    return arrays[name].astype(np.float64, copy=False) if name in arrays else None
+    return wide(arrays[name]) if name in arrays else None
+
+
+def wide(array: NDArray[Any]) -> Array:
+    """The array in float64, itself where it is."""
+    return np.asarray(array.astype(np.float64, copy=False))
 
 
 def _needed(arrays: Arrays, name: str, what: str) -> Array:
     if name not in arrays:
         raise incomplete(f"it lacks the array {name}, which {what} needs")
-    return np.asarray(arrays[name].astype(np.float64, copy=False))
+    return wide(arrays[name])
 
 
 def require_finite(sums: ArrayLike) -> None:

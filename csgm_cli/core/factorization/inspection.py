@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from csgm_cli.core.factorization.factorize import factorization_of, factorize
 from csgm_cli.core.factorization.held import (
     AGREE,
-    SIDES,
+    MEASURED,
     Arrays,
     Pair,
     check_arrays,
@@ -97,7 +97,7 @@ def _inspected(
         found = (1.0, bound.mean_squared_error, bound.max_squared_error)
     require_finite(found)
     inspection = Inspection(workload, strategy, objective, *found, bound.lower_bound, bound.iterations)
-    agree = max(AGREE[arrays[name].dtype.name] for name in SIDES.keys() & arrays.keys())
+    agree = max(AGREE[arrays[name].dtype.name] for name in MEASURED & arrays.keys())
     claims = [*_number_claims(inspection, claimed)]
     claims += _array_claims(workload, arrays, pair, generators, agree)
     claims += _strategy_claims(inspection, bound, generators)
@@ -157,9 +157,8 @@ def _array_claims(
     differences = {}
     if pair is not None and "B" in arrays and ("C" in arrays or "C_inv" in arrays):
         differences["product"] = pair.residual(dense(workload))
-    if pair is not None and "C" in arrays and "C_inv" in arrays:
-        inverse = Pair(arrays["C_inv"].astype(np.float64, copy=False), pair.C)
-        differences["inverse"] = inverse.residual(np.eye(workload.T))
+    if pair is not None and "C" in arrays and (inverse := widened(arrays, "C_inv")) is not None:
+        differences["inverse"] = Pair(inverse, pair.C).residual(np.eye(workload.T))
     if generators is not None and pair is not None:
         differences["generators"] = _from_streaming(workload, arrays, dense_from(generators))
     claims = [
@@ -208,13 +207,11 @@ def _strategy_claims(found: Inspection, bound: Factorization, generators: Genera
 def _from_streaming(workload: Workload, arrays: Arrays, C: Array) -> float:
     """How far B, C and C_inv are from belonging to the ``C`` of a streaming form; NaN beyond float64."""
     found = []
-    if "C" in arrays:
-        held = arrays["C"].astype(np.float64, copy=False)
+    if (held := widened(arrays, "C")) is not None:
         same = held.shape == C.shape
         found.append(float(np.abs(C - held).max() / np.abs(C).max()) if same else 1.0)
     for name, product in (("B", dense(workload)), ("C_inv", np.eye(workload.T))):
-        if name in arrays:
-            held = arrays[name].astype(np.float64, copy=False)
+        if (held := widened(arrays, name)) is not None:
             same = held.shape == C.shape
             found.append(Pair(held, C).residual(product) if same else 1.0)
     return float(np.max(found))

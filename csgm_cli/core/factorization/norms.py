@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from csgm_cli.core.factorization.factorize import baseline_rows, optimal_rows
-from csgm_cli.core.factorization.held import Arrays, dual_of, generators_of, pair_of, require_finite
+from csgm_cli.core.factorization.held import Arrays, dual_of, generators_of, pair_of, require_finite, wide
 from csgm_cli.core.factorization.semiseparable import column_norms_squared, norm_margin, row_errors
 from csgm_cli.core.factorization.solver import certificate
 from csgm_cli.core.factorization.triangular import left_quotient
 from csgm_cli.core.factorization.workload import dense, row_norms_squared
 from csgm_cli.errors import UsageError
 from csgm_cli.factorization_model import (
+    DENSE,
     Dual,
     Factorization,
     Generators,
@@ -79,7 +80,7 @@ def _measured(
 def _each_square(workload: Workload, arrays: Arrays, c: Array) -> Iterator[float]:
     """The squared sensitivity of C as each of the arrays has it."""
     yield _most(c)
-    if len(arrays.keys() & {"B", "C", "C_inv"}) > 1:
+    if len(arrays.keys() & set(DENSE)) > 1:
         for name in sorted(arrays.keys() & {"B", "C_inv"}):
             yield from _squares_of_noise(workload, name, arrays[name])
 
@@ -96,7 +97,7 @@ def noise_sensitivity(workload: Workload, name: str, matrix: NDArray[np.floating
 
 def _squares_of_noise(workload: Workload, name: str, matrix: NDArray[np.floating]) -> Iterator[float]:
     """That of noise B Z is that of B^-1 A or B^+ A, of noise C^-1 Z likewise; none without full rank."""
-    x = matrix.astype(np.float64, copy=False)
+    x = wide(matrix)
     if not _is_triangular(x):  # L Q has the columns of L^-1 A turned: of the same norms
         x = np.asarray(np.linalg.qr(x.T, mode="r")).T
     if _is_triangular(x):  # else no product with it is A

@@ -39,7 +39,7 @@ def poles_for(low: float, high: float, error: float) -> Poles:
     """The fewest poles with a relative error on [``low``, ``high``] below ``error`` (at least 1e-15)."""
     modulus = _modulus(low, high)
     # Error of the midpoint rule: 4 exp(-2 pi N K/K'), a little over twice the first alias.
-    rate = 2.0 * math.pi * _agm(1.0, modulus) / _agm(1.0, _complement(modulus))
+    rate = 2.0 * math.pi * _agm(modulus) / _agm(_complement(modulus))
     return inverse_sqrt_poles(low, high, max(1, math.ceil(math.log(4.0 / max(error, 1e-15)) / rate)))
 
 
@@ -47,8 +47,8 @@ def inverse_sqrt_poles(low: float, high: float, count: int) -> Poles:
     """The rule with ``count`` poles for x^(-1/2) on [``low``, ``high``], 0 < low <= high."""
     modulus = _modulus(low, high)
     high = low / modulus**2
-    quarter = math.pi / (2.0 * _agm(1.0, _complement(modulus)))  # K
-    across = math.pi / (2.0 * _agm(1.0, modulus))  # K'
+    quarter = math.pi / (2.0 * _agm(_complement(modulus)))  # K
+    across = math.pi / (2.0 * _agm(modulus))  # K'
     half = (count + 1) // 2
     u = np.asarray((np.arange(half) + 0.5) * (across / count), dtype=np.float64)
     ratio, slope = _sc(u, quarter, across, modulus)
@@ -70,7 +70,9 @@ def _complement(modulus: float) -> float:
     return math.sqrt((1.0 - modulus) * (1.0 + modulus))
 
 
-def _agm(a: float, b: float) -> float:
+def _agm(b: float) -> float:
+    """The arithmetic-geometric mean of 1 and ``b``."""
+    a = 1.0
     while abs(a - b) > 1e-15 * a:
         a, b = 0.5 * (a + b), math.sqrt(a * b)
     return a

@@ -29,7 +29,7 @@ _STEP, _REACH = 0.16, 34.0
 
 def sqrt_series(workload: Workload) -> Array:
     """Coefficients of the power series A(z)^(1/2), T of them; ``UsageError`` unless A is Toeplitz."""
-    require_toeplitz(workload)
+    _require_toeplitz(workload)
     k = np.arange(1, workload.T)
     root = np.cumprod(np.concatenate([[1.0], (2 * k - 1) / (2 * k)]))  # (1 - z)^(-1/2)
     if workload.momentum == 0.0:
@@ -37,7 +37,7 @@ def sqrt_series(workload: Workload) -> Array:
     return _times(root, root * workload.momentum ** np.arange(workload.T))
 
 
-def require_toeplitz(workload: Workload) -> None:
+def _require_toeplitz(workload: Workload) -> None:
     """``UsageError`` (slug ``not-toeplitz``) unless A_ij depends on i - j only, by its structure."""
     if not workload.is_toeplitz:
         raise UsageError(
@@ -67,7 +67,7 @@ def normalized_row_errors(workload: Workload, c: Array) -> Array:
             f"toeplitz-sqrt-normalized with momentum takes T up to {_LARGEST_DIRECT}, got {workload.T}",
             "use toeplitz-sqrt or optimal",
         )
-    T, inverse, norms = workload.T, reciprocal(c), column_norms(c)
+    T, inverse, norms = workload.T, _reciprocal(c), column_norms(c)
     padded = np.concatenate([np.zeros(T), inverse])
     errors = np.zeros(T)
     for start in range(0, T, _COLUMNS):
@@ -117,14 +117,14 @@ def optimal_series(workload: Workload, objective: Objective) -> tuple[Array, Arr
     """
     from scipy.optimize import minimize
 
-    require_toeplitz(workload)
+    _require_toeplitz(workload)
     a, T = series(workload), workload.T
     weights = np.arange(T, 0.0, -1.0) / T if objective is Objective.MEAN else np.ones(T)
 
     def loss(x: Array) -> tuple[float, Array]:
         """Return log ||c||^2 + log of the weighted ||b||^2, at c = (1, x)."""
         c = np.concatenate([[1.0], x])
-        inverse = reciprocal(c)
+        inverse = _reciprocal(c)
         b = _times(a, inverse)
         columns, rows = float(c @ c), float(weights @ b**2)
         # b = a / c, so that db = -(b / c) * dc.
@@ -137,10 +137,10 @@ def optimal_series(workload: Workload, objective: Objective) -> tuple[Array, Arr
     options = {"maxiter": 2000, "maxfun": 4000, "maxcor": 30, "ftol": 1e-16, "gtol": 1e-12}
     found = minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
     c = np.concatenate([[1.0], found.x])
-    return _times(a, reciprocal(c)), c
+    return _times(a, _reciprocal(c)), c
 
 
-def reciprocal(c: Array) -> Array:
+def _reciprocal(c: Array) -> Array:
     """The power series 1/c, as many terms as c has; c_0 must not be 0. Newton's iteration."""
     inverse = np.array([1.0 / c[0]])
     while len(inverse) < len(c):

@@ -143,7 +143,7 @@ class MomentumChain:
 
 
 @dataclass(frozen=True)
-class Layout:
+class _Layout:
     """T indices as ``blocks`` blocks of ``length``, the last ones filled up with indices that do nothing."""
 
     T: int
@@ -151,10 +151,10 @@ class Layout:
     blocks: int
 
     @staticmethod
-    def of(T: int) -> Layout:
+    def of(T: int) -> _Layout:
         """As many blocks as indices in a block, up to a limit."""
         blocks = max(1, min(_MOST_BLOCKS, math.isqrt(T)))
-        return Layout(T, -(-T // blocks), blocks)
+        return _Layout(T, -(-T // blocks), blocks)
 
     def split(self, x: Array) -> Array:
         """x, of shape (T,), as an array of shape (length, blocks)."""
@@ -182,7 +182,7 @@ def diagonal_of_root(chain: Chain, poles: Poles, v: Array, u: Array, rates: Arra
 
     ``v``, ``u``, ``rates``: T positive numbers each, of moderate size.
     """
-    plan = Layout.of(len(v))
+    plan = _Layout.of(len(v))
     sites = _Sites(plan.split(v), plan.split(u), plan.split(rates), _rescaling(poles, v, u, rates))
     rounding = chain.rounding(poles, v, u, plan.length)
     weights = np.stack([poles.weights, poles.weights * rounding])

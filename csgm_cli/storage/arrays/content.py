@@ -12,25 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from csgm_cli.errors import UsageError
+from csgm_cli.factorization_model import SIDES
 from csgm_cli.storage.arrays.metadata import JSON, canonical
 
 Array: TypeAlias = NDArray[np.floating]
-
-#: The arrays that have a meaning and the sides of each: T steps, R rows of C, N buffers.
-SIDES: dict[str, tuple[str, ...]] = {
-    "A": ("T", "T"),
-    "B": ("T", "R"),
-    "C": ("R", "T"),
-    "C_inv": ("T", "R"),
-    "v": ("T",),
-    "u": ("T",),
-    "learning_rates": ("T",),
-    "decays": ("T", "N"),
-    "inputs": ("T", "N"),
-    "outputs": ("T", "N"),
-    "diagonal": ("T",),
-    "series": ("2", "T"),
-}
 
 #: Arrays of one file, in bytes together: three dense factors at T = 13,000.
 MOST_BYTES = 1 << 32
