@@ -48,6 +48,9 @@ _NOTHING_MORE = 2.0
 _COARSER = 8.0
 #: Shifts below the saddle that are looked at, relative to it, and how much larger the integrand may be there.
 _LOWER, _LARGER = (1.0, 0.85, 0.7), 30.0
+#: Bulk and jumps are told apart where that makes the integrand smaller by exp of this, at a loss which is so
+#: many times below the top.
+_FAR_LARGER, _ASUNDER = 5.0, 2.0
 #: Bulk that weighs this little at the shift is dropped.
 _DROPPED = 1e-12
 
@@ -60,7 +63,8 @@ class Cuts:
     runs through ``shift``, not above the ``saddle``. ``log_peak``: log of the transform at the shift,
     times exp(-shift strike), and ``log_whole`` without the condition of a jump; ``mass``: a bound on the
     event's hockey-stick at any strike. ``dropped``: relative to the peak, bulk that is left out.
-    ``kept`` and ``bulk``: the moments of the event, and of what is all bulk where there is a split.
+    ``kept``: the moments of the event. Where there is a split, ``bulk`` is what is all bulk: its moments,
+    or cuts to sum it by where those leave too much.
     """
 
     sign: int
@@ -73,7 +77,7 @@ class Cuts:
     mass: float
     dropped: float
     kept: Chernoff
-    bulk: Chernoff | None
+    bulk: Chernoff | Cuts | None
 
     @property
     def range(self) -> float:
@@ -134,25 +138,51 @@ class _Scan:
         return (int(levels[0]), math.expm1(float(between[levels[0]]))) if levels.size else None
 
 
-def add_cuts(parts: Parts, strike: float, size: float, far: Far) -> Cuts | Chernoff | None:
+def add_cuts(
+    parts: Parts, strike: float, size: float, far: Far, *, apart: bool = True
+) -> Cuts | Chernoff | None:
     """Cuts for the add direction and an answer of about ``size``; None where no shift was found.
 
-    Or the moments with none far, where their bound makes cuts needless.
+    Or the moments with none far, where their bound makes cuts needless. Bulk and jumps have cuts each
+    where ``apart`` allows and one shift does not suit both.
     """
-    shifts, split = _split(rounded(parts), strike, power_below(size), far.top)
+    shifts, split, between = _split(rounded(parts), strike, power_below(size), far.top)
+    if apart and between is not None:
+        found = _cuts_apart(parts, strike, size, softened(far, strike, size).tops, shifts, between)
+        if found is not None:
+            return found
     if split == far.top:
         hard = tuple(Window(part, LOWEST, None, top) for part, top in zip(parts, far.tops, strict=True))
         return Chernoff(shifts, Moments.of(_Seen.of(hard, shifts), shifts).whole)
     windows = tuple(
         _window(part, split, top) for part, top in zip(parts, softened(far, strike, size).tops, strict=True)
     )
+    return _cuts(windows, strike, size, shifts)
+
+
+def _cuts_apart(
+    parts: Parts, strike: float, size: float, tops: tuple[Step, ...], shifts: Array, split: float
+) -> Cuts | None:
+    """Cuts for jumps above ``split``, and those for what is all bulk; None where the steps overlap."""
+    windows = tuple(_window(part, split, top) for part, top in zip(parts, tops, strict=True))
+    steps = [window.split for window in windows if window.split is not None]
+    if any(step.end > top.start for step, top in zip(steps, tops, strict=True)):
+        return None
+    small = tuple(Window(part, LOWEST, None, step) for part, step in zip(parts, steps, strict=True))
+    jumps, bulk = (_cuts(each, strike, size, shifts) for each in (windows, small))
+    return None if jumps is None or bulk is None else replace(jumps, bulk=bulk)
+
+
+def _cuts(windows: tuple[Window, ...], strike: float, size: float, shifts: Array) -> Cuts | None:
+    """Where to integrate with these windows."""
     seen = _Seen.of(windows, shifts)
     moments = Moments.of(seen, shifts)
     kept = Chernoff(shifts, moments.event)
     saddle = _saddle(kept, strike)
     if saddle is None:
         return None
-    bulk = None if split is None else Chernoff(shifts, moments.bulk)
+    bulk = None if windows[0].split is None else Chernoff(shifts, moments.bulk)
+    parts = tuple(window.part for window in windows)
     mass = math.exp(log_any(parts, [window.log_p_jumps() for window in windows]))
     shift = _shift(kept, strike, saddle, mass, LEFT_OUT * size)
     there = Moments.of(seen, np.array([shift]))
@@ -161,8 +191,14 @@ def add_cuts(parts: Parts, strike: float, size: float, far: Far) -> Cuts | Chern
 
 
 @lru_cache(maxsize=64)
-def _split(parts: Parts, strike: float, size: float, top: float) -> tuple[Array, float | None]:
-    """Shifts to look at, and about the highest loss that all can be below without adding to the answer."""
+def _split(
+    parts: Parts, strike: float, size: float, top: float
+) -> tuple[Array, float | None, float | None]:
+    """Shifts to look at, and about the highest loss that all can be below without adding to the answer.
+
+    And one that bulk and jumps are best told apart by where both matter, if a shift for each makes far
+    smaller integrands than one for both.
+    """
     lowest = max(1e-7 * top, min(0.1 * parts[0].gamma, top / 2))
     losses = [*np.geomspace(lowest, top, _LEVELS).tolist()[:-1], top]
     levels = [np.array([min(part.place(u), HIGHEST + part.s) for u in losses]) for part in parts]
@@ -179,7 +215,25 @@ def _split(parts: Parts, strike: float, size: float, top: float) -> tuple[Array,
     slices = _Scan(1, parts, grids, levels).slices(shifts)
     bounds = [Chernoff(shifts, column).log_bound(strike) for column in slices.log_below.T]
     fitting = np.flatnonzero(np.array(bounds) <= math.log(LEFT_OUT * size))
-    return shifts, losses[int(fitting[-1])] if fitting.size else None
+    split = losses[int(fitting[-1])] if fitting.size else None
+    bulk, jumps = _heights_below(slices, strike)
+    together = bulk[-1] if split is None else jumps[int(fitting[-1])]
+    either = np.logaddexp(bulk, jumps)[: int(np.searchsorted(losses, top / _ASUNDER))]
+    if split == top or not either.size or not together - either.min() > _FAR_LARGER:
+        return shifts, split, None
+    return shifts, split, losses[int(np.argmin(either))]
+
+
+def _heights_below(slices: _Slices, strike: float) -> tuple[Array, Array]:
+    """Log of the least integrand of what is all below each level, and of what is not, on the real axis."""
+    with np.errstate(all="ignore"):
+        few = np.log(np.expm1(np.minimum(slices.between, 30.0)))
+        more = np.where(slices.between > 30.0, slices.between, few)
+    bulk, jumps = (
+        np.column_stack([_heights(Chernoff(slices.shifts, column), strike) for column in table.T])
+        for table in (slices.log_below, slices.log_below + more)
+    )
+    return bulk.min(axis=0), jumps.min(axis=0)
 
 
 def unsplit(cuts: Cuts, size: float) -> Cuts | None:
