@@ -235,13 +235,11 @@ class Coordinates:
         """
         at = np.searchsorted(nodes.x, levels)
         exponents = orders[:, None] * nodes.loss + nodes.log_mass
-        peak = exponents.max(axis=1, keepdims=True)
-        near_one = peak[:, 0] <= _LARGE
+        near_one = exponents.max(axis=1) <= _LARGE
         with np.errstate(all="ignore"):
-            sums, beyond = _sums_around(np.exp(exponents - peak), at)
-            log_below = peak + np.log(sums)
+            log_below, log_beyond = _log_sums_around(exponents, at)
             log_below[near_one] = self._near_one(nodes, levels, at, orders[near_one])
-            return log_below, beyond * np.exp(peak - log_below)
+            return log_below, np.exp(log_beyond - log_below)
 
     def _near_one(self, nodes: Nodes, levels: Array, at: NDArray[np.intp], orders: Array) -> Array:
         """The first of these for orders where no term is large."""
@@ -330,6 +328,19 @@ def _sums(line: Line, nodes: Nodes, origin: float) -> tuple[ComplexArray, Array,
     loss, tilted = loss[seen], np.exp(exponents[seen] - log_scale)
     sums = exponential_sums(line.sign * loss, tilted, line.step, line.count)
     return sums, sum_errors(loss, tilted, line.step, line.count), log_scale
+
+
+def _log_sums_around(exponents: Array, at: NDArray[np.intp]) -> tuple[Array, Array]:
+    """The logarithms of the same for exp(``exponents``), each piece relative to its own largest term."""
+    starts = np.unique(np.concatenate([[0], at[at < exponents.shape[1]]]))
+    peaks = np.maximum.reduceat(exponents, starts, axis=1)
+    around = np.repeat(peaks, np.diff(starts, append=exponents.shape[1]), axis=1)
+    pieces = peaks + np.log(np.add.reduceat(np.exp(exponents - around), starts, axis=1))
+    nothing = np.full((exponents.shape[0], 1), -np.inf)
+    left = np.concatenate([nothing, np.logaddexp.accumulate(pieces, axis=1)], axis=1)
+    right = np.logaddexp.accumulate(pieces[:, ::-1], axis=1)[:, ::-1]
+    places = np.searchsorted(starts, at)
+    return left[:, places], np.concatenate([right, nothing], axis=1)[:, places]
 
 
 def _sums_around(terms: Array, at: NDArray[np.intp]) -> tuple[Array, Array]:
