@@ -29,8 +29,9 @@ from csgm_cli.core.loss_far import (
     power_below,
     reached,
     rounded,
-    softened,
+    soft_tops,
 )
+from csgm_cli.core.loss_ladder import best_ladder
 from csgm_cli.core.loss_window import Step, Window, step_beside
 from csgm_cli.core.sliced_law import HIGHEST, LOWEST, Coordinates, Nodes, Outside, upper_tail
 
@@ -44,13 +45,15 @@ _DEEP = 4.0
 _FURTHER = 10.0
 #: Log of by how much the integrand may grow where bulk is not left out.
 _NOTHING_MORE = 2.0
+#: The integrand's minimum is looked at more closely, at so many shifts, where it rises by more than exp of this.
+_STEEP, _FINER = 8.0, 17
 #: Nodes that only find where to cut are so much fewer.
 _COARSER = 8.0
 #: Shifts below the saddle that are looked at, relative to it, and how much larger the integrand may be there.
 _LOWER, _LARGER = (1.0, 0.85, 0.7), 30.0
-#: Bulk and jumps are told apart where that makes the integrand smaller by exp of this, at a loss which is so
-#: many times below the top.
-_FAR_LARGER, _ASUNDER = 5.0, 2.0
+#: Small and large losses have contours each where that makes the integrand smaller by exp of this. Every
+#: second loss is looked at, and steps have some room (x) between them.
+_FAR_LARGER, _EVERY, _ROOM = 5.0, 2, 0.1
 #: Bulk that weighs this little at the shift is dropped.
 _DROPPED = 1e-12
 
@@ -78,6 +81,11 @@ class Cuts:
     dropped: float
     kept: Chernoff
     bulk: Chernoff | Cuts | None
+
+    @property
+    def pieces(self) -> list[Cuts]:
+        """These, and those for what is bulk here."""
+        return [self, *(self.bulk.pieces if isinstance(self.bulk, Cuts) else [])]
 
     @property
     def range(self) -> float:
@@ -143,41 +151,48 @@ def add_cuts(
 ) -> Cuts | Chernoff | None:
     """Cuts for the add direction and an answer of about ``size``; None where no shift was found.
 
-    Or the moments with none far, where their bound makes cuts needless. Bulk and jumps have cuts each
-    where ``apart`` allows and one shift does not suit both.
+    Or the moments with none far, where their bound makes cuts needless. Small and large losses have cuts
+    each where ``apart`` allows and one shift does not suit all.
     """
-    shifts, split, between = _split(rounded(parts), strike, power_below(size), far.top)
-    if apart and between is not None:
-        found = _cuts_apart(parts, strike, size, softened(far, strike, size).tops, shifts, between)
+    shifts, split, ladder = _split(rounded(parts), strike, power_below(size), far.top)
+    tops = soft_tops(parts, far.top, strike, size)
+    if apart and ladder:
+        found = _cuts_apart(parts, strike, size, tops, shifts, ladder)
         if found is not None:
             return found
     if split == far.top:
         hard = tuple(Window(part, LOWEST, None, top) for part, top in zip(parts, far.tops, strict=True))
         return Chernoff(shifts, Moments.of(_Seen.of(hard, shifts), shifts).whole)
-    windows = tuple(
-        _window(part, split, top) for part, top in zip(parts, softened(far, strike, size).tops, strict=True)
-    )
+    windows = tuple(_window(part, split, top) for part, top in zip(parts, tops, strict=True))
     return _cuts(windows, strike, size, shifts)
 
 
 def _cuts_apart(
-    parts: Parts, strike: float, size: float, tops: tuple[Step, ...], shifts: Array, split: float
+    parts: Parts, strike: float, size: float, tops: tuple[Step, ...], shifts: Array, ladder: tuple[float, ...]
 ) -> Cuts | None:
-    """Cuts for jumps above ``split``, and those for what is all bulk; None where the steps overlap."""
+    """Cuts for jumps above the last of ``ladder``, and for what is bulk there; None where steps overlap."""
+    split = ladder[-1] if ladder else None
     windows = tuple(_window(part, split, top) for part, top in zip(parts, tops, strict=True))
-    steps = [window.split for window in windows if window.split is not None]
+    cuts = _cuts(windows, strike, size, shifts, closely=True)
+    if split is None or cuts is None:
+        return cuts
+    steps = tuple(window.split for window in windows if window.split is not None)
     if any(step.end > top.start for step, top in zip(steps, tops, strict=True)):
         return None
-    small = tuple(Window(part, LOWEST, None, step) for part, step in zip(parts, steps, strict=True))
-    jumps, bulk = (_cuts(each, strike, size, shifts) for each in (windows, small))
-    return None if jumps is None or bulk is None else replace(jumps, bulk=bulk)
+    bulk = _cuts_apart(parts, strike, size, steps, shifts, ladder[:-1])
+    return None if bulk is None else replace(cuts, bulk=bulk)
 
 
-def _cuts(windows: tuple[Window, ...], strike: float, size: float, shifts: Array) -> Cuts | None:
+def _cuts(
+    windows: tuple[Window, ...], strike: float, size: float, shifts: Array, *, closely: bool = False
+) -> Cuts | None:
     """Where to integrate with these windows."""
     seen = _Seen.of(windows, shifts)
     moments = Moments.of(seen, shifts)
     kept = Chernoff(shifts, moments.event)
+    if closely and (finer := _around_saddle(kept, strike)) is not None:
+        both = np.concatenate([shifts, finer])
+        kept = Chernoff(both, np.concatenate([kept.log_moments, Moments.of(seen, finer).event])).in_order()
     saddle = _saddle(kept, strike)
     if saddle is None:
         return None
@@ -193,11 +208,10 @@ def _cuts(windows: tuple[Window, ...], strike: float, size: float, shifts: Array
 @lru_cache(maxsize=64)
 def _split(
     parts: Parts, strike: float, size: float, top: float
-) -> tuple[Array, float | None, float | None]:
+) -> tuple[Array, float | None, tuple[float, ...]]:
     """Shifts to look at, and about the highest loss that all can be below without adding to the answer.
 
-    And one that bulk and jumps are best told apart by where both matter, if a shift for each makes far
-    smaller integrands than one for both.
+    And losses to tell small ones from large by, if a shift for each makes far smaller integrands than one.
     """
     lowest = max(1e-7 * top, min(0.1 * parts[0].gamma, top / 2))
     losses = [*np.geomspace(lowest, top, _LEVELS).tolist()[:-1], top]
@@ -212,28 +226,51 @@ def _split(
     divergence = sum(part.count * part.divergence for part in parts)
     span = top + abs(strike) + divergence + math.sqrt(divergence)
     shifts = np.geomspace(0.05 / span, finest, SHIFTS)
-    slices = _Scan(1, parts, grids, levels).slices(shifts)
+    scan = _Scan(1, parts, grids, levels)
+    slices = scan.slices(shifts)
     bounds = [Chernoff(shifts, column).log_bound(strike) for column in slices.log_below.T]
     fitting = np.flatnonzero(np.array(bounds) <= math.log(LEFT_OUT * size))
     split = losses[int(fitting[-1])] if fitting.size else None
-    bulk, jumps = _heights_below(slices, strike)
-    together = bulk[-1] if split is None else jumps[int(fitting[-1])]
-    either = np.logaddexp(bulk, jumps)[: int(np.searchsorted(losses, top / _ASUNDER))]
-    if split == top or not either.size or not together - either.min() > _FAR_LARGER:
-        return shifts, split, None
-    return shifts, split, losses[int(np.argmin(either))]
+    rest = -shifts * strike - np.log(shifts * (shifts + 1))
+    together, apart = _heights_below(slices, rest, -1 if split is None else int(fitting[-1]))
+    if split == top or not together - apart > _FAR_LARGER:
+        return shifts, split, ()
+    rungs = [*range(0, _LEVELS - 1, _EVERY), _LEVELS - 1]
+    between = [
+        part.between(nodes, x[rungs], 1.0 + shifts)
+        for part, nodes, x in zip(parts, grids, levels, strict=True)
+    ]
+    fits = _apart(parts, [losses[rung] for rung in rungs], soft_tops(parts, top, strike, size))
+    found, least = best_ladder([part.count for part in parts], between, rest, fits)
+    ladder = tuple(losses[rungs[i]] for i in found)
+    return shifts, split, ladder if together - least > _FAR_LARGER else ()
 
 
-def _heights_below(slices: _Slices, strike: float) -> tuple[Array, Array]:
-    """Log of the least integrand of what is all below each level, and of what is not, on the real axis."""
+def _heights_below(slices: _Slices, rest: Array, split: int) -> tuple[float, float]:
+    """Log of the least integrand on the real axis of jumps above a level, or of all where that is the top.
+
+    And about the least of any two, for what is below a level and for what is not. ``rest``: log of what
+    is not the transform.
+    """
     with np.errstate(all="ignore"):
         few = np.log(np.expm1(np.minimum(slices.between, 30.0)))
         more = np.where(slices.between > 30.0, slices.between, few)
-    bulk, jumps = (
-        np.column_stack([_heights(Chernoff(slices.shifts, column), strike) for column in table.T])
-        for table in (slices.log_below, slices.log_below + more)
-    )
-    return bulk.min(axis=0), jumps.min(axis=0)
+        bulk, jumps = (
+            np.where(np.isfinite(table), table + rest[:, None], np.inf).min(axis=0)
+            for table in (slices.log_below, slices.log_below + more)
+        )
+    return float(bulk[-1] if split < 0 else jumps[split]), float(np.logaddexp(bulk, jumps)[:-1].min())
+
+
+def _apart(parts: Parts, losses: list[float], tops: tuple[Step, ...]) -> NDArray[np.bool_]:
+    """Whether the step at a loss (rows) ends well below where that at another (columns) begins."""
+    result = np.ones((len(losses), len(losses)), dtype=bool)
+    for part, top in zip(parts, tops, strict=True):
+        steps = [step_beside(part, loss, loss / _DEEP) for loss in losses]
+        starts = np.array([*(step.start for step in steps[:-1]), top.start])
+        result &= np.array([step.end for step in steps])[:, None] + _ROOM < starts
+    result[-1] = False
+    return result
 
 
 def unsplit(cuts: Cuts, size: float) -> Cuts | None:
@@ -360,6 +397,16 @@ def _shift(kept: Chernoff, strike: float, saddle: float, mass: float, negligible
     highest = height(saddle) + math.log(_LARGER)
     tried = [share * saddle for share in _LOWER if share == 1.0 or height(share * saddle) <= highest]
     return min(tried, key=lambda shift: kept.period(strike, shift, mass, negligible, 0.0))
+
+
+def _around_saddle(kept: Chernoff, strike: float) -> Array | None:
+    """Finer shifts around the least of the integrand, where it rises too steeply to tell the vertex."""
+    heights = _heights(kept, strike)
+    at = int(np.argmin(heights))
+    beside = heights[max(at - 1, 0) : at + 2]
+    if beside.size < 3 or not beside.max() - heights[at] > _STEEP:
+        return None
+    return np.setdiff1d(np.geomspace(kept.shifts[at - 1], kept.shifts[at + 1], _FINER), kept.shifts)
 
 
 def _saddle(kept: Chernoff, strike: float) -> float | None:

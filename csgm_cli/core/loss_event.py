@@ -69,14 +69,14 @@ class Event:
     """What is computed once for a law and a strike, and good for strikes around that one.
 
     ``sums`` is None where Chernoff bounds do. They are blurred, with a log-variance ``variance``, where
-    the transform falls too slowly by itself. ``bulk``: those for what is all bulk, where it has its own.
+    the transform falls too slowly by itself. ``more``: those for small losses, where they have their own.
     """
 
     far: Far
     cuts: Cuts | Chernoff
     sums: Transform | None = None
     variance: float = 0.0
-    bulk: Transform | None = None
+    more: tuple[Transform, ...] = ()
     _means: dict[float, Mean] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def is_near(self, strike: float) -> bool:
@@ -88,7 +88,7 @@ class Event:
 
     @property
     def _all(self) -> list[Transform]:
-        return [sums for sums in (self.sums, self.bulk) if sums is not None]
+        return [] if self.sums is None else [self.sums, *self.more]
 
     def serves(self, strike: float) -> bool:
         """The same for test functions, of which far lower strikes may be asked."""
@@ -237,7 +237,7 @@ def _try_add(parts: Parts, strike: float, size: float) -> Event | None:
     if cuts is None or isinstance(cuts, Chernoff):
         return None if cuts is None else Event(far, cuts)
     if isinstance(cuts.bulk, Cuts):
-        found = summed_apart(far, cuts, cuts.bulk, size, mixture=False)
+        found = summed_apart(far, cuts, size, mixture=False)
         if found is not None:
             return found
         cuts = add_cuts(parts, strike, size, far, apart=False)
@@ -253,18 +253,21 @@ def _try_add(parts: Parts, strike: float, size: float) -> Event | None:
     return Event(far, cuts, transform(cuts, *falling))
 
 
-def summed_apart(far: Far, jumps: Cuts, bulk: Cuts, size: float, *, mixture: bool) -> Event | None:
-    """With sums for jumps and for bulk, whose cuts are apart; None where a transform falls too slowly."""
-    event = Event(softened(far, jumps.strike, size), jumps)
-    settled = event.mixture_settled(jumps.strike) if mixture else event.settled(jumps.strike)
+def summed_apart(far: Far, cuts: Cuts, size: float, *, mixture: bool) -> Event | None:
+    """With sums for small and large losses, whose cuts are apart; None where a transform falls too slowly."""
+    event = Event(softened(far, cuts.strike, size), cuts)
+    settled = event.mixture_settled(cuts.strike) if mixture else event.settled(cuts.strike)
     expected = max(settled, 0.0) + SMALLEST
-    for piece in (jumps, bulk):
+    for piece in cuts.pieces:
         share = 0.1 / (1.0 + piece.saddle) if mixture else 1.0
         expected += share * _cancelled(_peak(piece), size)
-    falling, other = falling_line(jumps, expected), falling_line(bulk, expected)
-    if falling is None or other is None:
-        return None
-    return replace(event, sums=transform(jumps, *falling), bulk=transform(bulk, *other))
+    sums: list[Transform] = []
+    for piece in cuts.pieces:
+        falling = falling_line(piece, expected)
+        if falling is None:
+            return None
+        sums.append(transform(piece, *falling))
+    return replace(event, sums=sums[0], more=tuple(sums[1:]))
 
 
 def remove_bracket(parts: Parts, epsilon: float) -> Bracket | None:

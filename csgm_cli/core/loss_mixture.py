@@ -181,7 +181,7 @@ def _mixture_event(parts: Parts, log_strike: float) -> Event | Settled | None:
 def _summed(far: Far, cuts: Cuts, size: float) -> Event | None:
     """With the sums for test functions; without any where that would take too wide a blur."""
     if isinstance(cuts.bulk, Cuts):
-        found = summed_apart(far, cuts, cuts.bulk, size, mixture=True)
+        found = summed_apart(far, cuts, size, mixture=True)
         if found is not None:
             return found
         together = add_cuts(far.parts, cuts.strike, size, far, apart=False)

@@ -241,6 +241,18 @@ class Coordinates:
             log_below[near_one] = self._near_one(nodes, levels, at, orders[near_one])
             return log_below, np.exp(log_beyond - log_below)
 
+    def between(self, nodes: Nodes, levels: Array, orders: Array) -> Array:
+        """The logarithms of E_Q[Y^a; between one of ascending ``levels`` and the next], for real orders a.
+
+        The first is of what is below all levels. One row for each order.
+        """
+        at = np.searchsorted(nodes.x, levels)
+        result = np.full((orders.size, levels.size), -np.inf)
+        some = np.flatnonzero(np.diff(at, prepend=0))
+        exponents = orders[:, None] * nodes.loss[: at[-1]] + nodes.log_mass[: at[-1]]
+        result[:, some] = _log_pieces(exponents, np.concatenate([[0], at[some[:-1]]]))
+        return result
+
     def _near_one(self, nodes: Nodes, levels: Array, at: NDArray[np.intp], orders: Array) -> Array:
         """The first of these for orders where no term is large."""
         a, mass = orders[:, None], np.exp(nodes.log_mass)
@@ -333,14 +345,19 @@ def _sums(line: Line, nodes: Nodes, origin: float) -> tuple[ComplexArray, Array,
 def _log_sums_around(exponents: Array, at: NDArray[np.intp]) -> tuple[Array, Array]:
     """The logarithms of the same for exp(``exponents``), each piece relative to its own largest term."""
     starts = np.unique(np.concatenate([[0], at[at < exponents.shape[1]]]))
-    peaks = np.maximum.reduceat(exponents, starts, axis=1)
-    around = np.repeat(peaks, np.diff(starts, append=exponents.shape[1]), axis=1)
-    pieces = peaks + np.log(np.add.reduceat(np.exp(exponents - around), starts, axis=1))
+    pieces = _log_pieces(exponents, starts)
     nothing = np.full((exponents.shape[0], 1), -np.inf)
     left = np.concatenate([nothing, np.logaddexp.accumulate(pieces, axis=1)], axis=1)
     right = np.logaddexp.accumulate(pieces[:, ::-1], axis=1)[:, ::-1]
     places = np.searchsorted(starts, at)
     return left[:, places], np.concatenate([right, nothing], axis=1)[:, places]
+
+
+def _log_pieces(exponents: Array, starts: NDArray[np.intp]) -> Array:
+    """The logarithms of the sums of exp(``exponents``) from each of ``starts`` to the next, row by row."""
+    peaks = np.maximum.reduceat(exponents, starts, axis=1)
+    around = np.repeat(peaks, np.diff(starts, append=exponents.shape[1]), axis=1)
+    return np.asarray(peaks + np.log(np.add.reduceat(np.exp(exponents - around), starts, axis=1)))
 
 
 def _sums_around(terms: Array, at: NDArray[np.intp]) -> tuple[Array, Array]:
