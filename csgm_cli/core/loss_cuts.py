@@ -45,8 +45,9 @@ _DEEP = 4.0
 _FURTHER = 10.0
 #: Log of by how much the integrand may grow where bulk is not left out.
 _NOTHING_MORE = 2.0
-#: The integrand's minimum is looked at more closely, at so many shifts, where it rises by more than exp of this.
-_STEEP, _FINER = 8.0, 17
+#: The integrand's minimum is looked at more closely, at so many shifts, where it rises by more than exp of
+#: this on either side.
+_STEEP, _FINER = 4.0, 17
 #: Nodes that only find where to cut are so much fewer.
 _COARSER = 8.0
 #: Shifts below the saddle that are looked at, relative to it, and how much larger the integrand may be there.
@@ -173,7 +174,7 @@ def _cuts_apart(
     """Cuts for jumps above the last of ``ladder``, and for what is bulk there; None where steps overlap."""
     split = ladder[-1] if ladder else None
     windows = tuple(_window(part, split, top) for part, top in zip(parts, tops, strict=True))
-    cuts = _cuts(windows, strike, size, shifts, closely=True)
+    cuts = _cuts(windows, strike, size, shifts)
     if split is None or cuts is None:
         return cuts
     steps = tuple(window.split for window in windows if window.split is not None)
@@ -183,14 +184,13 @@ def _cuts_apart(
     return None if bulk is None else replace(cuts, bulk=bulk)
 
 
-def _cuts(
-    windows: tuple[Window, ...], strike: float, size: float, shifts: Array, *, closely: bool = False
-) -> Cuts | None:
+def _cuts(windows: tuple[Window, ...], strike: float, size: float, shifts: Array) -> Cuts | None:
     """Where to integrate with these windows."""
     seen = _Seen.of(windows, shifts)
     moments = Moments.of(seen, shifts)
     kept = Chernoff(shifts, moments.event)
-    if closely and (finer := _around_saddle(kept, strike)) is not None:
+    finer = _around_saddle(kept, strike)
+    if finer.size:
         both = np.concatenate([shifts, finer])
         kept = Chernoff(both, np.concatenate([kept.log_moments, Moments.of(seen, finer).event])).in_order()
     saddle = _saddle(kept, strike)
@@ -399,13 +399,12 @@ def _shift(kept: Chernoff, strike: float, saddle: float, mass: float, negligible
     return min(tried, key=lambda shift: kept.period(strike, shift, mass, negligible, 0.0))
 
 
-def _around_saddle(kept: Chernoff, strike: float) -> Array | None:
+def _around_saddle(kept: Chernoff, strike: float) -> Array:
     """Finer shifts around the least of the integrand, where it rises too steeply to tell the vertex."""
     heights = _heights(kept, strike)
     at = int(np.argmin(heights))
-    beside = heights[max(at - 1, 0) : at + 2]
-    if beside.size < 3 or not beside.max() - heights[at] > _STEEP:
-        return None
+    if not 0 < at < heights.size - 1 or not heights[[at - 1, at + 1]].min() - heights[at] > _STEEP:
+        return np.empty(0)
     return np.setdiff1d(np.geomspace(kept.shifts[at - 1], kept.shifts[at + 1], _FINER), kept.shifts)
 
 

@@ -34,6 +34,8 @@ _DEEPER = 40.0
 HIGHEST = 38.0
 #: Moments with an integrand above e^30 are not computed as 1 and what differs from it.
 _LARGE = 30.0
+#: Sums of terms relative to the largest of all are not trusted below this.
+_UNDERFLOWN = 1e-250
 #: |log Y^a| up to which Y^a is summed as a power series.
 _NEAR = 4.0
 _UNSEEN = 46.0  # all terms below exp(-46) of the largest are less than the errors of their sum
@@ -235,9 +237,13 @@ class Coordinates:
         """
         at = np.searchsorted(nodes.x, levels)
         exponents = orders[:, None] * nodes.loss + nodes.log_mass
-        near_one = exponents.max(axis=1) <= _LARGE
+        peak = exponents.max(axis=1, keepdims=True)
+        near_one = peak[:, 0] <= _LARGE
         with np.errstate(all="ignore"):
-            log_below, log_beyond = _log_sums_around(exponents, at)
+            sums, beyond = _sums_around(np.exp(exponents - peak), at)
+            log_below, log_beyond = peak + np.log(sums), peak + np.log(beyond)
+            lost = (sums < _UNDERFLOWN).any(axis=1)
+            log_below[lost], log_beyond[lost] = _log_sums_around(exponents[lost], at)
             log_below[near_one] = self._near_one(nodes, levels, at, orders[near_one])
             return log_below, np.exp(log_beyond - log_below)
 
