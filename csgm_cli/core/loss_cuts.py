@@ -31,16 +31,14 @@ from csgm_cli.core.loss_far import (
     rounded,
     soft_tops,
 )
-from csgm_cli.core.loss_ladder import best_ladder
-from csgm_cli.core.loss_window import Step, Window, step_beside
+from csgm_cli.core.loss_ladder import best_ladder, border
+from csgm_cli.core.loss_window import Step, Window
 from csgm_cli.core.sliced_law import HIGHEST, LOWEST, Coordinates, Nodes, Outside, upper_tail
 
 Array = NDArray[np.float64]
 
 #: How many losses are looked at as places of cuts.
 _LEVELS = 80
-#: The step of a split goes down to this share of its loss.
-_DEEP = 4.0
 #: Shifts are looked at up to so much further than the answer's size lets expect the saddle.
 _FURTHER = 10.0
 #: Log of by how much the integrand may grow where bulk is not left out.
@@ -52,9 +50,8 @@ _STEEP, _FINER = 4.0, 17
 _COARSER = 8.0
 #: Shifts below the saddle that are looked at, relative to it, and how much larger the integrand may be there.
 _LOWER, _LARGER = (1.0, 0.85, 0.7), 30.0
-#: Small and large losses have contours each where that makes the integrand smaller by exp of this. Every
-#: second loss is looked at, and steps have some room (x) between them.
-_FAR_LARGER, _EVERY, _ROOM = 5.0, 2, 0.1
+#: Small and large losses have contours each where that makes the integrand smaller by exp of this.
+_FAR_LARGER = 5.0
 #: Bulk that weighs this little at the shift is dropped.
 _DROPPED = 1e-12
 
@@ -235,14 +232,9 @@ def _split(
     together, apart = _heights_below(slices, rest, -1 if split is None else int(fitting[-1]))
     if split == top or not together - apart > _FAR_LARGER:
         return shifts, split, ()
-    rungs = [*range(0, _LEVELS - 1, _EVERY), _LEVELS - 1]
-    between = [
-        part.between(nodes, x[rungs], 1.0 + shifts)
-        for part, nodes, x in zip(parts, grids, levels, strict=True)
-    ]
-    fits = _apart(parts, [losses[rung] for rung in rungs], soft_tops(parts, top, strike, size))
-    found, least = best_ladder([part.count for part in parts], between, rest, fits)
-    ladder = tuple(losses[rungs[i]] for i in found)
+    ladder, least = best_ladder(
+        parts, grids, levels, losses, rest, shifts, soft_tops(parts, top, strike, size)
+    )
     return shifts, split, ladder if together - least > _FAR_LARGER else ()
 
 
@@ -260,17 +252,6 @@ def _heights_below(slices: _Slices, rest: Array, split: int) -> tuple[float, flo
             for table in (slices.log_below, slices.log_below + more)
         )
     return float(bulk[-1] if split < 0 else jumps[split]), float(np.logaddexp(bulk, jumps)[:-1].min())
-
-
-def _apart(parts: Parts, losses: list[float], tops: tuple[Step, ...]) -> NDArray[np.bool_]:
-    """Whether the step at a loss (rows) ends well below where that at another (columns) begins."""
-    result = np.ones((len(losses), len(losses)), dtype=bool)
-    for part, top in zip(parts, tops, strict=True):
-        steps = [step_beside(part, loss, loss / _DEEP) for loss in losses]
-        starts = np.array([*(step.start for step in steps[:-1]), top.start])
-        result &= np.array([step.end for step in steps])[:, None] + _ROOM < starts
-    result[-1] = False
-    return result
 
 
 def unsplit(cuts: Cuts, size: float) -> Cuts | None:
@@ -292,7 +273,7 @@ def unsplit(cuts: Cuts, size: float) -> Cuts | None:
 
 
 def _window(part: Coordinates, split: float | None, top: Step) -> Window:
-    step = None if split is None else step_beside(part, split, split / _DEEP)
+    step = None if split is None else border(part, split)
     return Window(part, LOWEST, step, top)
 
 

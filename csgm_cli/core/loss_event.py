@@ -119,9 +119,7 @@ class Event:
     def _sum(self, strike: float, variance: float = 0.0, *, mixture: bool) -> tuple[float, float]:
         value, off = 0.0, 0.0
         for sums in self._all:
-            more, error = sums.integral(
-                self.variance + variance, strike - sums.cuts.strike, mixture=mixture
-            )
+            more, error = sums.integral(self.variance + variance, strike - sums.cuts.strike, mixture=mixture)
             value, off = value + more, off + error
         return value, off
 

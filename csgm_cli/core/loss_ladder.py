@@ -14,24 +14,64 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from csgm_cli.core.loss_window import Step, step_beside
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from csgm_cli.core.sliced_law import Coordinates, Nodes
 
 Array = NDArray[np.float64]
 
 #: Borders at most, and by exp of how much another one has to lower the sum.
 _MOST, _WORTH = 4, 3.0
+#: Every second loss is looked at, and steps have some room (x) between them.
+_EVERY, _ROOM = 2, 0.1
+#: The step at a border goes down to this share of its loss.
+_DEEP = 4.0
+
+
+def border(part: Coordinates, loss: float) -> Step:
+    """The step at a border."""
+    return step_beside(part, loss, loss / _DEEP)
 
 
 def best_ladder(
-    counts: Sequence[float], between: Sequence[Array], heights: Array, fits: NDArray[np.bool_]
-) -> tuple[list[int], float]:
-    """Indices of levels below the last that are the best borders, and the log of the sum with them.
+    parts: Sequence[Coordinates],
+    nodes: Sequence[Nodes],
+    levels: Sequence[Array],
+    losses: Sequence[float],
+    rest: Array,
+    shifts: Array,
+    tops: Sequence[Step],
+) -> tuple[tuple[float, ...], float]:
+    """The best borders among all but the last of ``losses``, and the log of the sum with them.
 
-    ``between``: for each part log E[Y^a; between one level and the next], shifts in rows.
-    ``heights``: log of the rest of the integrand. ``fits``: whether two levels are far enough apart.
+    ``nodes`` and ``levels``, the x of the losses, are of each part, ``tops`` its steps on top. ``rest``
+    is the log of what is not the transform, at each of ``shifts``.
     """
-    costs = _costs(counts, between, heights)
+    rungs = [*range(0, len(losses) - 1, _EVERY), len(losses) - 1]
+    between = [
+        part.between(grid, x[rungs], 1.0 + shifts) for part, grid, x in zip(parts, nodes, levels, strict=True)
+    ]
+    costs = _costs([part.count for part in parts], between, rest)
+    found, least = _cheapest(costs, _apart(parts, [losses[rung] for rung in rungs], tops))
+    return tuple(losses[rungs[i]] for i in found), least
+
+
+def _apart(parts: Sequence[Coordinates], losses: list[float], tops: Sequence[Step]) -> NDArray[np.bool_]:
+    """Whether the step at a loss (rows) ends well below where that at another (columns) begins."""
+    result = np.ones((len(losses), len(losses)), dtype=bool)
+    for part, top in zip(parts, tops, strict=True):
+        steps = [border(part, loss) for loss in losses]
+        starts = np.array([*(step.start for step in steps[:-1]), top.start])
+        result &= np.array([step.end for step in steps])[:, None] + _ROOM < starts
+    result[-1] = False
+    return result
+
+
+def _cheapest(costs: Array, fits: NDArray[np.bool_]) -> tuple[list[int], float]:
+    """Indices of the best levels below the last, and the log of the sum of costs with them."""
     size = costs.shape[1]
     sums, before = [costs[0]], []
     for _ in range(_MOST):
