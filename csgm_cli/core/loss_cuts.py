@@ -29,25 +29,29 @@ from csgm_cli.core.loss_far import (
     power_below,
     reached,
     rounded,
-    softened,
+    soft_tops,
 )
-from csgm_cli.core.loss_window import Step, Window, step_beside
+from csgm_cli.core.loss_ladder import best_ladder, border
+from csgm_cli.core.loss_window import Step, Window
 from csgm_cli.core.sliced_law import HIGHEST, LOWEST, Coordinates, Nodes, Outside, upper_tail
 
 Array = NDArray[np.float64]
 
 #: How many losses are looked at as places of cuts.
 _LEVELS = 80
-#: The step of a split goes down to this share of its loss.
-_DEEP = 4.0
 #: Shifts are looked at up to so much further than the answer's size lets expect the saddle.
 _FURTHER = 10.0
 #: Log of by how much the integrand may grow where bulk is not left out.
 _NOTHING_MORE = 2.0
+#: The integrand's minimum is looked at more closely, at so many shifts, where it rises by more than exp of
+#: this on either side.
+_STEEP, _FINER = 4.0, 17
 #: Nodes that only find where to cut are so much fewer.
 _COARSER = 8.0
 #: Shifts below the saddle that are looked at, relative to it, and how much larger the integrand may be there.
 _LOWER, _LARGER = (1.0, 0.85, 0.7), 30.0
+#: Small and large losses have contours each where that makes the integrand smaller by exp of this.
+_FAR_LARGER = 5.0
 #: Bulk that weighs this little at the shift is dropped.
 _DROPPED = 1e-12
 
@@ -60,7 +64,8 @@ class Cuts:
     runs through ``shift``, not above the ``saddle``. ``log_peak``: log of the transform at the shift,
     times exp(-shift strike), and ``log_whole`` without the condition of a jump; ``mass``: a bound on the
     event's hockey-stick at any strike. ``dropped``: relative to the peak, bulk that is left out.
-    ``kept`` and ``bulk``: the moments of the event, and of what is all bulk where there is a split.
+    ``kept``: the moments of the event. Where there is a split, ``bulk`` is what is all bulk: its moments,
+    or cuts to sum it by where those leave too much.
     """
 
     sign: int
@@ -73,7 +78,12 @@ class Cuts:
     mass: float
     dropped: float
     kept: Chernoff
-    bulk: Chernoff | None
+    bulk: Chernoff | Cuts | None
+
+    @property
+    def pieces(self) -> list[Cuts]:
+        """These, and those for what is bulk here."""
+        return [self, *(self.bulk.pieces if isinstance(self.bulk, Cuts) else [])]
 
     @property
     def range(self) -> float:
@@ -134,25 +144,57 @@ class _Scan:
         return (int(levels[0]), math.expm1(float(between[levels[0]]))) if levels.size else None
 
 
-def add_cuts(parts: Parts, strike: float, size: float, far: Far) -> Cuts | Chernoff | None:
+def add_cuts(
+    parts: Parts, strike: float, size: float, far: Far, *, apart: bool = True
+) -> Cuts | Chernoff | None:
     """Cuts for the add direction and an answer of about ``size``; None where no shift was found.
 
-    Or the moments with none far, where their bound makes cuts needless.
+    Or the moments with none far, where their bound makes cuts needless. Small and large losses have cuts
+    each where ``apart`` allows and one shift does not suit all.
     """
-    shifts, split = _split(rounded(parts), strike, power_below(size), far.top)
+    shifts, split, ladder = _split(rounded(parts), strike, power_below(size), far.top)
+    tops = soft_tops(parts, far.top, strike, size)
+    if apart and ladder:
+        found = _cuts_apart(parts, strike, size, tops, shifts, ladder)
+        if found is not None:
+            return found
     if split == far.top:
         hard = tuple(Window(part, LOWEST, None, top) for part, top in zip(parts, far.tops, strict=True))
         return Chernoff(shifts, Moments.of(_Seen.of(hard, shifts), shifts).whole)
-    windows = tuple(
-        _window(part, split, top) for part, top in zip(parts, softened(far, strike, size).tops, strict=True)
-    )
+    windows = tuple(_window(part, split, top) for part, top in zip(parts, tops, strict=True))
+    return _cuts(windows, strike, size, shifts)
+
+
+def _cuts_apart(
+    parts: Parts, strike: float, size: float, tops: tuple[Step, ...], shifts: Array, ladder: tuple[float, ...]
+) -> Cuts | None:
+    """Cuts for jumps above the last of ``ladder``, and for what is bulk there; None where steps overlap."""
+    split = ladder[-1] if ladder else None
+    windows = tuple(_window(part, split, top) for part, top in zip(parts, tops, strict=True))
+    cuts = _cuts(windows, strike, size, shifts)
+    if split is None or cuts is None:
+        return cuts
+    steps = tuple(window.split for window in windows if window.split is not None)
+    if any(step.end > top.start for step, top in zip(steps, tops, strict=True)):
+        return None
+    bulk = _cuts_apart(parts, strike, size, steps, shifts, ladder[:-1])
+    return None if bulk is None else replace(cuts, bulk=bulk)
+
+
+def _cuts(windows: tuple[Window, ...], strike: float, size: float, shifts: Array) -> Cuts | None:
+    """Where to integrate with these windows."""
     seen = _Seen.of(windows, shifts)
     moments = Moments.of(seen, shifts)
     kept = Chernoff(shifts, moments.event)
+    finer = _around_saddle(kept, strike)
+    if finer.size:
+        both = np.concatenate([shifts, finer])
+        kept = Chernoff(both, np.concatenate([kept.log_moments, Moments.of(seen, finer).event])).in_order()
     saddle = _saddle(kept, strike)
     if saddle is None:
         return None
-    bulk = None if split is None else Chernoff(shifts, moments.bulk)
+    bulk = None if windows[0].split is None else Chernoff(shifts, moments.bulk)
+    parts = tuple(window.part for window in windows)
     mass = math.exp(log_any(parts, [window.log_p_jumps() for window in windows]))
     shift = _shift(kept, strike, saddle, mass, LEFT_OUT * size)
     there = Moments.of(seen, np.array([shift]))
@@ -161,8 +203,13 @@ def add_cuts(parts: Parts, strike: float, size: float, far: Far) -> Cuts | Chern
 
 
 @lru_cache(maxsize=64)
-def _split(parts: Parts, strike: float, size: float, top: float) -> tuple[Array, float | None]:
-    """Shifts to look at, and about the highest loss that all can be below without adding to the answer."""
+def _split(
+    parts: Parts, strike: float, size: float, top: float
+) -> tuple[Array, float | None, tuple[float, ...]]:
+    """Shifts to look at, and about the highest loss that all can be below without adding to the answer.
+
+    And losses to tell small ones from large by, if a shift for each makes far smaller integrands than one.
+    """
     lowest = max(1e-7 * top, min(0.1 * parts[0].gamma, top / 2))
     losses = [*np.geomspace(lowest, top, _LEVELS).tolist()[:-1], top]
     levels = [np.array([min(part.place(u), HIGHEST + part.s) for u in losses]) for part in parts]
@@ -176,10 +223,35 @@ def _split(parts: Parts, strike: float, size: float, top: float) -> tuple[Array,
     divergence = sum(part.count * part.divergence for part in parts)
     span = top + abs(strike) + divergence + math.sqrt(divergence)
     shifts = np.geomspace(0.05 / span, finest, SHIFTS)
-    slices = _Scan(1, parts, grids, levels).slices(shifts)
+    scan = _Scan(1, parts, grids, levels)
+    slices = scan.slices(shifts)
     bounds = [Chernoff(shifts, column).log_bound(strike) for column in slices.log_below.T]
     fitting = np.flatnonzero(np.array(bounds) <= math.log(LEFT_OUT * size))
-    return shifts, losses[int(fitting[-1])] if fitting.size else None
+    split = losses[int(fitting[-1])] if fitting.size else None
+    rest = -shifts * strike - np.log(shifts * (shifts + 1))
+    together, apart = _heights_below(slices, rest, -1 if split is None else int(fitting[-1]))
+    if split == top or not together - apart > _FAR_LARGER:
+        return shifts, split, ()
+    ladder, least = best_ladder(
+        parts, grids, levels, losses, rest, shifts, soft_tops(parts, top, strike, size)
+    )
+    return shifts, split, ladder if together - least > _FAR_LARGER else ()
+
+
+def _heights_below(slices: _Slices, rest: Array, split: int) -> tuple[float, float]:
+    """Log of the least integrand on the real axis of jumps above a level, or of all where that is the top.
+
+    And about the least of any two, for what is below a level and for what is not. ``rest``: log of what
+    is not the transform.
+    """
+    with np.errstate(all="ignore"):
+        few = np.log(np.expm1(np.minimum(slices.between, 30.0)))
+        more = np.where(slices.between > 30.0, slices.between, few)
+        bulk, jumps = (
+            np.where(np.isfinite(table), table + rest[:, None], np.inf).min(axis=0)
+            for table in (slices.log_below, slices.log_below + more)
+        )
+    return float(bulk[-1] if split < 0 else jumps[split]), float(np.logaddexp(bulk, jumps)[:-1].min())
 
 
 def unsplit(cuts: Cuts, size: float) -> Cuts | None:
@@ -201,7 +273,7 @@ def unsplit(cuts: Cuts, size: float) -> Cuts | None:
 
 
 def _window(part: Coordinates, split: float | None, top: Step) -> Window:
-    step = None if split is None else step_beside(part, split, split / _DEEP)
+    step = None if split is None else border(part, split)
     return Window(part, LOWEST, step, top)
 
 
@@ -306,6 +378,15 @@ def _shift(kept: Chernoff, strike: float, saddle: float, mass: float, negligible
     highest = height(saddle) + math.log(_LARGER)
     tried = [share * saddle for share in _LOWER if share == 1.0 or height(share * saddle) <= highest]
     return min(tried, key=lambda shift: kept.period(strike, shift, mass, negligible, 0.0))
+
+
+def _around_saddle(kept: Chernoff, strike: float) -> Array:
+    """Finer shifts around the least of the integrand, where it rises too steeply to tell the vertex."""
+    heights = _heights(kept, strike)
+    at = int(np.argmin(heights))
+    if not 0 < at < heights.size - 1 or not heights[[at - 1, at + 1]].min() - heights[at] > _STEEP:
+        return np.empty(0)
+    return np.setdiff1d(np.geomspace(kept.shifts[at - 1], kept.shifts[at + 1], _FINER), kept.shifts)
 
 
 def _saddle(kept: Chernoff, strike: float) -> float | None:

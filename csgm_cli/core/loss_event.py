@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -69,20 +69,26 @@ class Event:
     """What is computed once for a law and a strike, and good for strikes around that one.
 
     ``sums`` is None where Chernoff bounds do. They are blurred, with a log-variance ``variance``, where
-    the transform falls too slowly by itself.
+    the transform falls too slowly by itself. ``more``: those for small losses, where they have their own.
     """
 
     far: Far
     cuts: Cuts | Chernoff
     sums: Transform | None = None
     variance: float = 0.0
+    more: tuple[Transform, ...] = ()
     _means: dict[float, Mean] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def is_near(self, strike: float) -> bool:
         """True where the bounds are about as good as if all had been made for that strike."""
         if isinstance(self.cuts, Chernoff):
             return strike <= self.far.top
-        return abs(strike - self.cuts.strike) * self.cuts.saddle <= _NEAR
+        steepest = max(sums.cuts.saddle for sums in self._all) if self._all else self.cuts.saddle
+        return abs(strike - self.cuts.strike) * steepest <= _NEAR
+
+    @property
+    def _all(self) -> list[Transform]:
+        return [] if self.sums is None else [self.sums, *self.more]
 
     def serves(self, strike: float) -> bool:
         """The same for test functions, of which far lower strikes may be asked."""
@@ -107,12 +113,15 @@ class Event:
         if self.variance > 0.0:
             return unblurred(self.sums, self.variance, strike).lower
         value, off = self._sum(strike, mixture=False)
-        return value - off - self.sums.aliases(0.0, strike - self.sums.cuts.strike)
+        aliases = sum(sums.aliases(0.0, strike - sums.cuts.strike) for sums in self._all)
+        return value - off - aliases
 
     def _sum(self, strike: float, variance: float = 0.0, *, mixture: bool) -> tuple[float, float]:
-        if self.sums is None:
-            return 0.0, 0.0
-        return self.sums.integral(self.variance + variance, strike - self.sums.cuts.strike, mixture=mixture)
+        value, off = 0.0, 0.0
+        for sums in self._all:
+            more, error = sums.integral(self.variance + variance, strike - sums.cuts.strike, mixture=mixture)
+            value, off = value + more, off + error
+        return value, off
 
     def _blur(self, strike: float, value: float, *, mixture: bool) -> float:
         """Log-variance of a blur that adds about `BLUR_COST` of `RAISED` to ``value``."""
@@ -122,7 +131,7 @@ class Event:
         slope = self.far.p / 2 if mixture else 0.0
         if self.sums is None:
             return allowed / max(slope, SMALLEST)
-        tried = (_TRIED / self.sums.cuts.saddle) ** 2
+        tried = (_TRIED / max(sums.cuts.saddle for sums in self._all)) ** 2
         added = self._sum(strike, tried, mixture=mixture)[0] - self._sum(strike, mixture=mixture)[0]
         return min(allowed / max(slope + added / tried, SMALLEST), tried)
 
@@ -135,7 +144,8 @@ class Event:
         total = self.far.stray(strike)
         if isinstance(self.cuts, Chernoff):
             return total + math.exp(self.cuts.log_bound(strike))
-        total += math.exp(self.cuts.bulk.log_bound(strike)) if self.cuts.bulk else 0.0
+        if isinstance(self.cuts.bulk, Chernoff):
+            total += math.exp(self.cuts.bulk.log_bound(strike))
         if self.sums is None:
             return total + math.exp(self.cuts.kept.log_bound(strike))
         return total + self.sums.dropped(strike - self.cuts.strike)
@@ -187,7 +197,9 @@ class Event:
         if self.sums is None:
             return math.inf
         left_out = self.sums.dropped(strike - self.cuts.strike) / self.cuts.shift
-        return left_out + (math.exp(self.cuts.bulk.log_mixture_bound(strike)) if self.cuts.bulk else 0.0)
+        if isinstance(self.cuts.bulk, Chernoff):
+            left_out += math.exp(self.cuts.bulk.log_mixture_bound(strike))
+        return left_out
 
 
 @lru_cache(maxsize=8)
@@ -222,6 +234,13 @@ def _try_add(parts: Parts, strike: float, size: float) -> Event | None:
     cuts = add_cuts(parts, strike, size, far)
     if cuts is None or isinstance(cuts, Chernoff):
         return None if cuts is None else Event(far, cuts)
+    if isinstance(cuts.bulk, Cuts):
+        found = summed_apart(far, cuts, size, mixture=False)
+        if found is not None:
+            return found
+        cuts = add_cuts(parts, strike, size, far, apart=False)
+        if cuts is None or isinstance(cuts, Chernoff):
+            return None if cuts is None else Event(far, cuts)
     far = softened(far, strike, size)
     settled = far.p - math.exp(strike + far.log_q)
     if cuts.kept.log_bound(strike) < math.log(LEFT_OUT * max(settled, SMALLEST)):
@@ -230,6 +249,23 @@ def _try_add(parts: Parts, strike: float, size: float) -> Event | None:
     if falling is None:
         return Event(far, cuts, *_narrow(cuts, settled, size))
     return Event(far, cuts, transform(cuts, *falling))
+
+
+def summed_apart(far: Far, cuts: Cuts, size: float, *, mixture: bool) -> Event | None:
+    """With sums for small and large losses, whose cuts are apart; None where a transform falls too slowly."""
+    event = Event(softened(far, cuts.strike, size), cuts)
+    settled = event.mixture_settled(cuts.strike) if mixture else event.settled(cuts.strike)
+    expected = max(settled, 0.0) + SMALLEST
+    for piece in cuts.pieces:
+        share = 0.1 / (1.0 + piece.saddle) if mixture else 1.0
+        expected += share * _cancelled(_peak(piece), size)
+    sums: list[Transform] = []
+    for piece in cuts.pieces:
+        falling = falling_line(piece, expected)
+        if falling is None:
+            return None
+        sums.append(transform(piece, *falling))
+    return replace(event, sums=sums[0], more=tuple(sums[1:]))
 
 
 def remove_bracket(parts: Parts, epsilon: float) -> Bracket | None:
@@ -259,8 +295,15 @@ def shorter(cuts: Cuts, expected: float, size: float) -> tuple[Cuts, tuple[Line,
 
 def expected_size(cuts: Cuts, size: float) -> float:
     """About the hockey-stick of the event of ``cuts``; where there is a split, its integral cancels."""
-    peak = 0.1 * math.exp(cuts.log_peak) / (cuts.saddle * (cuts.saddle + 1))
-    return peak if cuts.bulk is None else min(peak, max(size, 1e-10 * peak))
+    return _peak(cuts) if cuts.bulk is None else _cancelled(_peak(cuts), size)
+
+
+def _peak(cuts: Cuts) -> float:
+    return 0.1 * math.exp(cuts.log_peak) / (cuts.saddle * (cuts.saddle + 1))
+
+
+def _cancelled(peak: float, size: float) -> float:
+    return min(peak, max(size, 1e-10 * peak))
 
 
 def _narrow(cuts: Cuts, settled: float, size: float) -> tuple[Transform | None, float]:

@@ -114,9 +114,11 @@ def _stack(window: Window, order: float, log_moment: float) -> tuple[Array, Arra
     """Masses and widths of uniform laws below the density of the loss under W Y^a."""
     part = window.part
     s, gamma = part.s, part.gamma
-    x = np.linspace(min(order * s, 0.0) - _REACH, max(order * s, 0.0) + _REACH, _NODES)
+    high = min(max(order * s, 0.0) + _REACH, window.end)
+    x = np.linspace(min(order * s, 0.0) - _REACH, high, _NODES)
     u, z = part.loss(x), s * (x - s / 2)
-    density = np.exp(order * u - x * x / 2 - _LOG_SQRT_TWO_PI - log_moment - math.log(gamma * s) - z + u)
+    log_density = order * u - x * x / 2 - _LOG_SQRT_TWO_PI - log_moment - math.log(gamma * s) - z + u
+    density = np.exp(np.minimum(log_density, 700.0))  # what is larger, the window leaves out
     # The density has one peak on each side of the valley; the window only falls.
     cells = np.minimum(density[:-1], density[1:]) * window.top.below(x[1:])
     between = valley(order, gamma, s)

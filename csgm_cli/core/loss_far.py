@@ -70,6 +70,11 @@ class Chernoff:
         blurred = terms + self.shifts * (self.shifts + 1) * (variance / 2)
         return self._least(np.where(self.shifts > shift, blurred, np.inf))
 
+    def in_order(self) -> Chernoff:
+        """The same with ascending shifts."""
+        order = np.argsort(self.shifts)
+        return Chernoff(self.shifts[order], self.log_moments[order])
+
     def _least(self, terms: Array) -> float:
         total = self.log_moments + terms
         return float(np.where(np.isfinite(total), total, np.inf).min())
@@ -204,10 +209,14 @@ def rounded(parts: Parts) -> Parts:
 
 def softened(far: Far, strike: float, size: float) -> Far:
     """With smooth steps a bit further out, but less than makes what is not far grow much at the saddle."""
-    further = math.expm1(min(1.0, 1 / far.top)) * far.top
-    further = min(further, _GROWTH * max(strike, far.top / 10) / (5.0 - math.log(power_below(size))))
-    tops = tuple(step_beside(part, far.top, far.top + further) for part in far.parts)
-    return _far(far.parts, far.top, tops)
+    return _far(far.parts, far.top, soft_tops(far.parts, far.top, strike, size))
+
+
+def soft_tops(parts: Parts, top: float, strike: float, size: float) -> tuple[Step, ...]:
+    """The steps of `softened`."""
+    further = math.expm1(min(1.0, 1 / top)) * top
+    further = min(further, _GROWTH * max(strike, top / 10) / (5.0 - math.log(power_below(size))))
+    return tuple(step_beside(part, top, top + further) for part in parts)
 
 
 def power_below(size: float) -> float:

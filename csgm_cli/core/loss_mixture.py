@@ -24,6 +24,7 @@ from csgm_cli.core.loss_event import (
     expected_size,
     first_size,
     shorter,
+    summed_apart,
 )
 from csgm_cli.core.loss_far import SMALLEST, Chernoff, Far, Parts, far_event, mean_below, softened
 from csgm_cli.core.loss_line import RAISED, choose_line, transform
@@ -159,6 +160,8 @@ def _mixture_event(parts: Parts, log_strike: float) -> Event | Settled | None:
         if cuts is None:
             break
         event = Event(far, cuts) if isinstance(cuts, Chernoff) else _summed(far, cuts, size)
+        if event is None:
+            break
         mean = event.mixture(log_strike)
         if mean.upper < least:
             best, least = event, mean.upper
@@ -175,8 +178,16 @@ def _mixture_event(parts: Parts, log_strike: float) -> Event | Settled | None:
     return best
 
 
-def _summed(far: Far, cuts: Cuts, size: float) -> Event:
+def _summed(far: Far, cuts: Cuts, size: float) -> Event | None:
     """With the sums for test functions; without any where that would take too wide a blur."""
+    if isinstance(cuts.bulk, Cuts):
+        found = summed_apart(far, cuts, size, mixture=True)
+        if found is not None:
+            return found
+        together = add_cuts(far.parts, cuts.strike, size, far, apart=False)
+        if together is None or isinstance(together, Chernoff):
+            return None if together is None else Event(far, together)
+        cuts = together
     event = Event(softened(far, cuts.strike, size), cuts)
     rest = 0.1 * expected_size(cuts, size) / (1.0 + cuts.saddle)
     expected = event.mixture_settled(cuts.strike) + rest + SMALLEST

@@ -34,6 +34,8 @@ _DEEPER = 40.0
 HIGHEST = 38.0
 #: Moments with an integrand above e^30 are not computed as 1 and what differs from it.
 _LARGE = 30.0
+#: Sums of terms relative to the largest of all are not trusted below this.
+_UNDERFLOWN = 1e-250
 #: |log Y^a| up to which Y^a is summed as a power series.
 _NEAR = 4.0
 _UNSEEN = 46.0  # all terms below exp(-46) of the largest are less than the errors of their sum
@@ -239,9 +241,23 @@ class Coordinates:
         near_one = peak[:, 0] <= _LARGE
         with np.errstate(all="ignore"):
             sums, beyond = _sums_around(np.exp(exponents - peak), at)
-            log_below = peak + np.log(sums)
+            log_below, log_beyond = peak + np.log(sums), peak + np.log(beyond)
+            lost = (sums < _UNDERFLOWN).any(axis=1)
+            log_below[lost], log_beyond[lost] = _log_sums_around(exponents[lost], at)
             log_below[near_one] = self._near_one(nodes, levels, at, orders[near_one])
-            return log_below, beyond * np.exp(peak - log_below)
+            return log_below, np.exp(log_beyond - log_below)
+
+    def between(self, nodes: Nodes, levels: Array, orders: Array) -> Array:
+        """The logarithms of E_Q[Y^a; between one of ascending ``levels`` and the next], for real orders a.
+
+        The first is of what is below all levels. One row for each order.
+        """
+        at = np.searchsorted(nodes.x, levels)
+        result = np.full((orders.size, levels.size), -np.inf)
+        some = np.flatnonzero(np.diff(at, prepend=0))
+        exponents = orders[:, None] * nodes.loss[: at[-1]] + nodes.log_mass[: at[-1]]
+        result[:, some] = _log_pieces(exponents, np.concatenate([[0], at[some[:-1]]]))
+        return result
 
     def _near_one(self, nodes: Nodes, levels: Array, at: NDArray[np.intp], orders: Array) -> Array:
         """The first of these for orders where no term is large."""
@@ -330,6 +346,24 @@ def _sums(line: Line, nodes: Nodes, origin: float) -> tuple[ComplexArray, Array,
     loss, tilted = loss[seen], np.exp(exponents[seen] - log_scale)
     sums = exponential_sums(line.sign * loss, tilted, line.step, line.count)
     return sums, sum_errors(loss, tilted, line.step, line.count), log_scale
+
+
+def _log_sums_around(exponents: Array, at: NDArray[np.intp]) -> tuple[Array, Array]:
+    """The logarithms of the same for exp(``exponents``), each piece relative to its own largest term."""
+    starts = np.unique(np.concatenate([[0], at[at < exponents.shape[1]]]))
+    pieces = _log_pieces(exponents, starts)
+    nothing = np.full((exponents.shape[0], 1), -np.inf)
+    left = np.concatenate([nothing, np.logaddexp.accumulate(pieces, axis=1)], axis=1)
+    right = np.logaddexp.accumulate(pieces[:, ::-1], axis=1)[:, ::-1]
+    places = np.searchsorted(starts, at)
+    return left[:, places], np.concatenate([right, nothing], axis=1)[:, places]
+
+
+def _log_pieces(exponents: Array, starts: NDArray[np.intp]) -> Array:
+    """The logarithms of the sums of exp(``exponents``) from each of ``starts`` to the next, row by row."""
+    peaks = np.maximum.reduceat(exponents, starts, axis=1)
+    around = np.repeat(peaks, np.diff(starts, append=exponents.shape[1]), axis=1)
+    return np.asarray(peaks + np.log(np.add.reduceat(np.exp(exponents - around), starts, axis=1)))
 
 
 def _sums_around(terms: Array, at: NDArray[np.intp]) -> tuple[Array, Array]:

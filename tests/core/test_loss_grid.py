@@ -1,5 +1,6 @@
 """The brackets for rare mask bits against closed forms, brute force, other accountants and theorems."""
 
+import itertools
 import math
 
 import mpmath
@@ -412,3 +413,50 @@ def test_no_bound_is_below_zero():
         assert grid_convex(law, weights, log_strikes).upper > 0.0
         alone = Law(law.gamma, ((1.0, 2e-6),))
         assert grid_convex(alone, weights, log_strikes + 1.0).upper > 0.0
+
+
+def dots(gamma, s, step, doublings, epsilon):
+    """The add hockey-stick of 2^doublings rounds with each loss split between the two dots around it.
+
+    Both masses of P and Q are kept, so that this is a mean-preserving spread of Y and errs upwards, by
+    O(step^2). All terms are positive and convolved directly: no digit is lost however small the answer.
+    """
+    low, high = math.log1p(-gamma), 0.2
+    u = low + step * np.arange(math.ceil((high - low) / step) + 1)
+    x = (np.log(np.maximum(np.expm1(u) + gamma, 1e-300) / gamma) + s * s / 2) / s
+
+    def between(x):
+        upper, lower = special.ndtr(-x), special.ndtr(x)
+        return np.where(x[:-1] > 0.0, upper[:-1] - upper[1:], lower[1:] - lower[:-1])
+
+    q, sent = between(x), between(x - s)
+    above = (gamma * sent + (1 - gamma) * q - q * np.exp(u[:-1])) / (np.exp(u[:-1]) * math.expm1(step))
+    above = np.clip(above, 0.0, q)
+    law = np.append(q - above, 0.0) + np.append(0.0, above)
+    floor = low
+    for _ in range(doublings):
+        floor *= 2
+        law = np.convolve(law, law)[: math.ceil((0.2 - floor) / step)]
+    losses = floor + step * np.arange(law.size)
+    return float((law * np.where(losses > epsilon, np.exp(epsilon) * np.expm1(losses - epsilon), 0.0)).sum())
+
+
+def test_many_losses_that_add_up_beside_a_large_one():
+    """Both ways to a large loss matter, and a shift that suits one makes the other outweigh everything."""
+    gamma, s, epsilon = 0.003, 0.15, 0.095
+    coarse, fine = (dots(gamma, s, step, 6, epsilon) for step in (6e-5, 3e-5))
+    exact = fine - (coarse - fine) / 3  # the error is quadratic in the step
+    assert coarse < 1.5 * fine < 1.7 * exact
+    bracket = grid_hockey_stick(law_of(gamma, 64, s), ADD, epsilon)
+    assert bracket.lower == pytest.approx(exact, rel=0.01)
+    assert bracket.lower <= bracket.upper <= bracket.lower * (1 + 1e-4)
+
+
+@pytest.mark.parametrize(("gamma", "s", "epsilon"), [(1.29146e-4, 0.5147, 0.17), (3e-3, 0.15, 0.09)])
+def test_bounds_fall_where_small_losses_and_large_ones_matter(gamma, s, epsilon):
+    """The profile falls with epsilon, and so does the least mean of the test functions above it."""
+    law = law_of(gamma, 36194 if s > 0.5 else 51, s)
+    bounds = [grid_add_cone(law, epsilon * (1 + i / 50), 0.0).value for i in range(6)]
+    assert all(later < before for before, later in itertools.pairwise(bounds))
+    below = [grid_hockey_stick(law, ADD, epsilon * (1 + i / 50)).lower for i in range(6)]
+    assert all(lower <= bound <= 3 * lower for lower, bound in zip(below, bounds, strict=True))

@@ -111,3 +111,16 @@ def test_reached_says_where_a_peak_is_out_of_sight():
     assert gaussian.reached(35.0)
     assert not gaussian.reached(80.0)
     assert floored.reached(1e4)
+
+
+def test_slices_far_below_the_largest_term_are_seen():
+    """At an order that makes the top e^800 times as large as the rest, what is below a level is not lost."""
+    part, order, level, top = Coordinates(1.0, 1e-3, 0.5), 5000.0, 9.0, 15.0
+    nodes = part.nodes(LOWEST, top, order, np.array([level]))
+    below, _ = part.table(nodes, np.array([level, top]), np.array([order]))
+    between = part.between(nodes, np.array([level, top]), np.array([order]))
+    with mpmath.workdps(30):
+        first, rest = (moment(1e-3, 0.5, order, *ends) for ends in ((LOWEST, level), (level, top)))
+        assert float(mpmath.log(rest / first)) > 800.0
+        assert below[0] == pytest.approx([float(mpmath.log(m)) for m in (first, first + rest)], rel=1e-10)
+        assert between[0] == pytest.approx([float(mpmath.log(m)) for m in (first, rest)], rel=1e-10)
