@@ -25,8 +25,10 @@ from csgm_cli.core.log_moment import tilt
 
 Array = NDArray[np.float64]
 
-#: Nodes in x, and how far they go beyond where the tilt moves the Gaussian.
+#: The fewest nodes in x, and how far they go beyond where the tilt moves the Gaussian.
 _NODES, _REACH = 320, 10.0
+#: Where peaks matter (x = a s R), s |x| (1 - R), by which log Y^a bends them, is less for any rate in range.
+_STEEPEST = 45.0
 #: By how much more it does so up in the strip, where |d log Y/dx| is at most this times s R.
 _TURNED = math.sqrt(2.0)
 #: No side lobe of |sinc| is higher than this.
@@ -69,7 +71,9 @@ def decay(order: float, gamma: float, t: float, log_moment: float, *, few: bool)
     s = math.sqrt(t)
     moved = _TURNED * tilt(order, gamma, s)
     moved = math.copysign(min(abs(moved), abs(order) * s), moved)
-    x = np.linspace(min(moved, 0.0) - _REACH, max(moved, 0.0) + _REACH, _NODES)
+    per_unit = math.sqrt(1.0 + min(s * abs(moved), _STEEPEST))  # no step exceeds the deviation of a peak
+    nodes = max(_NODES, math.ceil((abs(moved) + 2 * _REACH) * per_unit))
+    x = np.linspace(min(moved, 0.0) - _REACH, max(moved, 0.0) + _REACH, nodes)
     z = s * (x - s / 2)
     u = np.where(z < 1.0, np.log1p(gamma * np.expm1(np.minimum(z, 1.0))), _log_ratio(gamma, z))
     log_bell = -x * x / 2 - 0.5 * math.log(2 * math.pi) - log_moment

@@ -39,6 +39,22 @@ def test_no_value_is_above_the_bound(order, gamma, s, turns, few):
     assert (falls <= limit + 1e-11 * (1 + abs(values[0].real)) + np.log1p(1e-13 * np.exp(-falls))).all()
 
 
+@pytest.mark.parametrize(
+    ("order", "gamma", "s", "height"),
+    [(-588.0, 0.9987, 0.5034, 12.6), (-201.0, 0.98932, 1.2356, 286.0), (-789.0, 0.99839, 0.3122, 51.3)],
+)
+def test_bounds_for_few_hold_at_orders_far_below_zero(order, gamma, s, height):
+    """There the peak is narrow and far from 0, and nodes in x must not miss it: a plain sum is the truth."""
+    step = 1e-3
+    x = np.arange(-320.0, 20.0, step)
+    loss = np.logaddexp(math.log1p(-gamma), math.log(gamma) + s * (x - s / 2))
+    log_terms = order * loss - x * x / 2
+    terms = np.exp(log_terms - log_terms.max())
+    terms /= terms.sum()
+    values = [abs((terms * np.exp(1j * height * far * loss)).sum()) for far in (1.0, 1.05, 1.1, 1.3, 1.7)]
+    assert math.log(max(values)) <= bound(order, gamma, s * s, height, few=True)
+
+
 @pytest.mark.parametrize(("order", "gamma", "s"), [(3.0, 0.01, 1.0), (-2.0, 0.2, 1.5), (9.0, 0.3, 3.0)])
 def test_high_precision_agrees(order, gamma, s):
     """The same against 20 digits, where the density has one peak and where it has two."""
