@@ -27,13 +27,13 @@ def single_round(gamma: float, t: float, direction: Direction, epsilon: float) -
     if math.isinf(log_m0):
         return 0.0
     x0 = (log_m0 + t / 2) / s
-    u, scale = (x0 - s, 0.0) if add else (-x0, epsilon)
-    if u >= -1.0:
-        log_front = scale + math.log(gamma) + log_m0 - x0 * x0 / 2 - 0.5 * math.log(2 * math.pi)
+    u, log_scale = ((log_m0 - t / 2) / s, 0.0) if add else (-x0, epsilon + log_m0)
+    if u >= -1.0:  # M0 phi(x0) = phi(x0 - s)
+        log_front = log_scale + math.log(gamma) - u * u / 2 - 0.5 * math.log(2 * math.pi)
         return math.exp(log_front + math.log(_mills_difference(u, s)))
     if add:
         return gamma * (upper_tail(u) - math.exp(log_m0 + log_upper_tail(x0)))
-    return math.exp(scale) * gamma * (math.exp(log_m0) * upper_tail(u) - upper_tail(s - x0))
+    return math.exp(epsilon) * gamma * (math.exp(log_m0) * upper_tail(u) - upper_tail(s - x0))
 
 
 def single_mixture(part: Coordinates, log_strike: float) -> float:

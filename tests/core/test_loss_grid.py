@@ -52,6 +52,15 @@ SINGLE = [
 ]  # fmt: skip
 
 
+def test_single_round_next_to_no_noise():
+    """Epsilon is s^2/2 + log gamma and more; numbers of 1e19 cancel in the formula as it stands."""
+    gamma, s = 1e-9, 5e9
+    for epsilon in (s * s / 2, s * (s / 2 + 3)):  # ulps of epsilon move delta by 1e-6
+        exact = float(one_round(gamma, s, ADD, epsilon))
+        assert exact > 1e-13
+        assert single_round(gamma, s * s, ADD, epsilon) == pytest.approx(exact, rel=1e-5)
+
+
 @pytest.mark.parametrize(("direction", "gamma", "s", "epsilon"), SINGLE)
 def test_single_round(direction, gamma, s, epsilon):
     """The closed form keeps 1e-12 relative accuracy down to 1e-300, and the bracket contains the truth."""
