@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from csgm_cli.core.law_oracle import Kernel, Law
 
-_FINENESS = (0.1, 0.07, 0.05, 0.035, 0.025, 0.018)  # of the rules, one after the other until two agree
+_FINENESS = (0.08, 0.06, 0.045, 0.033, 0.024, 0.018)  # of the rules, one after the other until two agree
 _PLACES = [mpmath.mpf(2) ** -k for k in range(6)]  # where the line may pass: the saddle weighs large losses
 _NEAR = 4  # times that is how far the integrand has fine structure of its own, and is integrated by itself
 _PANELS = 0.25  # there, times 1/fineness, of that degree of mpmath's Gauss-Legendre rules:
