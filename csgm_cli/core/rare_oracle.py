@@ -48,8 +48,10 @@ def rare_integral(law: Law, kernel: Kernel, error: mpmath.mpf) -> mpmath.mpf | N
     if not kinds:
         return None
     with mpmath.workdps(_ROUGH + _SPARE_DIGITS):
-        rough = min((_Line(kinds, kernel, place, _ROUGH) for place in _PLACES), key=lambda line: line.size)
-        away = rough.away()
+        rough = min(
+            (_Line(kinds, kernel, place, _ROUGH) for place in _PLACES), key=lambda line: line.size_of_sent
+        )
+        away = _Line(kinds, kernel, mpmath.mpf(-1), _ROUGH).away()  # where large losses do not count more
     digits = max(_ROUGH, math.ceil(mpmath.log10(rough.size * kernel.scale / error)))
     if digits > _MOST_DIGITS or away == 0:
         return None
@@ -70,26 +72,34 @@ class _Line:
     ) -> None:
         self.real, self._digits = real, digits
         self._floor = mpmath.fsum(n * mpmath.log1p(-gamma) for n, gamma, _ in kinds)  # with nothing sent
-        self._strike, self._kernel = kernel.strike, replace(kernel, strike=mpmath.mpf(0))
+        self._beyond = kernel.strike - self._floor
+        self._kernel = replace(kernel, strike=mpmath.mpf(0))
         wanted = digits + len(str(sum(n for n, _, _ in kinds)))
         self._columns = [(n, Moments.of(gamma, t, 1 + real, wanted)) for n, gamma, t in kinds]
 
     @property
     def size(self) -> mpmath.mpf:
-        """Of the integrand on the real axis."""
-        return abs(self._slow(mpmath.mpf(0), mpmath.mpf(0)))
+        """Of the integrand of all outcomes on the real axis."""
+        front, log = self._factors(mpmath.mpf(0), mpmath.mpf(0))
+        return abs(front * mpmath.exp(log))
+
+    @property
+    def size_of_sent(self) -> mpmath.mpf:
+        """Of those with something sent, which tell far lines from good ones: the other one falls with z."""
+        front, log = self._factors(mpmath.mpf(0), mpmath.mpf(0))
+        return abs(front * mpmath.expm1(log))
 
     def away(self) -> mpmath.mpf:
         """About how far the strike is from where most of the loss is: by how E[Y^a] turns up to some y.
 
         That is the loss with nothing sent, or away from it where many small losses add up.
         """
-        away = self._strike - self._floor
+        away = self._beyond
         for _ in range(_LOOKS):
             if away == 0:
                 break
             y = _TURNS / abs(away)
-            away = self._strike - self._floor - self._log_moment(y).imag / y
+            away = self._beyond - self._log_moment(y).imag / y
         return away
 
     def integral(self, away: mpmath.mpf, fineness: float) -> mpmath.mpf:
@@ -103,9 +113,13 @@ class _Line:
 
     def _slow(self, y: mpmath.mpf, away: mpmath.mpf) -> mpmath.mpc:
         """Return it at Im z = ``y`` without a factor exp(-i y ``away``)."""
-        beyond = self._strike - self._floor
-        exponent = self._floor - self.real * beyond + self._log_moment(y)
-        return self._kernel.at(mpmath.mpc(self.real, y), exponent - 1j * y * (beyond - away))
+        front, log = self._factors(y, away)
+        return front * mpmath.exp(log)
+
+    def _factors(self, y: mpmath.mpf, away: mpmath.mpf) -> tuple[mpmath.mpc, mpmath.mpc]:
+        """Return its factor with nothing sent, and the logarithm of the other."""
+        exponent = self._floor - self.real * self._beyond - 1j * y * (self._beyond - away)
+        return self._kernel.at(mpmath.mpc(self.real, y), exponent), self._log_moment(y)
 
     def _log_moment(self, y: mpmath.mpf) -> mpmath.mpc:
         """Of the loss beyond the one with nothing sent."""

@@ -171,10 +171,17 @@ def test_rare_losses_are_verified(mechanism, epsilon, delta):
     assert 0 < guarantee.verified.relative_difference < 2e-5
 
 
-def test_a_direction_that_does_not_decide_is_recomputed_as_well():
-    """Remove decides, where 3 mask bits of 20 million are sent and add is a quarter of it."""
-    mechanism = Mechanism(L2, 1.39e-7, Geometry(260.4), 318)
-    guarantee = calibrate(mechanism, Target(1.91e-3, 1.27e-12), verify=True).guarantee
+#: Three mask bits of 20 million are sent; or hardly any, and large losses are far out.
+BESIDE = [
+    (Mechanism(L2, 1.39e-7, Geometry(260.4), 318), 1.91e-3, 1.27e-12),
+    (Mechanism(L2, 2.29e-8, Geometry(2.405), 2), 4.16, 2.83e-6),
+]
+
+
+@pytest.mark.parametrize(("mechanism", "epsilon", "delta"), BESIDE)
+def test_a_direction_that_does_not_decide_is_recomputed_as_well(mechanism, epsilon, delta):
+    """Remove decides; add is less, and a rare loss."""
+    guarantee = calibrate(mechanism, Target(epsilon, delta), verify=True).guarantee
     assert guarantee.bound is Bound.TIGHT_REMOVE
     assert guarantee.verified.relative_difference < 1e-9
 
