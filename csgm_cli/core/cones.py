@@ -185,9 +185,7 @@ def touching(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(c, log v) of the add function of exponent B that touches y - e^eps at y = r v, log r = spread."""
     c = 1 / spreads if exponent == 0.0 else exponent / -np.expm1(-exponent * spreads)
-    rest = 1.0 - exponent
-    reach = spreads if rest == 0.0 else np.expm1(rest * spreads) / rest
-    return c, epsilon - np.log(c) - np.log(reach)
+    return c, epsilon - _log_touch(exponent, spreads)
 
 
 def remove_cone(law: Law, contour: Contour, epsilon: float, scale: float) -> Certificate | None:
@@ -296,9 +294,24 @@ def _touching_below(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(log c, log v) of the remove function of exponent B' that touches at y = r v, log r < 0."""
     log_c = math.log(exponent) + epsilon - np.log(np.expm1(-exponent * spreads))
-    rest = 1.0 - exponent
-    reach = -spreads if rest == 0.0 else -np.expm1(rest * spreads) / rest
-    return log_c, -log_c - np.log(reach)
+    return log_c, -epsilon - _log_touch(exponent, spreads)
+
+
+def _log_touch(exponent: float, spreads: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Log of B (e^((1-B) s) - 1)/((1-B) (1 - e^(-B s))), s the spreads, with all digits near s = 0.
+
+    Orders near 1/s multiply it in exponents. With (e^x - 1)/x = e^(x/2) sinh(x/2)/(x/2) for both.
+    """
+    half = spreads / 2
+    return half + _log_sinhc((1.0 - exponent) * half) - _log_sinhc(exponent * half)
+
+
+def _log_sinhc(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """log(sinh(x)/x): a series up to 0.1, to 1e-17."""
+    size = np.abs(x)
+    near, far = np.minimum(size, 0.1) ** 2, np.maximum(size, 0.1)
+    series = near * (1 / 6 - near * (1 / 180 - near * (1 / 2835 - near * (1 / 37800 - near / 467775))))
+    return np.where(size < 0.1, series, far + np.log(-np.expm1(-2 * far) / (2 * far)))
 
 
 def _lognormal_mixtures(

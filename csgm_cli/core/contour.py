@@ -23,9 +23,10 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from csgm_cli.core.decay import Decay, decay
-from csgm_cli.core.log_moment import Array, ComplexArray, complex_log_moment, log_moment, tilt
+from csgm_cli.core.log_moment import Array, ComplexArray, complex_log_moment, log_moment
 from csgm_cli.core.moment import OUT_OF_REACH, LogMoment, combine
 from csgm_cli.core.search import Slope, increasing_root
+from csgm_cli.core.tilt import tilt
 from csgm_cli.errors import NoAnswerError
 
 if TYPE_CHECKING:

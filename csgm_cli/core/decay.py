@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from csgm_cli.core.log_moment import tilt
+from csgm_cli.core.tilt import tilt
 
 Array = NDArray[np.float64]
 

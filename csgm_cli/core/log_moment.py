@@ -20,13 +20,12 @@ from numpy.typing import NDArray
 
 from csgm_cli.core.exponential_sums import exponential_sums
 from csgm_cli.core.moment import OUT_OF_REACH, LogMoment, gaussian_moment
+from csgm_cli.core.tilt import bumps, ends
 
 Array = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
 
 _ULP = 2.0**-53
-#: The integrand weighs less than exp(-55) of its bumps further away from them than this.
-_REACH = 10.5
 #: From this sqrt(t) on the two bumps of the integrand are closed forms, see `_far_apart`.
 _FAR = 24.0
 #: h is a power series where |y| max(|a|, 4) is below this.
@@ -68,7 +67,7 @@ def _batches(order: float, coordinates: Sequence[tuple[float, float]]) -> Iterat
     batch: list[tuple[float, float]] = []
     nodes = 0.0
     for gamma, s in coordinates:
-        low, high = _ends(order, gamma, s)
+        low, high = ends(order, gamma, s)
         size = (high - low) / _step(s)
         if batch and nodes + size > _MOST_BATCHED:
             yield batch
@@ -173,70 +172,17 @@ def _step(s: float) -> float:
     return min(free, 2 * math.pi * y / (44.0 + y * y / 2))
 
 
-def tilt(a: float, g: float, s: float) -> float:
-    """How far Y^a moves the peak of exp(-x^2/2), at most: to x = a s R(x), where R rises with x."""
-    return a * s * _posterior(g, s, max(a * s, 0.0))
-
-
-def _posterior(g: float, s: float, x: float) -> float:
-    """R, the probability that the coordinate was sent."""
-    if g == 1.0:
-        return 1.0
-    return 1 / (1 + math.exp(min(700.0, math.log1p(-g) - math.log(g) - s * x + s * s / 2)))
-
-
-def _ends(a: float, g: float, s: float) -> tuple[float, float]:
-    """All of x where the integrand matters, of which Y^a and a factor y^2 move the peaks.
-
-    Right of max(a, 2) s it falls like a Gaussian in any case.
-    """
-    moved = tilt(a, g, s)
-    return min(moved, 0.0) - _REACH, min(max(a, 2.0) * s, 2 * s + max(moved, 0.0)) + _REACH
-
-
 def _grid(a: float, g: float, s: float) -> tuple[Array, float] | None:
     """Equidistant nodes, an even number, and their step, over all of x where the integrand matters."""
     step = _step(s)
-    spans = [_ends(a, g, s)]
+    spans = [ends(a, g, s)]
     if (spans[0][1] - spans[0][0]) / step > _LONG:
-        spans = _bumps(a, g, s) or _alive(a, g, s, *spans[0])
+        spans = bumps(a, g, s) or _alive(a, g, s, *spans[0])
     counts = [2 * math.ceil((high - low) / step / 2) for low, high in spans]  # even: see `_moment`
     if not 0 < sum(counts) <= _TOO_LONG:
         return None
     nodes = [low + step * np.arange(n, dtype=np.float64) for (low, _), n in zip(spans, counts, strict=True)]
     return (nodes[0] if len(nodes) == 1 else np.concatenate(nodes)), step
-
-
-def _bumps(a: float, g: float, s: float) -> list[tuple[float, float]]:
-    """One or two spans around the peaks of Y^a exp(-x^2/2), where these are narrow; else empty.
-
-    Peaks solve x = a s R(x), R the posterior that the coordinate was sent; iterating that from 0
-    and from a s climbs to the lowest and descends to the highest.
-    """
-    lowest, highest = _peak(a, g, s, 0.0), _peak(a, g, s, a * s)
-    if lowest is None or highest is None:
-        return []
-    if lowest[1] < highest[0]:
-        return [lowest, highest]
-    return [(min(lowest[0], highest[0]), max(lowest[1], highest[1]))]
-
-
-def _peak(a: float, g: float, s: float, x: float) -> tuple[float, float] | None:
-    """The span of the peak that the iteration from ``x`` ends at, None if it is slow or flat.
-
-    The second derivative of the logarithm is a s^2 R (1 - R) - 1; it changes over 1/s, which is
-    more than the span wherever this is used.
-    """
-    for _ in range(300):
-        sent = _posterior(g, s, x)
-        x, before = a * s * sent, x
-        if abs(x - before) <= 1e-3:
-            break
-    curvature = 1 - a * s * s * sent * (1 - sent)
-    if abs(x - before) > 1e-3 or curvature < 0.5:
-        return None
-    reach = 1.5 * _REACH / math.sqrt(curvature)
-    return x - reach, x + reach
 
 
 def _alive(a: float, g: float, s: float, low: float, high: float) -> list[tuple[float, float]]:
@@ -341,7 +287,7 @@ def complex_log_moment(orders: ComplexArray, gamma: float, t: float) -> ComplexA
         return None  # the loss has all but an atom there, and no contour integral converges
     height = min(0.95 * math.pi / s, 9.2)
     step = 2 * math.pi / ((44.0 + height * height / 2) / height + span * s)
-    low, high = _ends(real, gamma, s)
+    low, high = ends(real, gamma, s)
     count = math.ceil((high - low) / step)
     if count > _MOST_COMPLEX:
         return None

@@ -25,12 +25,13 @@ if TYPE_CHECKING:
 
     from csgm_cli.core.law_oracle import Kernel, Law
 
-_FINENESS = (0.1, 0.07, 0.05, 0.035, 0.025, 0.018)  # of the rules, one after the other until two agree
+_FINENESS = (0.08, 0.06, 0.045, 0.033, 0.024, 0.018)  # of the rules, one after the other until two agree
 _PLACES = [mpmath.mpf(2) ** -k for k in range(6)]  # where the line may pass: the saddle weighs large losses
 _NEAR = 4  # times that is how far the integrand has fine structure of its own, and is integrated by itself
 _PANELS = 0.25  # there, times 1/fineness, of that degree of mpmath's Gauss-Legendre rules:
 _DEGREE = 4
 _ROUGH, _SPARE_DIGITS = 8, 10
+_LOOKS, _TURNS = 3, 4  # for where most losses are: how often, and at how many radians from the strike
 _MOST_DIGITS = 45  # that may cancel and be left: beyond, a minute is not enough
 _ONE_BY_ONE = mpmath.mpf(1) / 2  # from this |a log Y| on powers are not summed as a series
 _BETA = mpmath.mpf(1) / 4  # Ooura and Mori's choice
@@ -39,77 +40,91 @@ _BETA = mpmath.mpf(1) / 4  # Ooura and Mori's choice
 def rare_integral(law: Law, kernel: Kernel, error: mpmath.mpf) -> mpmath.mpf | None:
     """(1/2 pi i) int E_Q[e^((1 + z) L)] kernel(z) dz over a vertical line, for poles on the left alone.
 
-    To an absolute ``error``. None where rules do not agree, where that is far below the integrand, or
-    where a blurred outcome with nothing sent would matter: otherwise the strike is out of its reach,
-    and it is left out of the integrand.
+    To an absolute ``error``. None where rules do not agree, or where that is far below the integrand.
     """
     always = [t for _, gamma, t in law.kinds if gamma == 1]
     kernel = replace(kernel, blur=mpmath.mpf(kernel.blur) + mpmath.fsum(always))
     kinds = [kind for kind in law.kinds if kind[1] < 1]
-    if not kinds or not _is_out_of_reach(kernel, _floor(kinds), error):
+    if not kinds:
         return None
     with mpmath.workdps(_ROUGH + _SPARE_DIGITS):
-        rough = min((_Sent(kinds, kernel, place, _ROUGH) for place in _PLACES), key=lambda sent: sent.size)
-        whole, place = rough.size + rough.size_with_nothing_sent, rough.real
-    digits = max(_ROUGH, math.ceil(mpmath.log10(whole * kernel.scale / error)))
-    if digits > _MOST_DIGITS:
+        rough = min(
+            (_Line(kinds, kernel, place, _ROUGH) for place in _PLACES), key=lambda line: line.size_of_sent
+        )
+        away = _Line(kinds, kernel, mpmath.mpf(-1), _ROUGH).away()  # where large losses do not count more
+    digits = max(_ROUGH, math.ceil(mpmath.log10(rough.size * kernel.scale / error)))
+    if digits > _MOST_DIGITS or away == 0:
         return None
     with mpmath.workdps(digits + _SPARE_DIGITS):
-        sent = _Sent(kinds, kernel, place, digits)
-        values = (_half_line(sent.at, sent.away, _NEAR * place, h, digits) for h in _FINENESS)
+        line = _Line(kinds, kernel, rough.real, digits)
+        values = (line.integral(away, h) for h in _FINENESS)
         for coarse, fine in pairwise(values):
             if abs(fine - coarse) * kernel.scale <= error * mpmath.pi:
                 return kernel.scale * fine / mpmath.pi
     return None
 
 
-def _floor(kinds: list[tuple[int, mpmath.mpf, mpmath.mpf]]) -> mpmath.mpf:
-    """The loss with nothing sent."""
-    return mpmath.fsum(n * mpmath.log1p(-gamma) for n, gamma, _ in kinds)
-
-
-class _Sent:
-    """The integrand on Re z = ``real`` without its factor exp(-i y away), of outcomes with something sent.
-
-    Its error is below 10^-digits of what the whole integrand, with nothing sent too, has on the real axis.
-    """
+class _Line:
+    """The integrand on Re z = ``real``, with an error below 10^-digits of its size on the real axis."""
 
     def __init__(
         self, kinds: list[tuple[int, mpmath.mpf, mpmath.mpf]], kernel: Kernel, real: mpmath.mpf, digits: int
     ) -> None:
-        self.real, floor = real, _floor(kinds)
-        self.away = kernel.strike - floor
-        self._front = floor - real * self.away
+        self.real, self._digits = real, digits
+        self._floor = mpmath.fsum(n * mpmath.log1p(-gamma) for n, gamma, _ in kinds)  # with nothing sent
+        self._beyond = kernel.strike - self._floor
         self._kernel = replace(kernel, strike=mpmath.mpf(0))
         wanted = digits + len(str(sum(n for n, _, _ in kinds)))
         self._columns = [(n, Moments.of(gamma, t, 1 + real, wanted)) for n, gamma, t in kinds]
 
     @property
     def size(self) -> mpmath.mpf:
-        """Of it on the real axis."""
-        return abs(self.at(mpmath.mpf(0)))
+        """Of the integrand of all outcomes on the real axis."""
+        front, log = self._factors(mpmath.mpf(0), mpmath.mpf(0))
+        return abs(front * mpmath.exp(log))
 
     @property
-    def size_with_nothing_sent(self) -> mpmath.mpf:
-        """Of what is left out there."""
-        return self._kernel.at(self.real, self._front)
+    def size_of_sent(self) -> mpmath.mpf:
+        """Of those with something sent, which tell far lines from good ones: the other one falls with z."""
+        front, log = self._factors(mpmath.mpf(0), mpmath.mpf(0))
+        return abs(front * mpmath.expm1(log))
 
-    def at(self, y: mpmath.mpf) -> mpmath.mpc:
-        """Return it at Im z = ``y``."""
-        z = mpmath.mpc(self.real, y)
-        log = mpmath.fsum(n * mpmath.log1p(each.less_one(1 + z)) for n, each in self._columns)
-        return mpmath.expm1(log) * self._kernel.at(z, self._front)
+    def away(self) -> mpmath.mpf:
+        """About how far the strike is from where most of the loss is: by how E[Y^a] turns up to some y.
 
+        That is the loss with nothing sent, or away from it where many small losses add up.
+        """
+        away = self._beyond
+        for _ in range(_LOOKS):
+            if away == 0:
+                break
+            y = _TURNS / abs(away)
+            away = self._beyond - self._log_moment(y).imag / y
+        return away
 
-def _is_out_of_reach(kernel: Kernel, floor: mpmath.mpf, error: mpmath.mpf) -> bool:
-    """Whether, with nothing sent, blur takes the loss to the strike by less than ``error``, by Chernoff."""
-    away = kernel.strike - floor
-    if away <= 0:
-        return False
-    if kernel.blur == 0:
-        return True
-    z = away / kernel.blur
-    return bool(kernel.scale * kernel.at(z, (1 + z) * floor) * (1 + z) <= error)
+    def integral(self, away: mpmath.mpf, fineness: float) -> mpmath.mpf:
+        """Of the real part over y = Im z > 0, at the zeros of exp(-i y ``away``)."""
+
+        def slow(y: mpmath.mpf) -> mpmath.mpc:
+            value = self._slow(y, away)
+            return value if away > 0 else mpmath.conj(value)
+
+        return _half_line(slow, abs(away), _NEAR * self.real, fineness, self._digits)
+
+    def _slow(self, y: mpmath.mpf, away: mpmath.mpf) -> mpmath.mpc:
+        """Return it at Im z = ``y`` without a factor exp(-i y ``away``)."""
+        front, log = self._factors(y, away)
+        return front * mpmath.exp(log)
+
+    def _factors(self, y: mpmath.mpf, away: mpmath.mpf) -> tuple[mpmath.mpc, mpmath.mpc]:
+        """Return its factor with nothing sent, and the logarithm of the other."""
+        exponent = self._floor - self.real * self._beyond - 1j * y * (self._beyond - away)
+        return self._kernel.at(mpmath.mpc(self.real, y), exponent), self._log_moment(y)
+
+    def _log_moment(self, y: mpmath.mpf) -> mpmath.mpc:
+        """Of the loss beyond the one with nothing sent."""
+        order = mpmath.mpc(1 + self.real, y)
+        return mpmath.fsum(n * mpmath.log1p(each.less_one(order)) for n, each in self._columns)
 
 
 @dataclass(frozen=True)

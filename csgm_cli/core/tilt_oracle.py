@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 SPARE_DIGITS = 10
 _MOST_NODES = 60_000  # of one quadrature in x
+_DESCENTS = 4  # of an end of the integrand
 _TAIL = 10  # nodes count up to exp(-_TAIL) of the error
 
 
@@ -57,13 +58,10 @@ def log_ratio(gamma: mpmath.mpf, t: mpmath.mpf, x: mpmath.mpf) -> mpmath.mpf:
 def tilt(order: mpmath.mpf, gamma: mpmath.mpf, t: mpmath.mpf, height: mpmath.mpf, digits: int) -> Tilted:
     """Tilt by Y^order on a grid that is fine enough for exp(i y log Y), |y| <= height.
 
-    The error of each E[Y^(order + i y)] is below 10^-digits E[Y^order]. The slope of its logarithm is
-    order sqrt(t) R - x, R the chance of having been sent given x, which rises with x: so the integrand
-    falls at least as fast as a Gaussian outside of [0, order sqrt(t)], or of [order sqrt(t) R(0), 0]
-    for a negative order. At height q above the axis, b = q sqrt(t) < pi, it is at most
-    exp(q^2/2 + |y| b) times its value below, if order >= 0, and cos(b/2)^order times that otherwise,
-    because |Y(x+iq)| >= cos(b/2) Y(x); the trapezoid rule turns a factor B at height q into a relative
-    error of 2 B/(exp(2 pi q/step) - 1).
+    The error of each E[Y^(order + i y)] is below 10^-digits E[Y^order]. At height q above the axis,
+    b = q sqrt(t) < pi, the integrand is at most exp(q^2/2 + |y| b) times its value below, if
+    order >= 0, and cos(b/2)^order times that otherwise, because |Y(x+iq)| >= cos(b/2) Y(x); the
+    trapezoid rule turns a factor B at height q into a relative error of 2 B/(exp(2 pi q/step) - 1).
     """
     root, depth = mpmath.sqrt(t), (digits + 1) * mpmath.log(10)
     reach = mpmath.sqrt(2 * depth)
@@ -72,10 +70,7 @@ def tilt(order: mpmath.mpf, gamma: mpmath.mpf, t: mpmath.mpf, height: mpmath.mpf
     lifted = min(order, 0) * mpmath.log(mpmath.cos(q * root / 2))
     growth = q * q / 2 + height * q * root + lifted
     step = 2 * mpmath.pi * q / (depth + growth)
-    least_sent = gamma * mpmath.exp(-t / 2)
-    share = least_sent / (1 - gamma + least_sent) if order < 0 else 1
-    far = order * root * share
-    low, high = min(far, 0) - reach, max(far, 0) + reach
+    low, high = _ends(order, gamma, t, reach)
     first, last = math.floor(low / step), math.ceil(high / step)
     if last - first > _MOST_NODES:
         raise not_converged(f"order {mpmath.nstr(order, 5)} and t {mpmath.nstr(t, 5)}", last - first)
@@ -92,6 +87,30 @@ def tilt(order: mpmath.mpf, gamma: mpmath.mpf, t: mpmath.mpf, height: mpmath.mpf
     total = mpmath.fsum(weight for _, weight in alive)
     log_moment = peak + mpmath.log(total * step / mpmath.sqrt(2 * mpmath.pi))
     return Tilted(log_moment, [u for u, _ in alive], [weight / total for _, weight in alive])
+
+
+def _ends(
+    order: mpmath.mpf, gamma: mpmath.mpf, t: mpmath.mpf, reach: mpmath.mpf
+) -> tuple[mpmath.mpf, mpmath.mpf]:
+    """Return ends beyond which Y^order exp(-x^2/2) is below exp(-reach^2/2) of its peak, and falls.
+
+    The slope of its logarithm is p(x) - x, p = order sqrt(t) R, R the chance of having been sent given
+    x, which rises with x from 0 to 1. For a negative order it is below -x for x > 0, and above p(0) - x
+    for x < 0. For a positive one it is above -x for x < 0, and below order sqrt(t) - x everywhere: an
+    end follows, up to which it is below p(end) - x, and a nearer end follows, and so on.
+    """
+
+    def moved(x: mpmath.mpf) -> mpmath.mpf:
+        """Return p."""
+        sent = gamma * mpmath.exp(x * mpmath.sqrt(t) - t / 2)
+        return order * mpmath.sqrt(t) * sent / (1 - gamma + sent)
+
+    if order < 0:
+        return moved(mpmath.mpf(0)) - reach, reach
+    end = order * mpmath.sqrt(t) + reach
+    for _ in range(_DESCENTS):
+        end = min(end, moved(end) + reach)
+    return -reach, end
 
 
 def complex_log_moment(order: mpmath.mpc | complex, gamma: Number, t: Number, digits: int = 20) -> mpmath.mpc:

@@ -2,10 +2,12 @@
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 
 from csgm_cli.core import profile_oracle
+from csgm_cli.core.calibrate import calibrate
 from csgm_cli.core.certificate import Proof
 from csgm_cli.core.cones import (
     _touching_below,
@@ -20,7 +22,7 @@ from csgm_cli.core.cones import (
 )
 from csgm_cli.core.contour import Direction, Law, build_contour
 from csgm_cli.core.tight import tight_delta
-from csgm_cli.model import Geometry, Mechanism
+from csgm_cli.model import Bound, Geometry, Mechanism, Target
 
 _SHAPES = [(e, b) for e in (0.0, 0.5, 4.0) for b in (0.0, 1e-3, 0.5, 0.999, 1.0, 1.001, 2.0, 30.0)]
 
@@ -68,6 +70,35 @@ def test_twin_functions_dominate_and_touch(epsilon, exponent):
             assert (phi >= np.maximum(1 - math.exp(epsilon) * u, 0.0) - 1e-10).all()
         at = np.array([v * math.exp(spread)])
         assert below(at, c, v, exponent) == pytest.approx(1 - math.exp(epsilon) * at, rel=1e-8, abs=1e-8)
+
+
+@pytest.mark.parametrize("exponent", [0.0, 0.5, 0.999, 1.0, 1.001, 7.3, 300.0])
+def test_strikes_keep_their_digits(exponent):
+    """Orders near 1/epsilon multiply log v in exponents: small ones need small errors (30 digits know v)."""
+    epsilon, spreads = 1e-5, np.array([1e-6, 3e-4, 0.02, 0.3, 2.0, 60.0])
+    for spread, log_v in zip(spreads, touching(epsilon, exponent, spreads)[1], strict=True):
+        with mpmath.workdps(40):
+            _, v = profile_oracle.add_shape(epsilon, exponent, mpmath.exp(spread), 30)
+            # terms up to B spread cancel where that is large, and are as large as the sum otherwise
+            assert abs(log_v - mpmath.log(v)) < 1e-15 * (epsilon + spread * (1 + exponent))
+
+
+@pytest.mark.parametrize("exponent", [0.5, 1.0, 7.3, 300.0])
+def test_strikes_of_twins_keep_their_digits(exponent):
+    """Likewise below."""
+    epsilon, spreads = 1e-5, -np.array([1e-6, 3e-4, 0.02]) / (1 + exponent)
+    for spread, log_v in zip(spreads, _touching_below(epsilon, exponent, spreads)[1], strict=True):
+        with mpmath.workdps(40):
+            _, v = profile_oracle.concave_shape(epsilon, exponent, mpmath.exp(spread), 30)
+            assert abs(log_v - mpmath.log(v)) < 1e-15 * (epsilon - spread * (1 + exponent))
+
+
+def test_a_twin_of_a_large_order_is_above_the_oracle():
+    """Sums of logarithms near 7 for log v = -0.014, at orders near 1000, once left it 7e-14 below."""
+    mechanism = Mechanism("l2-csgm", 0.0646, Geometry(1.38), 376)
+    guarantee = calibrate(mechanism, Target(0.0144, 1.43e-11), verify=True).guarantee
+    assert guarantee.bound is Bound.TIGHT_REMOVE
+    assert 0 < guarantee.verified.relative_difference < 1e-9
 
 
 @pytest.mark.parametrize("exponent", [1.001, 1.5, 3.0, 30.0])

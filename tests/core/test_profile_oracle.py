@@ -9,8 +9,10 @@ from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtr
 
 from csgm_cli.core import contour_oracle, law_oracle, oracle, profile_oracle
+from csgm_cli.core.account import account_delta
 from csgm_cli.core.profile_oracle import Direction
 from csgm_cli.errors import NoAnswerError, UsageError
+from csgm_cli.model import Geometry, Mechanism
 from tests.core.printed_values import reference_parts, relative
 
 
@@ -75,6 +77,36 @@ def test_complex_orders_agree_with_the_definition(order, gamma, t):
         expected = mpmath.log(mpmath.quad(weighted, pieces, maxdegree=5))
     value = profile_oracle.complex_log_moment(order, gamma, t)
     assert float(abs(value - expected) / abs(expected)) < 1e-18
+
+
+@pytest.mark.parametrize(
+    ("order", "gamma", "t"),
+    [
+        (6000, 1.5e-6, 0.00025),
+        (60, 1e-6, 1.0),
+        (27, 1e-6, 1.0),
+        (28, 1e-6, 1.0),
+        (3, 1e-9, 25.0),
+        (2, 0.5, 1e-3),
+    ],
+)
+def test_far_orders_are_binomial_sums(order, gamma, t):
+    """Where only the bump at 0 counts, or one that orders move away as well, or both about alike."""
+    with mpmath.workdps(45):
+        g, term, total = mpmath.mpf(gamma), (1 - mpmath.mpf(gamma)) ** order, mpmath.mpf(0)
+        for k in range(order + 1):
+            total += term * mpmath.expm1(k * (k - 1) * mpmath.mpf(t) / 2)
+            term *= g / (1 - g) * (order - k) / (k + 1)
+        expected = mpmath.log1p(total)
+    value = profile_oracle.complex_log_moment(order, gamma, t)
+    assert float(abs(value - expected) / expected) < 1e-18
+
+
+def test_far_orders_that_move_nothing_are_verified():
+    """Orders near 1e4 that leave the Gaussian where it is: they once took 1e5 steps."""
+    mechanism = Mechanism("l2-csgm", 1.5e-6, Geometry(math.sqrt(22)), 552_965)
+    [guarantee] = account_delta(mechanism, 13.5, 9e-6, verify=True).guarantees
+    assert 0 < guarantee.verified.relative_difference < 2e-5
 
 
 def test_gamma_one_is_lognormal_at_complex_orders():

@@ -1,5 +1,7 @@
 """The oracle where few coordinates are ever sent: against equal steps, conditioning and closed forms."""
 
+import math
+
 import mpmath
 import pytest
 
@@ -79,13 +81,28 @@ def test_two_coordinates_by_conditioning(gamma, t, direction, epsilon):
     assert relative(found, expected) < 10.0**-DIGITS
 
 
-def test_nothing_is_said_where_blur_reaches_the_strike():
-    """Nor where the strike is below the loss with nothing sent: both are left out of the integrand."""
-    law, error = Law(0.01, ((5, 1.0),), Direction.ADD), mpmath.mpf(10) ** -15
-    assert rare_integral(law, hockey_stick(0.3), error) is not None
-    assert rare_integral(law, hockey_stick(0.3, 0.01), error) is None
-    below = Kernel(mpmath.mpf(1), mpmath.mpf(-1), (mpmath.mpf(0), mpmath.mpf(-1)))
-    assert rare_integral(law, below, error) is None
+@pytest.mark.parametrize(("gamma", "count", "epsilon", "blur"), [(0.01, 5, 0.3, 0.01), (0.3, 12, 0.3, 0.1)])
+def test_blur_may_reach_the_strike(gamma, count, epsilon, blur):
+    """Even from the outcome with nothing sent: equal steps find the same."""
+    law, kernel = Law(gamma, ((count, 1.0),), Direction.ADD), hockey_stick(epsilon, blur)
+    plain = contour_integral(law, kernel, 14)
+    assert relative(as_rare(law, kernel, plain), plain) < 10.0**-DIGITS
+
+
+def test_a_strike_below_every_loss_leaves_a_line():
+    """E_Q[e^L - 1/e] = 1 - 1/e: losses are above 5 log(0.99)."""
+    law, strike = Law(0.01, ((5, 1.0),), Direction.ADD), mpmath.mpf(-1)
+    kernel = Kernel(mpmath.mpf(1), strike, (mpmath.mpf(0), mpmath.mpf(-1)))
+    found = rare_integral(law, kernel, mpmath.mpf(10) ** -15)
+    assert relative(found, -mpmath.expm1(strike)) < 1e-13
+
+
+@pytest.mark.parametrize(("gamma", "count"), [(2e-6, 500_000), (2e-5, 150_000)])
+def test_many_small_losses_are_away_from_nothing_sent(gamma, count):
+    """One to three of the mask bits are sent: no coordinate decides, and the loss is nearly Gaussian."""
+    law, kernel = Law(gamma, ((count, 0.1),), Direction.ADD), hockey_stick(4.5 * gamma * math.sqrt(count) / 3)
+    plain = contour_integral(law, kernel, 14)
+    assert relative(as_rare(law, kernel, plain), plain) < 10.0**-DIGITS
 
 
 def test_rules_that_differ_are_no_answer(monkeypatch):
@@ -141,6 +158,7 @@ RARE = [
     (Mechanism(L2, 1.331780978e-7, Geometry(1.0), 38), 0.0046402394, 3.40503e-12),
     (Mechanism(L2, 9.15e-9, Geometry(8.717), 12), 0.0126, 7.46e-7),
     (Mechanism(L2, 2.14e-7, Geometry(7.069, dim=122), 5), 0.00981, 1.5e-11),
+    (Mechanism(L2, 1.1e-7, Geometry(659.6), 2), 0.01, 1e-9),
     (Mechanism(LINF, 1.55e-5, Geometry(1.814, dim=23), 16), 0.535, 2.47e-9),
 ]
 
@@ -151,6 +169,21 @@ def test_rare_losses_are_verified(mechanism, epsilon, delta):
     guarantee = calibrate(mechanism, Target(epsilon, delta), verify=True).guarantee
     assert guarantee.bound in (Bound.TIGHT_ADD, Bound.PROFILE)
     assert 0 < guarantee.verified.relative_difference < 2e-5
+
+
+#: Three mask bits of 20 million are sent; or hardly any, and large losses are far out.
+BESIDE = [
+    (Mechanism(L2, 1.39e-7, Geometry(260.4), 318), 1.91e-3, 1.27e-12),
+    (Mechanism(L2, 2.29e-8, Geometry(2.405), 2), 4.16, 2.83e-6),
+]
+
+
+@pytest.mark.parametrize(("mechanism", "epsilon", "delta"), BESIDE)
+def test_a_direction_that_does_not_decide_is_recomputed_as_well(mechanism, epsilon, delta):
+    """Remove decides; add is less, and a rare loss."""
+    guarantee = calibrate(mechanism, Target(epsilon, delta), verify=True).guarantee
+    assert guarantee.bound is Bound.TIGHT_REMOVE
+    assert guarantee.verified.relative_difference < 1e-9
 
 
 @pytest.mark.parametrize("factor", [1 - 3e-5, 1 + 2e-4])

@@ -1,0 +1,67 @@
+"""Where E[Y^a] is made: the x at which Y^a exp(-x^2/2) is not negligible, for one coordinate.
+
+    Y = (1 - g) + g exp(x s - s^2/2),   s = sqrt(t),   x ~ N(0, 1)
+
+The slope of a log Y - x^2/2 is a s R(x) - x, R the probability, given x, that the coordinate was sent:
+it rises with x from 0 to 1 (docs/theory.md, "One coordinate").
+"""
+
+from __future__ import annotations
+
+import math
+
+#: The integrand weighs less than exp(-55) of its bumps further away from them than this.
+_REACH = 10.5
+
+
+def tilt(a: float, g: float, s: float) -> float:
+    """How far Y^a moves the peak of exp(-x^2/2), at most: to x = a s R(x), where R rises with x."""
+    return a * s * _posterior(g, s, max(a * s, 0.0))
+
+
+def _posterior(g: float, s: float, x: float) -> float:
+    """R, the probability that the coordinate was sent."""
+    if g == 1.0:
+        return 1.0
+    return 1 / (1 + math.exp(min(700.0, math.log1p(-g) - math.log(g) - s * x + s * s / 2)))
+
+
+def ends(a: float, g: float, s: float) -> tuple[float, float]:
+    """All of x where the integrand matters, of which Y^a and a factor y^2 move the peaks.
+
+    Right of max(a, 2) s it falls like a Gaussian in any case.
+    """
+    moved = tilt(a, g, s)
+    return min(moved, 0.0) - _REACH, min(max(a, 2.0) * s, 2 * s + max(moved, 0.0)) + _REACH
+
+
+def bumps(a: float, g: float, s: float) -> list[tuple[float, float]]:
+    """One or two spans around the peaks of Y^a exp(-x^2/2), where these are narrow; else empty.
+
+    Peaks solve x = a s R(x), R the posterior that the coordinate was sent; iterating that from 0
+    and from a s climbs to the lowest and descends to the highest.
+    """
+    lowest, highest = _peak(a, g, s, 0.0), _peak(a, g, s, a * s)
+    if lowest is None or highest is None:
+        return []
+    if lowest[1] < highest[0]:
+        return [lowest, highest]
+    return [(min(lowest[0], highest[0]), max(lowest[1], highest[1]))]
+
+
+def _peak(a: float, g: float, s: float, x: float) -> tuple[float, float] | None:
+    """The span of the peak that the iteration from ``x`` ends at, None if it is slow or flat.
+
+    The second derivative of the logarithm is a s^2 R (1 - R) - 1; it changes over 1/s, which is
+    more than the span wherever this is used.
+    """
+    for _ in range(300):
+        sent = _posterior(g, s, x)
+        x, before = a * s * sent, x
+        if abs(x - before) <= 1e-3:
+            break
+    curvature = 1 - a * s * s * sent * (1 - sent)
+    if abs(x - before) > 1e-3 or curvature < 0.5:
+        return None
+    reach = 1.5 * _REACH / math.sqrt(curvature)
+    return x - reach, x + reach
