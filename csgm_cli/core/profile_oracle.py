@@ -166,8 +166,11 @@ def _one_coordinate(
             return (y * mpmath.log(y / knee) - y + knee) * mpmath.npdf(x)
 
         end = max(start, s) + reach  # beyond, terms are below 10^-digits of what is before
-        ends = [start + j for j in range(int(end - start) + 2)]
-        return +(scale * mpmath.quad(term, ends))
+        ends = [start, start + 1 / max(start, 1)]  # a normal tail falls within 1/x
+        unit = term(ends[1])  # quad looks at absolute errors
+        while ends[-1] < end:
+            ends.append(ends[-1] + min(1, 2 * (ends[-1] - ends[-2])))
+        return +(scale * unit * mpmath.quad(lambda x: term(x) / unit, ends))
 
 
 def add_kernel(epsilon: Number, exponent: Number, r: Number, digits: int, blur: Number = 0) -> Kernel:

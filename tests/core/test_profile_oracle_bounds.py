@@ -198,3 +198,22 @@ def test_one_coordinate_is_a_plain_integral():
         law, profile_oracle.add_kernel(0.4, 0, 1.2, digits, blur), digits
     )
     assert plain < blurred < plain + blur / (2 * mpmath.log(1.2))
+
+
+@pytest.mark.parametrize("s", [0.5, 0.113, 0.0645])
+def test_one_coordinate_keeps_its_digits_far_out(s):
+    """It mixes hockey-sticks, which are closed forms, at strikes dy/y; down to 1e-300."""
+    gamma, epsilon, r = 0.2, 1.0, 1.007
+    scale, knee = profile_oracle.add_shape(epsilon, 0, r, 40)
+
+    def hockey_stick(log_y):
+        odds = (mpmath.expm1(log_y) + mpmath.mpf(gamma)) / mpmath.mpf(gamma)
+        x = mpmath.log(odds) / s + mpmath.mpf(s) / 2
+        return mpmath.mpf(gamma) * (mpmath.ncdf(s - x) - odds * mpmath.ncdf(-x))
+
+    with mpmath.workdps(40):
+        low, unit = mpmath.log(knee), hockey_stick(mpmath.log(knee))
+        ends = [low, *(low + s * s / 25 * 2**j for j in range(12))]
+        mixed = scale * unit * mpmath.quad(lambda log_y: hockey_stick(log_y) / unit, ends)
+        found = profile_oracle.cone_add(gamma, ((1, mpmath.mpf(s) ** 2),), epsilon, 0, r, 15)
+    assert relative(found, mixed) < 1e-14
