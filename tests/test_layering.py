@@ -56,6 +56,7 @@ HOMES = {
             "loss_event",
             "loss_fall",
             "loss_far",
+            "loss_ladder",
             "loss_line",
             "loss_mixture",
             "single_round",
