@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _WORDS_FOR_PEOPLE = ("owner", "reason")
-#: What says in how many rounds one client takes part.
-_PARTICIPATION = ("rounds", "population", "training_rounds", "epochs")
 
 
 class Budget(NamedTuple):
@@ -122,11 +120,11 @@ def _release(
 
 def _one_round(request: Request) -> tuple[Notice, ...]:
     """A release counts once where nobody said how often: that must not pass unsaid."""
-    if list(request.given(_PARTICIPATION)):
-        return ()
-    key, what = "rounds", "one release per client in all"
+    key, what, sources = "rounds", "one release per client in all", ("rounds", "training_rounds")
     if request["factorization"] is not None:
-        key, what = "epochs", "one epoch of the factorization"
+        key, what, sources = "epochs", "one epoch of the factorization", ("epochs",)
+    if list(request.given(sources)):
+        return ()
     return (Notice("one-round", f"it counts as {what}: give {key} (1 says that it is so)"),)
 
 

@@ -38,9 +38,9 @@ EXCLUSIVES = (
     Exclusive(("rounds",), ("population", "training_rounds")),
     Exclusive(
         ("factorization", "epochs"),
-        ("rounds", "population", "training_rounds"),
-        hint="with a factorization a client takes part once in each of --epochs: training rounds / T of them,"
-        " rounded up",
+        ("rounds", "training_rounds"),
+        hint="with a factorization a client takes part in at most one step of each of --epochs: training"
+        " rounds / T of them, rounded up; --population and --cohort-size check that T is small enough for that",
     ),
     Exclusive(("noise_multiplier",), ("sigma",)),
     Exclusive(("max_mse_overhead",), ("max_noise_overhead",)),
