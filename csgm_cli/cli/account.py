@@ -73,9 +73,9 @@ def _one_round(request: Request) -> tuple[Notice, ...]:
     """A check of one release, only because nobody said how many there are, must not pass unsaid."""
     if request["max_epsilon"] is None or request["from"] is not None:
         return ()
-    flag, what, sources = "--rounds", "one release per client in all", ("rounds", "training_rounds")
+    flag, what, sources = "--rounds", "one release per client in all", ["rounds", "training_rounds"]
     if request["factorization"] is not None:
-        flag, what, sources = "--epochs", "one epoch of the factorization", ("epochs",)
+        flag, what, sources = "--epochs", "one epoch of the factorization", ["epochs"]
     if list(request.given(sources)):
         return ()
     limit = request.label(["max_epsilon"])

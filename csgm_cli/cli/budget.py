@@ -120,9 +120,9 @@ def _release(
 
 def _one_round(request: Request) -> tuple[Notice, ...]:
     """A release counts once where nobody said how often: that must not pass unsaid."""
-    key, what, sources = "rounds", "one release per client in all", ("rounds", "training_rounds")
+    key, what, sources = "rounds", "one release per client in all", ["rounds", "training_rounds"]
     if request["factorization"] is not None:
-        key, what, sources = "epochs", "one epoch of the factorization", ("epochs",)
+        key, what, sources = "epochs", "one epoch of the factorization", ["epochs"]
     if list(request.given(sources)):
         return ()
     return (Notice("one-round", f"it counts as {what}: give {key} (1 says that it is so)"),)

@@ -78,9 +78,28 @@ def load_factorization(spec: str, label: str = "--factorization") -> Asked:
 def beside(spec: str, file: str) -> str:
     """Return ``spec`` as the file of settings ``file`` means it: other files are named from its folder."""
     path = str(Path(file).parent / spec)
+    return path if _names_file(spec, path) else spec
+
+
+def found_again(spec: str, result: str) -> str:
+    """Return ``spec``, of the saved ``result``, or the file of that name beside it where it is not there.
+
+    ``StorageError``: it is in neither place.
+    """
+    near = str(Path(result).parent / Path(spec).name)
+    if not _names_file(spec, spec) or os.path.lexists(spec):
+        return spec
+    if os.path.lexists(near):
+        return near
+    message = f"cannot read {shown(spec)}, the factorization of {shown(result)}: no such file"
+    places = "from the current folder" if not Path(spec).is_absolute() else "there"
+    raise StorageError("cannot-read", message, f"it is looked for {places}, and then at {near!r}")
+
+
+def _names_file(spec: str, path: str) -> bool:
+    """Say whether ``spec`` is no strategy with its T but a file, at ``path``."""
     word, colon, _ = spec.partition(":")
-    is_file = word not in list(StrategyName) and (not colon or os.path.lexists(path))
-    return path if spec and is_file else spec
+    return bool(spec) and word not in list(StrategyName) and (not colon or os.path.lexists(path))
 
 
 def _instead_of(missing: str, label: str) -> str:

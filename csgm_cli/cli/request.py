@@ -40,7 +40,7 @@ EXCLUSIVES = (
         ("factorization", "epochs"),
         ("rounds", "training_rounds"),
         hint="with a factorization a client takes part in at most one step of each of --epochs: training"
-        " rounds / T of them, rounded up; --population and --cohort-size check that T is small enough for that",
+        " rounds / T of them, rounded up; --population and --cohort-size check that T is small enough",
     ),
     Exclusive(("noise_multiplier",), ("sigma",)),
     Exclusive(("max_mse_overhead",), ("max_noise_overhead",)),

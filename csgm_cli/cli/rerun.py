@@ -50,6 +50,10 @@ def with_saved(request: Request) -> Request:
     asked |= {name: _input(name, saved.inputs.get(name)) for name in _KEPT}
     if (asked["factorization"] is None) != (asked["rounds"] is not None):
         raise UsageError("bad-result-file", "its inputs must hold either rounds or a factorization")
+    if isinstance(asked["factorization"], str):
+        from csgm_cli.cli.factorizations import found_again
+
+        asked["factorization"] = found_again(asked["factorization"], request["from"])
     asked["noise_multiplier"] = saved.noise_multiplier
     if saved.asked_delta:
         asked["epsilon"] = saved.guarantees[0][0]
