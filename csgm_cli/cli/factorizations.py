@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,25 +12,15 @@ from typing import TYPE_CHECKING
 from csgm_cli.cli.params import Number
 from csgm_cli.cli.progress import Progress
 from csgm_cli.cli.working import working
-from csgm_cli.cli.workloads import FEWER_ROWS, check_memory
+from csgm_cli.cli.workloads import FEWER_ROWS
 from csgm_cli.errors import StorageError, UsageError, shown
-from csgm_cli.factorization_model import (
-    Claim,
-    Objective,
-    Strategy,
-    StrategyName,
-    Workload,
-    strategy_named,
-)
+from csgm_cli.factorization_model import Objective, Strategy, StrategyName, Workload, strategy_named
 from csgm_cli.ranges import RANGES
 from csgm_cli.storage.config import did_you_mean
-from csgm_cli.storage.files import naming
+from csgm_cli.storage.memory import check_memory
 
 if TYPE_CHECKING:
-    from csgm_cli.factorization_model import Inspection
     from csgm_cli.model import FactorNorms, Notice
-    from csgm_cli.storage.arrays import SavedArrays
-    from csgm_cli.storage.factorizations import Description
 
 #: To which gap a file's optimum is solved, where it has no dual.
 TOLERANCE = 1e-9
@@ -184,74 +174,9 @@ def _identity(path: str) -> tuple[object, ...]:
 
 @lru_cache(maxsize=8)
 def _read(path: str, identity: tuple[object, ...]) -> Asked:  # noqa: ARG001 - the cache looks at it
-    from csgm_cli.core.factorization import norms_of_arrays
-    from csgm_cli.storage.arrays import read_arrays
+    from csgm_cli.factorization_file import read_factorization
 
-    saved = read_arrays(path)
-    with naming(path):
-        found = _checked(saved)
-        for claim in found.claims:
-            if not claim.holds:
-                raise _broken(claim, found.workload.name, made_elsewhere=not saved.metadata)
-        norms = norms_of_arrays(found.workload, saved.arrays, found.objective, found.strategy)
-    return Asked(replace(norms, sha256=saved.actual_hash), found.workload)
-
-
-def _checked(saved: SavedArrays) -> Inspection:
-    """What a file holds, if its hash is right, and what came of its claims."""
-    from csgm_cli.core.factorization import parse_workload, rows_of, workload_within
-    from csgm_cli.storage.arrays import check_hash
-    from csgm_cli.storage.factorizations import description_of
-
-    said = description_of(saved)
-    check_hash(saved)
     progress = Progress(TOLERANCE)
-    if said is None:
-        workload = workload_within(saved.arrays) or parse_workload("prefix-sum", rows_of(saved.arrays))
-        found = inspect_undescribed(saved, workload, Objective.MEAN, progress)
-    else:
-        found = inspect_described(saved, said, progress)
+    norms, workload = read_factorization(path, progress)
     progress.finish()
-    return found
-
-
-def inspect_undescribed(
-    saved: SavedArrays, workload: Workload, objective: Objective, progress: Progress
-) -> Inspection:
-    """Return what came of arrays made elsewhere as factors of ``workload``; errors as in `inspect_arrays`."""
-    from csgm_cli.core.factorization import inspect_arrays
-
-    _check_room(workload, saved)
-    return inspect_arrays(workload, saved.arrays, objective, progress=progress)
-
-
-def inspect_described(saved: SavedArrays, said: Description, progress: Progress) -> Inspection:
-    """Return what came of the claims of a file that says what it holds; errors as in `inspect_arrays`."""
-    from csgm_cli.core.factorization import inspect_arrays, workload_of
-
-    workload = workload_of(said.workload, saved.arrays)
-    _check_room(workload, saved)
-    return inspect_arrays(
-        workload, saved.arrays, said.objective, said.strategy, said.numbers, progress=progress
-    )
-
-
-def _check_room(workload: Workload, saved: SavedArrays) -> None:
-    """Raise ``UsageError`` (slug ``too-large``): a small file may stand for products beyond all memory."""
-    from csgm_cli.core.factorization import inspecting_bytes
-
-    check_memory(inspecting_bytes(workload, saved.arrays), f"measuring arrays of T = {workload.T} needs")
-
-
-def _broken(claim: Claim, workload: str, *, made_elsewhere: bool) -> UsageError:
-    if claim.name == "causal":
-        return UsageError("not-causal", "row t of its B, or C_inv, uses what is known only after step t")
-    said = f"its {claim.name} is {claim.computed!r}, not {claim.claimed!r} as it claims"
-    if claim.name == "product":
-        said = f"its B C is not {workload}: the largest entry of the difference is {claim.computed!r}"
-    if claim.name == "strategy":
-        said = f"its strategy is {claim.computed}, though it claims {claim.claimed}"
-    hint = "csgm inspect shows all that it claims"
-    if made_elsewhere and workload == "prefix-sum":
-        hint = "a file that does not say its workload counts as a factorization of prefix-sum"
-    return UsageError("claim-failed", said, hint)
+    return Asked(norms, workload)
