@@ -118,7 +118,8 @@ def _checked(request: Request, account: Account) -> ExitCode:
     worst = max(guarantee.epsilon for guarantee in account.guarantees)
     if limit is None or worst <= limit:
         return ExitCode.OK
-    console.note(f"failed: epsilon {worst!r} is above {limit!r} ({request.label(['max_epsilon'])})")
+    failed = f"failed: epsilon {worst!r} is above {limit!r} ({request.label(['max_epsilon'])})"
+    console.note(f"{failed}; csgm calibrate --epsilon {limit!r} finds the noise that is enough")
     return ExitCode.CLAIM_FAILED
 
 

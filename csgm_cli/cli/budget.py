@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from csgm_cli.budget import Place, Population, Release
 from csgm_cli.cli.build import build_mechanism, build_noise, delta_notices
 from csgm_cli.cli.options import option
-from csgm_cli.cli.params import Choice, Number, swapped
+from csgm_cli.cli.params import Choice, Number, swapped, unquoted
 from csgm_cli.cli.request import EXCLUSIVES, Request, settled
 from csgm_cli.cli.sources import Rank, Source
 from csgm_cli.errors import StorageError, UsageError, shown
@@ -157,7 +157,8 @@ def _read(key: str, entry: Entry) -> Any:  # noqa: ANN401 - a number or a word
     kind, label = option(key).type, _label(key, entry.place)
     if isinstance(kind, Number):
         if isinstance(entry.value, bool) or not isinstance(entry.value, int | float | TooSmall):
-            raise UsageError("wrong-type", f"{label} must be a number, got {shown(entry.value)}")
+            message = f"{label} must be a number, got {shown(entry.value)}"
+            raise UsageError("wrong-type", message, unquoted(entry.value))
         return kind.read(entry.value, label)
     if not isinstance(entry.value, str):
         raise UsageError("wrong-type", f"{label} must be a string, got {shown(entry.value)}")

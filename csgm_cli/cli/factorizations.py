@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -54,7 +55,7 @@ def load_factorization(spec: str, label: str = "--factorization") -> Asked:
             "unknown-choice",
             f"{label} must be a file or one of {', '.join(names)} with :T, got {shown(spec)}"
             + did_you_mean(word, names),
-            "for example optimal:32",
+            _by_file(spec) or "for example optimal:32",
         )
     try:
         with working():
@@ -92,10 +93,21 @@ def _names_file(spec: str, path: str) -> bool:
     return bool(spec) and word not in list(StrategyName) and (not colon or os.path.lexists(path))
 
 
+def _by_file(spec: str) -> str:
+    """How to ask for a momentum, which ``STRATEGY:T`` has no place for; empty where none was asked for."""
+    found = re.search(r"(?a)momentum[=:](\d*\.\d+)(?::(\d+))?", spec)
+    if found is None:
+        return ""
+    workload = f"csgm factorize --workload momentum={found[1]} --T {found[2] or 'T'} --output FILE"
+    return f"momentum needs a file, of {workload}"
+
+
 def _instead_of(missing: str, label: str) -> str:
     """What may have been meant by the name of a file that is not there."""
     if missing.isascii() and missing.isdigit():
         return f"a strategy goes before T: optimal:{missing}"
+    if by_file := _by_file(missing):
+        return by_file
     wanted = Path(missing)
     with suppress(OSError, ValueError):
         found = sorted(other for other in wanted.parent.iterdir() if other.stem == wanted.name)

@@ -20,7 +20,7 @@ class Exclusive:
 
     From equal sources they are an error, unless ``may_agree``: then both go on to be compared; or, from
     sources weaker than a flag, ``left_by_default``. ``checks`` are those of the left that nothing but a
-    flag sets aside.
+    flag sets aside. ``hint`` may quote ``{values}`` of the left by their names.
     """
 
     left: tuple[str, ...]
@@ -35,7 +35,11 @@ class Exclusive:
 EXCLUSIVES = (
     Exclusive(("gamma",), ("compression",)),
     Exclusive(("norm_ratio",), ("linf_norm",), may_agree=True),
-    Exclusive(("rounds",), ("population", "training_rounds")),
+    Exclusive(
+        ("rounds",),
+        ("population", "training_rounds"),
+        hint="was --training-rounds {rounds} meant? --population computes the --rounds of one client",
+    ),
     Exclusive(
         ("factorization", "epochs"),
         ("rounds", "training_rounds"),
@@ -108,4 +112,6 @@ def _settle(request: Request, exclusive: Exclusive) -> Request:
     if exclusive.left_by_default and left < Rank.FLAG:
         return request.without(exclusive.right)
     names = f"{request.label(exclusive.left)} and {request.label(exclusive.right)}"
-    raise UsageError("conflicting-options", f"{names} exclude each other", exclusive.hint)
+    raise UsageError(
+        "conflicting-options", f"{names} exclude each other", exclusive.hint.format_map(request.values)
+    )

@@ -77,7 +77,8 @@ def _ratio(
             return 1.0, [
                 Notice(
                     "linf-norm-capped",
-                    f"linf_norm {linf_norm:g} exceeds l2_norm {l2_norm:g}: norm_ratio is 1",
+                    f"linf_norm {linf_norm:g} exceeds l2_norm {l2_norm:g}, so that norm_ratio is 1:"
+                    " were they swapped?",
                 )
             ]
         return l2_norm / linf_norm, []
