@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from csgm_cli.core.noise.stream import NoiseStream
     from csgm_cli.core.plan import plan
     from csgm_cli.errors import CsgmError, NoAnswerError, StorageError, UsageError
+    from csgm_cli.factorization_file import norms_of_file
     from csgm_cli.factorization_model import (
         Claim,
         Dual,
@@ -95,6 +96,7 @@ _HOMES = {
     "factorize": "core.factorization.factorize",
     "inspect_arrays": "core.factorization.inspection",
     "norms_of_arrays": "core.factorization.norms",
+    "norms_of_file": "factorization_file",
     "matrix_workload": "core.factorization.workload",
     "parse_workload": "core.factorization.workload",
     "plan": "core.plan",
@@ -190,6 +192,7 @@ __all__ = [  # spelled out for type checkers; a test keeps it equal to _HOMES
     "inspect_arrays",
     "matrix_workload",
     "norms_of_arrays",
+    "norms_of_file",
     "parse_workload",
     "plan",
     "read_arrays",

@@ -18,7 +18,6 @@ from csgm_cli.errors import UsageError
 from csgm_cli.model import Account, Accountant, Mechanism, Notice
 from csgm_cli.ranges import EPSILON_OR_ZERO
 
-_PARTICIPATION = ("rounds", "population", "training_rounds", "epochs")
 #: What a saved result settles, so that it must not be given beside one.
 _SAVED = (*NOISE, "mechanism", *MECHANISM, *COHORT)
 
@@ -74,10 +73,10 @@ def _one_round(request: Request) -> tuple[Notice, ...]:
     """A check of one release, only because nobody said how many there are, must not pass unsaid."""
     if request["max_epsilon"] is None or request["from"] is not None:
         return ()
-    flag, what = "--rounds", "one release per client in all"
+    flag, what, sources = "--rounds", "one release per client in all", ["rounds", "training_rounds"]
     if request["factorization"] is not None:
-        flag, what = "--epochs", "one epoch of the factorization"
-    if list(request.given(_PARTICIPATION)):
+        flag, what, sources = "--epochs", "one epoch of the factorization", ["epochs"]
+    if list(request.given(sources)):
         return ()
     limit = request.label(["max_epsilon"])
     return (Notice("one-round", f"{limit} is checked for {what}: give {flag} (1 says that it is so)"),)
@@ -119,7 +118,8 @@ def _checked(request: Request, account: Account) -> ExitCode:
     worst = max(guarantee.epsilon for guarantee in account.guarantees)
     if limit is None or worst <= limit:
         return ExitCode.OK
-    console.note(f"failed: epsilon {worst!r} is above {limit!r} ({request.label(['max_epsilon'])})")
+    failed = f"failed: epsilon {worst!r} is above {limit!r} ({request.label(['max_epsilon'])})"
+    console.note(f"{failed}; csgm calibrate --epsilon {limit!r} finds the noise that is enough")
     return ExitCode.CLAIM_FAILED
 
 

@@ -35,9 +35,9 @@ def check_agreement(saved: SavedResult, mechanism: Mechanism) -> tuple[Notice, .
     """Compare what follows from the saved ``mechanism`` and its noise with what the file says of it.
 
     ``UsageError`` (slug ``bad-result-file``) names what does not agree. Words of another version of csgm
-    may have been others: they are a notice.
+    may have been others: they are a notice, and so is the condition on which rounds were computed.
     """
-    _check_rounds(saved.inputs, mechanism.rounds)
+    notices = _check_rounds(saved.inputs, mechanism.rounds)
     solved = mechanism.factorization is not None and mechanism.factorization.sha256 is None
     tolerance = _SOLVED if solved else AGREEMENT
     for row in saved.rows:
@@ -51,8 +51,8 @@ def check_agreement(saved: SavedResult, mechanism: Mechanism) -> tuple[Notice, .
             if name not in row:
                 raise bad_result(f"result.{name} is missing")
             if row[name] != words:
-                return _other_words(saved, name, _difference(row[name], words))
-    return ()
+                return (*notices, *_other_words(saved, name, _difference(row[name], words)))
+    return notices
 
 
 def _check_lower_bound(saved: SavedResult, row: Mapping[str, Any], guarantee: tuple[float, float]) -> None:
@@ -73,13 +73,14 @@ def _other_words(saved: SavedResult, name: str, difference: str) -> tuple[Notice
     return (Notice("other-words", f"{said}, but csgm {saved.csgm_version} may have: {difference}"),)
 
 
-def _check_rounds(inputs: Mapping[str, Any], rounds: int) -> None:
+def _check_rounds(inputs: Mapping[str, Any], rounds: int) -> tuple[Notice, ...]:
     if any(inputs.get(name) is None for name in _PARTICIPATION):
-        return
-    expected, _ = rounds_from_participation(*(inputs[name] for name in _PARTICIPATION))
+        return ()
+    expected, notice = rounds_from_participation(*(inputs[name] for name in _PARTICIPATION))
     if rounds != expected:
         numbers = ", ".join(f"{name} {shown(inputs[name])}" for name in _PARTICIPATION)
         raise bad_result(f"rounds {rounds} disagrees with {numbers}: expected {expected}")
+    return (notice,)
 
 
 def _numbers(

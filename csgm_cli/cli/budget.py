@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from csgm_cli.budget import Place, Population, Release
 from csgm_cli.cli.build import build_mechanism, build_noise, delta_notices
 from csgm_cli.cli.options import option
-from csgm_cli.cli.params import Choice, Number, swapped
+from csgm_cli.cli.params import Choice, Number, swapped, unquoted
 from csgm_cli.cli.request import EXCLUSIVES, Request, settled
 from csgm_cli.cli.sources import Rank, Source
 from csgm_cli.errors import StorageError, UsageError, shown
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _WORDS_FOR_PEOPLE = ("owner", "reason")
-#: What says in how many rounds one client takes part.
-_PARTICIPATION = ("rounds", "population", "training_rounds", "epochs")
 
 
 class Budget(NamedTuple):
@@ -122,11 +120,11 @@ def _release(
 
 def _one_round(request: Request) -> tuple[Notice, ...]:
     """A release counts once where nobody said how often: that must not pass unsaid."""
-    if list(request.given(_PARTICIPATION)):
-        return ()
-    key, what = "rounds", "one release per client in all"
+    key, what, sources = "rounds", "one release per client in all", ["rounds", "training_rounds"]
     if request["factorization"] is not None:
-        key, what = "epochs", "one epoch of the factorization"
+        key, what, sources = "epochs", "one epoch of the factorization", ["epochs"]
+    if list(request.given(sources)):
+        return ()
     return (Notice("one-round", f"it counts as {what}: give {key} (1 says that it is so)"),)
 
 
@@ -159,7 +157,8 @@ def _read(key: str, entry: Entry) -> Any:  # noqa: ANN401 - a number or a word
     kind, label = option(key).type, _label(key, entry.place)
     if isinstance(kind, Number):
         if isinstance(entry.value, bool) or not isinstance(entry.value, int | float | TooSmall):
-            raise UsageError("wrong-type", f"{label} must be a number, got {shown(entry.value)}")
+            message = f"{label} must be a number, got {shown(entry.value)}"
+            raise UsageError("wrong-type", message, unquoted(entry.value))
         return kind.read(entry.value, label)
     if not isinstance(entry.value, str):
         raise UsageError("wrong-type", f"{label} must be a string, got {shown(entry.value)}")

@@ -79,12 +79,25 @@ def build_participation(request: Request) -> tuple[Participation, Notices]:
         from csgm_cli.cli.factorizations import load_factorization
 
         asked = load_factorization(spec, request.label(["factorization"]))
+        _check_epoch(request, asked.norms.T)
         return Participation(1, asked.norms, 1 if epochs is None else epochs), asked.notices
     if epochs is not None:
         label = request.label(["epochs"])
         raise UsageError("missing-option", f"{label} needs --factorization", "without one: --rounds")
     rounds, notices = _rounds(request)
     return Participation(rounds), notices
+
+
+def _check_epoch(request: Request, rows: int) -> None:
+    """Where the number of clients is known, they must suffice for the steps of an epoch."""
+    if request["population"] is None:
+        return
+    if request["cohort_size"] is None:
+        label = request.label(["population"])
+        raise UsageError("missing-option", f"{label} needs --cohort-size too")
+    from csgm_cli.core.geometry import check_epoch
+
+    check_epoch(rows, request["population"], request["cohort_size"])
 
 
 def _rounds(request: Request) -> tuple[int, Notices]:

@@ -11,7 +11,7 @@ import click
 
 from csgm_cli.cli import console
 from csgm_cli.cli.options import CONFIGURABLE, Option
-from csgm_cli.cli.params import Number, Switch, several_values
+from csgm_cli.cli.params import Number, Switch, several_values, unquoted
 from csgm_cli.cli.places import check_places
 from csgm_cli.cli.request import EXCLUSIVES, Exclusive, Request, request_of
 from csgm_cli.cli.root import REGISTRY, Helped
@@ -162,7 +162,8 @@ def _typed(setting: Setting, param: click.Parameter) -> Setting:
     several = param.multiple and isinstance(setting.value, list)
     values = setting.value if several else [setting.value]
     if not all(isinstance(value, kind) and isinstance(value, bool) == (kind is bool) for value in values):
-        raise UsageError("wrong-type", f"{setting.label} must be {wanted}, got {shown(setting.value)}")
+        hint = unquoted(setting.value) if isinstance(param.type, Number) else ""
+        raise UsageError("wrong-type", f"{setting.label} must be {wanted}, got {shown(setting.value)}", hint)
     return setting if not param.multiple else replace(setting, value=values)
 
 

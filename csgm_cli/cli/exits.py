@@ -11,6 +11,8 @@ from csgm_cli.errors import CsgmError, StorageError, UsageError
 
 #: Options of factorize that the argument of ``--factorization`` has inside.
 _SAID_BY_FACTORIZATION = ("--T", "--strategy")
+#: What others call an option, where it is not spelled like it.
+_OTHER_NAMES = {"clients": "population"}
 
 
 class ExitCode(IntEnum):
@@ -109,7 +111,8 @@ def _option_meant(option: str, context: click.Context) -> str:
 
     names = [*context.help_option_names, *(name for param in context.command.params for name in param.opts)]
     flags = {name.lstrip("-"): name for name in names}
-    return meant([flags[word] for word in close_words(option.lstrip("-"), flags)])
+    word = option.lstrip("-")
+    return meant([flags[name] for name in close_words(_OTHER_NAMES.get(word, word), flags)])
 
 
 def _has_option(name: str, option: str) -> bool:

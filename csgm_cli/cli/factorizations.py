@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,25 +13,15 @@ from typing import TYPE_CHECKING
 from csgm_cli.cli.params import Number
 from csgm_cli.cli.progress import Progress
 from csgm_cli.cli.working import working
-from csgm_cli.cli.workloads import FEWER_ROWS, check_memory
+from csgm_cli.cli.workloads import FEWER_ROWS
 from csgm_cli.errors import StorageError, UsageError, shown
-from csgm_cli.factorization_model import (
-    Claim,
-    Objective,
-    Strategy,
-    StrategyName,
-    Workload,
-    strategy_named,
-)
+from csgm_cli.factorization_model import Objective, Strategy, StrategyName, Workload, strategy_named
 from csgm_cli.ranges import RANGES
 from csgm_cli.storage.config import did_you_mean
-from csgm_cli.storage.files import naming
+from csgm_cli.storage.memory import check_memory
 
 if TYPE_CHECKING:
-    from csgm_cli.factorization_model import Inspection
     from csgm_cli.model import FactorNorms, Notice
-    from csgm_cli.storage.arrays import SavedArrays
-    from csgm_cli.storage.factorizations import Description
 
 #: To which gap a file's optimum is solved, where it has no dual.
 TOLERANCE = 1e-9
@@ -64,7 +55,7 @@ def load_factorization(spec: str, label: str = "--factorization") -> Asked:
             "unknown-choice",
             f"{label} must be a file or one of {', '.join(names)} with :T, got {shown(spec)}"
             + did_you_mean(word, names),
-            "for example optimal:32",
+            _by_file(spec) or "for example optimal:32",
         )
     try:
         with working():
@@ -78,15 +69,45 @@ def load_factorization(spec: str, label: str = "--factorization") -> Asked:
 def beside(spec: str, file: str) -> str:
     """Return ``spec`` as the file of settings ``file`` means it: other files are named from its folder."""
     path = str(Path(file).parent / spec)
+    return path if _names_file(spec, path) else spec
+
+
+def found_again(spec: str, result: str) -> str:
+    """Return ``spec``, of the saved ``result``, or the file of that name beside it where it is not there.
+
+    ``StorageError``: it is in neither place.
+    """
+    near = str(Path(result).parent / Path(spec).name)
+    if not _names_file(spec, spec) or os.path.lexists(spec):
+        return spec
+    if os.path.lexists(near):
+        return near
+    message = f"cannot read {shown(spec)}, the factorization of {shown(result)}: no such file"
+    places = "from the current folder" if not Path(spec).is_absolute() else "there"
+    raise StorageError("cannot-read", message, f"it is looked for {places}, and then at {near!r}")
+
+
+def _names_file(spec: str, path: str) -> bool:
+    """Say whether ``spec`` is no strategy with its T but a file, at ``path``."""
     word, colon, _ = spec.partition(":")
-    is_file = word not in list(StrategyName) and (not colon or os.path.lexists(path))
-    return path if spec and is_file else spec
+    return bool(spec) and word not in list(StrategyName) and (not colon or os.path.lexists(path))
+
+
+def _by_file(spec: str) -> str:
+    """How to ask for a momentum, which ``STRATEGY:T`` has no place for; empty where none was asked for."""
+    found = re.search(r"(?a)momentum[=:](\d*\.\d+)(?::(\d+))?", spec)
+    if found is None:
+        return ""
+    workload = f"csgm factorize --workload momentum={found[1]} --T {found[2] or 'T'} --output FILE"
+    return f"momentum needs a file, of {workload}"
 
 
 def _instead_of(missing: str, label: str) -> str:
     """What may have been meant by the name of a file that is not there."""
     if missing.isascii() and missing.isdigit():
         return f"a strategy goes before T: optimal:{missing}"
+    if by_file := _by_file(missing):
+        return by_file
     wanted = Path(missing)
     with suppress(OSError, ValueError):
         found = sorted(other for other in wanted.parent.iterdir() if other.stem == wanted.name)
@@ -165,74 +186,9 @@ def _identity(path: str) -> tuple[object, ...]:
 
 @lru_cache(maxsize=8)
 def _read(path: str, identity: tuple[object, ...]) -> Asked:  # noqa: ARG001 - the cache looks at it
-    from csgm_cli.core.factorization import norms_of_arrays
-    from csgm_cli.storage.arrays import read_arrays
+    from csgm_cli.factorization_file import read_factorization
 
-    saved = read_arrays(path)
-    with naming(path):
-        found = _checked(saved)
-        for claim in found.claims:
-            if not claim.holds:
-                raise _broken(claim, found.workload.name, made_elsewhere=not saved.metadata)
-        norms = norms_of_arrays(found.workload, saved.arrays, found.objective, found.strategy)
-    return Asked(replace(norms, sha256=saved.actual_hash), found.workload)
-
-
-def _checked(saved: SavedArrays) -> Inspection:
-    """What a file holds, if its hash is right, and what came of its claims."""
-    from csgm_cli.core.factorization import parse_workload, rows_of, workload_within
-    from csgm_cli.storage.arrays import check_hash
-    from csgm_cli.storage.factorizations import description_of
-
-    said = description_of(saved)
-    check_hash(saved)
     progress = Progress(TOLERANCE)
-    if said is None:
-        workload = workload_within(saved.arrays) or parse_workload("prefix-sum", rows_of(saved.arrays))
-        found = inspect_undescribed(saved, workload, Objective.MEAN, progress)
-    else:
-        found = inspect_described(saved, said, progress)
+    norms, workload = read_factorization(path, progress)
     progress.finish()
-    return found
-
-
-def inspect_undescribed(
-    saved: SavedArrays, workload: Workload, objective: Objective, progress: Progress
-) -> Inspection:
-    """Return what came of arrays made elsewhere as factors of ``workload``; errors as in `inspect_arrays`."""
-    from csgm_cli.core.factorization import inspect_arrays
-
-    _check_room(workload, saved)
-    return inspect_arrays(workload, saved.arrays, objective, progress=progress)
-
-
-def inspect_described(saved: SavedArrays, said: Description, progress: Progress) -> Inspection:
-    """Return what came of the claims of a file that says what it holds; errors as in `inspect_arrays`."""
-    from csgm_cli.core.factorization import inspect_arrays, workload_of
-
-    workload = workload_of(said.workload, saved.arrays)
-    _check_room(workload, saved)
-    return inspect_arrays(
-        workload, saved.arrays, said.objective, said.strategy, said.numbers, progress=progress
-    )
-
-
-def _check_room(workload: Workload, saved: SavedArrays) -> None:
-    """Raise ``UsageError`` (slug ``too-large``): a small file may stand for products beyond all memory."""
-    from csgm_cli.core.factorization import inspecting_bytes
-
-    check_memory(inspecting_bytes(workload, saved.arrays), f"measuring arrays of T = {workload.T} needs")
-
-
-def _broken(claim: Claim, workload: str, *, made_elsewhere: bool) -> UsageError:
-    if claim.name == "causal":
-        return UsageError("not-causal", "row t of its B, or C_inv, uses what is known only after step t")
-    said = f"its {claim.name} is {claim.computed!r}, not {claim.claimed!r} as it claims"
-    if claim.name == "product":
-        said = f"its B C is not {workload}: the largest entry of the difference is {claim.computed!r}"
-    if claim.name == "strategy":
-        said = f"its strategy is {claim.computed}, though it claims {claim.claimed}"
-    hint = "csgm inspect shows all that it claims"
-    if made_elsewhere and workload == "prefix-sum":
-        hint = "a file that does not say its workload counts as a factorization of prefix-sum"
-    return UsageError("claim-failed", said, hint)
+    return Asked(norms, workload)

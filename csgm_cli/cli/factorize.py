@@ -14,9 +14,10 @@ from csgm_cli.cli.picture import check_plot, report_with_picture
 from csgm_cli.cli.progress import Progress
 from csgm_cli.cli.request import Exclusive, Request
 from csgm_cli.cli.working import working
-from csgm_cli.cli.workloads import FEWER_ROWS, build_workload, check_memory
+from csgm_cli.cli.workloads import FEWER_ROWS, build_workload
 from csgm_cli.errors import UsageError
 from csgm_cli.factorization_model import DENSE, Objective, Strategy, StrategyName, strategy_named
+from csgm_cli.storage.memory import check_memory
 
 if TYPE_CHECKING:
     from csgm_cli.factorization_model import Dual, Factorization, Workload

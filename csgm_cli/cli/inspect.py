@@ -10,7 +10,7 @@ from csgm_cli.cli import console
 from csgm_cli.cli.build import inputs
 from csgm_cli.cli.command import Command
 from csgm_cli.cli.exits import ExitCode
-from csgm_cli.cli.factorizations import TOLERANCE, inspect_described, inspect_undescribed
+from csgm_cli.cli.factorizations import TOLERANCE
 from csgm_cli.cli.options import OUTPUT, option, options
 from csgm_cli.cli.params import File
 from csgm_cli.cli.progress import Progress
@@ -45,6 +45,8 @@ def run(request: Request) -> ExitCode:
         if not claim.holds:
             said = f"claimed {claim.claimed!r}, computed {claim.computed!r}"
             console.note(f"failed: {claim.name}: {said}")
+            if claim.name == "product" and not saved.metadata and request.rank(["workload"]) is not Rank.FLAG:
+                console.note(f"  try: --workload says what B C is, if not {found.workload.name}")
     console.note(f"inspected in {progress.seconds:.3g} s")
     return ExitCode.OK if found.holds else ExitCode.CLAIM_FAILED
 
@@ -53,6 +55,7 @@ def _inspected(request: Request, saved: SavedArrays, progress: Progress) -> Insp
     from dataclasses import replace
 
     from csgm_cli.core.factorization import rows_of, workload_within
+    from csgm_cli.factorization_file import inspect_described, inspect_undescribed
     from csgm_cli.storage.factorizations import description_of
 
     said = description_of(saved)

@@ -110,7 +110,9 @@ _SPECS: dict[str, _Spec] = {
     "cohort_size": _Spec(_COHORT, "Clients per round."),
     "rounds": _Spec(_COHORT, "Releases that one client can influence.", default=1),
     "population": _Spec(
-        _COHORT, "Clients in all: rounds = ceil(training-rounds * cohort-size / population)."
+        _COHORT,
+        "Clients in all: rounds = ceil(training-rounds * cohort-size / population). With a factorization T *"
+        " cohort-size may be no more than that.",
     ),
     "training_rounds": _Spec(_COHORT, "Rounds of training, for --population."),
     "factorization": _Spec(
@@ -122,8 +124,8 @@ _SPECS: dict[str, _Spec] = {
     ),
     "epochs": _Spec(
         _COHORT,
-        "Times that the T steps are run (training rounds / T, rounded up), each client in one of them; 1 if"
-        " left out.",
+        "Times that the T steps are run (training rounds / T, rounded up), each client in at most one step of"
+        " each epoch; 1 if left out.",
     ),
     "accountant": _Spec(
         _ACCOUNTING,

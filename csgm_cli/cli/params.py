@@ -84,6 +84,12 @@ def _is_list(text: str) -> bool:
     return all(_FLOAT.fullmatch(part) for part in parts)
 
 
+def unquoted(value: object) -> str:
+    """Return the hint that a number of a TOML file stands in quotes; empty where it is none."""
+    is_number = isinstance(value, str) and _number(value, grouped=True) is not None
+    return f"without quotes: {value}" if is_number else ""
+
+
 def several_values(name: str, values: str) -> str:
     """Return how to ask for several values of the option called ``name``; empty where nothing takes them."""
     from csgm_cli.cli.vary import VARIABLE

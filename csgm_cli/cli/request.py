@@ -20,7 +20,7 @@ class Exclusive:
 
     From equal sources they are an error, unless ``may_agree``: then both go on to be compared; or, from
     sources weaker than a flag, ``left_by_default``. ``checks`` are those of the left that nothing but a
-    flag sets aside.
+    flag sets aside. ``hint`` may quote ``{values}`` of the left by their names.
     """
 
     left: tuple[str, ...]
@@ -35,12 +35,16 @@ class Exclusive:
 EXCLUSIVES = (
     Exclusive(("gamma",), ("compression",)),
     Exclusive(("norm_ratio",), ("linf_norm",), may_agree=True),
-    Exclusive(("rounds",), ("population", "training_rounds")),
+    Exclusive(
+        ("rounds",),
+        ("population", "training_rounds"),
+        hint="was --training-rounds {rounds} meant? --population computes the --rounds of one client",
+    ),
     Exclusive(
         ("factorization", "epochs"),
-        ("rounds", "population", "training_rounds"),
-        hint="with a factorization a client takes part once in each of --epochs: training rounds / T of them,"
-        " rounded up",
+        ("rounds", "training_rounds"),
+        hint="with a factorization a client takes part in at most one step of each of --epochs: training"
+        " rounds / T of them, rounded up; --population and --cohort-size check that T is small enough",
     ),
     Exclusive(("noise_multiplier",), ("sigma",)),
     Exclusive(("max_mse_overhead",), ("max_noise_overhead",)),
@@ -108,4 +112,6 @@ def _settle(request: Request, exclusive: Exclusive) -> Request:
     if exclusive.left_by_default and left < Rank.FLAG:
         return request.without(exclusive.right)
     names = f"{request.label(exclusive.left)} and {request.label(exclusive.right)}"
-    raise UsageError("conflicting-options", f"{names} exclude each other", exclusive.hint)
+    raise UsageError(
+        "conflicting-options", f"{names} exclude each other", exclusive.hint.format_map(request.values)
+    )

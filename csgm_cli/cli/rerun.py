@@ -11,7 +11,7 @@ from csgm_cli.cli.request import Request
 from csgm_cli.cli.sources import Rank, Source
 from csgm_cli.errors import UsageError, shown
 from csgm_cli.model import Account, Mechanism, Notice
-from csgm_cli.storage.files import read_text
+from csgm_cli.storage.files import naming, read_text
 from csgm_cli.storage.saved import SavedResult, load_saved
 
 #: Relative difference above which a recomputed number is not the saved one.
@@ -45,11 +45,17 @@ def with_saved(request: Request) -> Request:
     Nothing but flags asks another question: accountant, delta or epsilon. The result itself is in the
     place of ``saved``. ``StorageError``: unreadable; ``UsageError``: no result, or a wrong input in it.
     """
-    saved = load_saved(read_text(request["from"]))
+    text = read_text(request["from"])
+    with naming(request["from"]):
+        saved = load_saved(text)
     asked: dict[str, object] = dict.fromkeys((*MECHANISM, *COHORT, "epsilon", "delta", "sigma"))
     asked |= {name: _input(name, saved.inputs.get(name)) for name in _KEPT}
     if (asked["factorization"] is None) != (asked["rounds"] is not None):
         raise UsageError("bad-result-file", "its inputs must hold either rounds or a factorization")
+    if isinstance(asked["factorization"], str):
+        from csgm_cli.cli.factorizations import found_again
+
+        asked["factorization"] = found_again(asked["factorization"], request["from"])
     asked["noise_multiplier"] = saved.noise_multiplier
     if saved.asked_delta:
         asked["epsilon"] = saved.guarantees[0][0]

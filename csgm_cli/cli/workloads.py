@@ -13,21 +13,8 @@ if TYPE_CHECKING:
     from csgm_cli.cli.request import Request
     from csgm_cli.factorization_model import Workload
 
-_GIB = 2.0**30
-
-
 #: What to do where a factorization does not fit into memory.
 FEWER_ROWS = "begin the noise anew more often: a smaller T, and more epochs of it"
-
-
-def check_memory(needed: int, what: str, hint: str = "") -> None:
-    """Raise ``UsageError`` (slug ``too-large``) where ``what`` (ends in "needs") takes more than there is."""
-    from csgm_cli.storage.memory import available_bytes
-
-    available = available_bytes()
-    if available is not None and needed > available:
-        size = f"{needed / _GIB:.1f} GiB of memory, {available / _GIB:.1f} GiB are available"
-        raise UsageError("too-large", f"{what} {size}", hint)
 
 
 def build_workload(request: Request, rows: int | None = None) -> Workload:

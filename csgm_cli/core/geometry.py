@@ -77,7 +77,8 @@ def _ratio(
             return 1.0, [
                 Notice(
                     "linf-norm-capped",
-                    f"linf_norm {linf_norm:g} exceeds l2_norm {l2_norm:g}: norm_ratio is 1",
+                    f"linf_norm {linf_norm:g} exceeds l2_norm {l2_norm:g}, so that norm_ratio is 1:"
+                    " were they swapped?",
                 )
             ]
         return l2_norm / linf_norm, []
@@ -124,6 +125,31 @@ def _rotation_ratio(l2_norm: float, dim: int, cohort_size: int) -> tuple[float, 
     return ratio, [told]
 
 
+def check_epoch(rows: int, population: int, cohort_size: int) -> None:
+    """Raise ``UsageError`` unless disjoint cohorts suffice for an epoch of ``rows`` steps: T n <= N.
+
+    Slug ``repeats-in-epoch``: more places than clients, so that some client is in several steps of an epoch,
+    which the largest column norm of C does not cover.
+    """
+    _check_cohort(population, cohort_size)
+    if rows * cohort_size > population:
+        most = population // cohort_size
+        raise UsageError(
+            "repeats-in-epoch",
+            f"T = {rows} steps of cohort_size {cohort_size} take {rows * cohort_size} places, more than the"
+            f" population of {population}: some client is in several steps of an epoch, which sigma does not"
+            " cover",
+            f"T may be at most {most} here: begin the noise anew more often, and count its epochs",
+        )
+
+
+def _check_cohort(population: int, cohort_size: int) -> None:
+    if cohort_size > population:
+        raise UsageError(
+            "cohort-above-population", f"cohort_size {cohort_size} exceeds population {population}"
+        )
+
+
 def rounds_from_participation(population: int, cohort_size: int, training_rounds: int) -> tuple[int, Notice]:
     """Releases that one client can influence with cohorts in a fixed order of clients: ceil(R n/N).
 
@@ -133,10 +159,7 @@ def rounds_from_participation(population: int, cohort_size: int, training_rounds
     population = int(check_range("population", population))
     cohort_size = int(check_range("cohort_size", cohort_size))
     training_rounds = int(check_range("training_rounds", training_rounds))
-    if cohort_size > population:
-        raise UsageError(
-            "cohort-above-population", f"cohort_size {cohort_size} exceeds population {population}"
-        )
+    _check_cohort(population, cohort_size)
     rounds = -(-training_rounds * cohort_size // population)
     check_range("rounds", rounds)
     notice = Notice(

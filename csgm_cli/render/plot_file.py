@@ -78,6 +78,13 @@ def check_can_draw(suffix: str) -> None:
         raise UsageError("unknown-choice", message, "or --plot - for the terminal")
     if find_spec("matplotlib") is None:
         raise UsageError("missing-extra", "pictures need an extra: pip install 'csgm-cli[plot]'")
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # its caches are nobody's concern here
+    try:
+        import matplotlib.figure  # noqa: F401 - whether it can be imported, before the work for a picture
+    except ImportError as error:
+        message = f"matplotlib is installed, and cannot be imported: {error}"
+        hint = "pip install --force-reinstall 'csgm-cli[plot]'"
+        raise UsageError("missing-extra", message, hint) from None
 
 
 def picture(figure: Figure, suffix: str) -> bytes:
@@ -86,7 +93,6 @@ def picture(figure: Figure, suffix: str) -> bytes:
     ``UsageError`` as in `check_can_draw`.
     """
     check_can_draw(suffix)
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # its caches are nobody's concern here
     import matplotlib as mpl
 
     with mpl.rc_context({**mpl.rcParamsDefault, **_STYLE}):

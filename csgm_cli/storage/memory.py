@@ -5,7 +5,18 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from csgm_cli.errors import UsageError
+
 _CGROUP = Path("/sys/fs/cgroup")
+_GIB = 2.0**30
+
+
+def check_memory(needed: int, what: str, hint: str = "") -> None:
+    """Raise ``UsageError`` (slug ``too-large``) where ``what`` (ends in "needs") takes more than there is."""
+    available = available_bytes()
+    if available is not None and needed > available:
+        size = f"{needed / _GIB:.1f} GiB of memory, {available / _GIB:.1f} GiB are available"
+        raise UsageError("too-large", f"{what} {size}", hint)
 
 
 def available_bytes() -> int | None:

@@ -131,6 +131,25 @@ def test_rerun(csgm, file, place):
     assert outcome.stderr.startswith("error[other-factorization]: ")
 
 
+def test_rerun_from_another_folder(csgm, file, place, monkeypatch):
+    """The file is looked for as it was named, then beside the saved result; its hash guards it in both."""
+    (place / "results").mkdir()
+    (place / "elsewhere").mkdir()
+    result = place / "results" / "saved.json"
+    assert csgm(f"{CALIBRATE_SIZED} --factorization prefix8.npz --format json --output {result}").status == 0
+    monkeypatch.chdir(place / "elsewhere")
+    outcome = csgm(f"account --from {result}")
+    assert (outcome.status, outcome.stdout) == (4, "")
+    near = str(place / "results" / "prefix8.npz")
+    assert f"it is looked for from the current folder, and then at {near!r}" in outcome.stderr
+    file.rename(near)
+    outcome = csgm(f"account --from {result} --format json")
+    assert outcome.status == 0
+    assert outcome.document["inputs"]["factorization"] == near
+    assert csgm("factorize --T 9 --output prefix8.npz").status == 0  # here it comes first
+    assert csgm(f"account --from {result}").stderr.startswith("error[other-factorization]: ")
+
+
 @pytest.mark.parametrize(
     ("change", "slug"),
     [

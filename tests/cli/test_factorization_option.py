@@ -3,6 +3,7 @@
 import json
 import math
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -136,9 +137,10 @@ def test_sweep_over_rounds_as_text(csgm):
 
 CONFLICTS = [
     ("--factorization tree:8 --rounds 3", "--factorization and --rounds exclude each other"),
-    ("--factorization tree:8 --population 1e4 --training-rounds 9", "--factorization and --population"),
+    ("--factorization tree:8 --population 1e4 --training-rounds 9", "--factorization and --training-rounds"),
     ("--rounds 3 --epochs 3", "--epochs and --rounds exclude each other"),
     ("--epochs 3", "--epochs needs --factorization"),
+    ("--factorization tree:8 --population 1599", "cohort_size 200 take 1600 places, more than"),
     ("--factorization tree:8 --epochs 0", "--epochs must be an integer in [1, 1e+09]"),
     ("--factorization tree:8 --epochs 1.5", "--epochs must be an integer in [1, 1e+09]"),
 ]
@@ -203,6 +205,9 @@ def test_specs_that_name_nothing(csgm, spec, slug, said):
         ("prefix8", "did you mean prefix8.npz?"),
         (".git/../prefix8", "did you mean .git/../prefix8.npz?"),
         ("32", "a strategy goes before T: optimal:32"),
+        ("momentum=0.9:500", "csgm factorize --workload momentum=0.9 --T 500 --output FILE"),
+        ("momentum:0.9:500", "csgm factorize --workload momentum=0.9 --T 500 --output FILE"),
+        ("momentum=0.9", "csgm factorize --workload momentum=0.9 --T T --output FILE"),
         ("optimal,32", "a strategy with its T, such as optimal:32"),
         ("nowhere/prefix8", "takes a file of csgm factorize --output"),
     ],
@@ -220,6 +225,72 @@ def test_rounds_beside_a_factorization(csgm):
     outcome = csgm(f"{CALIBRATE_SIZED} --factorization optimal:32 --rounds 512")
     assert outcome.status == 2
     assert "--epochs: training rounds / T of them, rounded up" in outcome.stderr
+
+
+CLIENTS = "--cohort-size 200 --norm-ratio 9 --population"
+
+
+@pytest.mark.parametrize(("rows", "population", "status"), [(10, 2000, 0), (10, 1999, 2), (300, 2000, 2)])
+def test_clients_for_an_epoch(csgm, rows, population, status):
+    """T cohorts of disjoint clients need T n of them: 10 x 200 are 2000, and 300 steps repeat clients."""
+    line = f"calibrate --epsilon 5 --delta 1e-6 --gamma 0.1 {CLIENTS} {population}"
+    outcome = csgm(f"{line} --factorization tree:{rows} --epochs 1 --format json")
+    assert outcome.status == status
+    if status:
+        error = outcome.document["error"]
+        assert error["slug"] == "repeats-in-epoch"
+        assert error["hint"].startswith(f"T may be at most {9 if population < 2000 else 10} here")
+    else:
+        inputs = outcome.document["inputs"]
+        assert (inputs["population"], inputs["rounds"], inputs["epochs"]) == (population, None, 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "slug"),
+    [("--norm-ratio 9", "missing-option"), ("--norm-ratio 9 --cohort-size 101", "cohort-above-population")],
+)
+def test_a_population_beside_a_factorization_is_checked(csgm, options, slug):
+    """It says nothing alone, and no cohort is larger."""
+    line = "calibrate --epsilon 5 --delta 1e-6 --gamma 0.1 --factorization tree:8 --population 100"
+    assert csgm(f"{line} {options} --format json").document["error"]["slug"] == slug
+
+
+def test_a_population_beside_a_factorization_goes_on_to_be_checked(csgm):
+    """It is kept in a saved result, a large delta is held against it, and it states no epochs."""
+    line = f"account --sigma 3 --gamma 0.1 {CLIENTS} 2000 --factorization tree:10 --delta 1e-3"
+    outcome = csgm(f"{line} --max-epsilon 90 --format json --output saved.json")
+    assert outcome.status == 0
+    assert "warning[one-round]" in outcome.stderr
+    saved = json.loads(Path("saved.json").read_text(encoding="utf-8"))
+    assert "delta-large" in [warning["slug"] for warning in saved["warnings"]]
+    again = csgm("account --from saved.json --format json")
+    assert (again.status, again.document["inputs"]["population"]) == (0, 2000)
+    saved["inputs"]["population"] = 1999
+    Path("saved.json").write_text(json.dumps(saved), encoding="utf-8")
+    again = csgm("account --from saved.json --format json")
+    assert (again.status, again.document["error"]["slug"]) == (2, "repeats-in-epoch")
+
+
+def test_a_release_of_more_steps_than_clients(csgm, place):
+    """In a budget too, with its place, and keys as they are spelt there."""
+    release = """[population.p]
+epsilon = 90
+delta = 1e-6
+[population.p.release.r]
+mechanism = "gaussian"
+sigma = 40
+factorization = "tree:11"
+population = 2000
+cohort-size = 200
+"""
+    (place / "b.toml").write_text(release)
+    outcome = csgm("check b.toml")
+    assert outcome.status == 2
+    assert outcome.stderr.startswith("error[repeats-in-epoch]: b.toml:4: release r of p: T = 11 steps")
+    (place / "b.toml").write_text(release.replace("tree:11", "tree:10"))
+    outcome = csgm("check b.toml")
+    assert outcome.status == 0
+    assert "give epochs (1 says that it is so)" in outcome.stderr  # the clients do not say how often
 
 
 BUDGET = """

@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from csgm_cli.storage.arrays import read_arrays
 
 
 @pytest.mark.parametrize(
@@ -73,6 +76,16 @@ import pytest
             "calibrate --epsilon 3 --delta 1e-6 --gamma 0.1 --cohort-size 9",
             "needs --dim beside --cohort-size",
         ),
+        (
+            "calibrate --epsilon 3 --delta 1e-6 --mechanism gaussian --rounds 300 --population 2000",
+            "try: was --training-rounds 300 meant? --population computes the --rounds of one client\n",
+        ),
+        ("calibrate --clients 2000", "no such option: --clients; did you mean --population?"),
+        ("factorize --T 4 --workload momentum:0.9", "try: momentum=0.9\n"),
+        (
+            "account --mechanism gaussian --sigma 1 --delta 1e-6 --rounds 1 --max-epsilon 2",
+            " is above 2.0 (--max-epsilon); csgm calibrate --epsilon 2.0 finds the noise that is enough\n",
+        ),
         ("calibrte", "did you mean calibrate?"),
         ("--format json version", "options follow the command"),
         ("completion bahs", "did you mean bash?"),
@@ -91,6 +104,44 @@ def test_delta_0_in_a_file(csgm):
     Path("csgm.toml").unlink()
     Path("budget.toml").write_text("[population.all]\nepsilon = 3\ndelta = 0.0\n", encoding="utf-8")
     assert never in csgm("check budget.toml").stderr
+
+
+def test_a_number_in_quotes(csgm):
+    """A config and a budget take numbers as they are; what is no number is no better without quotes."""
+    for value, hinted in (("3", True), ("1e6", True), ("three", False)):
+        Path("csgm.toml").write_text(f"[tool.csgm]\nepsilon = '{value}'\n", encoding="utf-8")
+        refused = csgm("calibrate --delta 1e-6 --mechanism gaussian").stderr
+        assert refused.startswith("error[wrong-type]: ")
+        assert (f"try: without quotes: {value}\n" in refused) is hinted
+        Path("csgm.toml").unlink()
+        Path("b.toml").write_text(f"[population.all]\nepsilon = '{value}'\ndelta = 1e-6\n", encoding="utf-8")
+        assert (f"try: without quotes: {value}\n" in csgm("check b.toml").stderr) is hinted
+
+
+def test_files_of_another_kind(csgm):
+    """Where a budget is no result, and a result no file of arrays, the message says which file and why."""
+    Path("budget.toml").write_text("[population.all]\n", encoding="utf-8")
+    refused = csgm("account --from budget.toml").stderr
+    assert refused.startswith(
+        "error[bad-result-file]: 'budget.toml': not a saved csgm result: it is not JSON"
+    )
+    line = "calibrate --epsilon 3 --delta 1e-6 --mechanism gaussian --format json --output saved.json"
+    assert csgm(line).status == 0
+    refused = csgm("inspect saved.json").stderr
+    assert refused.startswith("error[broken-file]: 'saved.json': it is no file of arrays")
+
+
+def test_arrays_of_a_workload_that_nobody_named(csgm):
+    """Where they are not factors of prefix sums, what they are of can be said; a word that is said is not."""
+    assert csgm("factorize --T 4 --workload momentum=0.9 --output m.npz").status == 0
+    arrays = read_arrays("m.npz").arrays
+    np.savez("bare.npz", B=arrays["B"], C=arrays["C"])
+    outcome = csgm("inspect bare.npz")
+    assert outcome.status == 1
+    assert "  try: --workload says what B C is, if not prefix-sum\n" in outcome.stderr
+    outcome = csgm("inspect bare.npz --workload momentum=0.8")
+    assert (outcome.status, "try:" in outcome.stderr) == (1, False)
+    assert csgm("inspect bare.npz --workload momentum=0.9").status == 0
 
 
 def test_a_comma_in_a_list_of_a_variable(csgm, monkeypatch):

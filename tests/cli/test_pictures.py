@@ -1,6 +1,7 @@
 """``--plot``: pictures in files and in the terminal."""
 
 import json
+import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -61,6 +62,17 @@ def test_matplotlib_is_missing(csgm, monkeypatch):
     assert outcome.stderr.startswith("error[missing-extra]: ")
     assert "pip install 'csgm-cli[plot]'" in outcome.stderr.splitlines()[0]
     assert csgm(f"{GRID} --plot -").status == 0
+
+
+def test_matplotlib_is_broken(csgm, monkeypatch):
+    """One that is there and cannot be imported is named as such, in one line, and is no bug of csgm."""
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)  # importing it is an ImportError
+    monkeypatch.setattr("csgm_cli.core.sweep.answer", lambda _: pytest.fail("a point was solved"))
+    outcome = csgm(f"{GRID} --plot x.png")
+    assert (outcome.status, outcome.stdout) == (2, "")
+    error, hint = outcome.stderr.splitlines()
+    assert error.startswith("error[missing-extra]: matplotlib is installed, and cannot be imported: ")
+    assert "pip install --force-reinstall 'csgm-cli[plot]'" in hint
 
 
 @pytest.mark.parametrize("option", ["--plot", "--output"])

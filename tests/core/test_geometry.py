@@ -71,6 +71,7 @@ def test_linf_norm_above_the_l2_norm_is_capped():
     geometry, notices = resolve_geometry(linf_norm=3.0, l2_norm=2.0)
     assert geometry.norm_ratio == 1.0
     assert slugs(notices) == ["linf-norm-capped"]
+    assert "linf_norm 3 exceeds l2_norm 2, so that norm_ratio is 1: were they swapped?" in notices[0].message
     assert resolve_geometry(linf_norm=2.0, l2_norm=2.0) == (Geometry(1.0, 2.0), ())
 
 

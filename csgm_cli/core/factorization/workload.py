@@ -43,6 +43,7 @@ def parse_workload(spec: str, T: int) -> Workload:
     raise UsageError(
         "unknown-workload",
         f"workload must be prefix-sum, momentum=NUMBER or a .npy file, got {spec!r}",
+        f"momentum={spec.removeprefix('momentum:')}" if spec.startswith("momentum:") else "",
     )
 
 

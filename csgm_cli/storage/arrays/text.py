@@ -70,7 +70,9 @@ def read_json(path: Path) -> tuple[dict[str, Array], dict[str, JSON]]:
     if sum(text.count(mark) for mark in (b",", b"[", b"{")) > 2 * MOST_IN_JSON:
         raise UsageError("too-large", f"it holds more than {MOST_IN_JSON} numbers")
     document = parse_object(text, "it")
-    rows = as_object(document.get("arrays"), "arrays")
+    if "arrays" not in document:
+        raise broken("it is no file of arrays: it has no arrays")
+    rows = as_object(document["arrays"], "arrays")
     layouts = _layouts(document, rows)
     arrays = {
         name: _array(name, rows[name] if len(layout.shape) == 2 else [rows[name]], layout)
