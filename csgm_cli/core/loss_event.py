@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from csgm_cli.core.contour import Direction
-from csgm_cli.core.loss_cuts import Cuts, add_cuts, remove_cuts, unsplit
+from csgm_cli.core.loss_cuts import Cuts, add_cuts, unsplit
 from csgm_cli.core.loss_far import LEFT_OUT, SMALLEST, Chernoff, Far, Parts, far_event, softened
 from csgm_cli.core.loss_line import (
     MOVED,
@@ -22,6 +22,7 @@ from csgm_cli.core.loss_line import (
     transform,
     unblurred,
 )
+from csgm_cli.core.loss_remove import remove_cuts
 from csgm_cli.core.single_round import single_round
 
 if TYPE_CHECKING:
