@@ -103,12 +103,12 @@ def valley(order: float, gamma: float, s: float) -> tuple[float, float] | None:
     steepness = (order + 1) * s * s
     if steepness <= 4.0 or gamma == 1.0:
         return None
-    half = math.sqrt(0.25 - 1 / steepness)
+    high = 0.5 + math.sqrt(0.25 - 1 / steepness)
+    low = 1 / (steepness * high)  # 1 - high, whose digits that would lose
     ends = []
-    for sign in (-1.0, 1.0):
-        odds = (0.5 + sign * half) / (0.5 - sign * half)
+    for sent, odds in ((low, low / high), (high, high / low)):
         x = (math.log(odds) - math.log(gamma) + math.log1p(-gamma)) / s + s / 2
-        slope = (order + 1) * s * (0.5 + sign * half) - x - s
+        slope = (order + 1) * s * sent - x - s
         ends.append((x, slope))
     (left, falling), (right, rising) = ends
     return (left, right) if falling < 0.0 < rising else None

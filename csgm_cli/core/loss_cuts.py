@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,10 @@ from csgm_cli.core.loss_far import (
 )
 from csgm_cli.core.loss_ladder import best_ladder, border
 from csgm_cli.core.loss_window import Step, Window
-from csgm_cli.core.sliced_law import HIGHEST, LOWEST, Coordinates, Nodes, Outside
+from csgm_cli.core.sliced_law import HIGHEST, LOWEST, Coordinates
+
+if TYPE_CHECKING:
+    from csgm_cli.core.loss_nodes import Nodes, Outside
 
 Array = NDArray[np.float64]
 
@@ -164,7 +168,7 @@ def _cuts(windows: tuple[Window, ...], strike: float, size: float, shifts: Array
     seen = _Seen.of(windows, shifts)
     moments = Moments.of(seen, shifts)
     kept = Chernoff(shifts, moments.event)
-    finer = _aroundsaddle_of(kept, strike)
+    finer = _around_saddle(kept, strike)
     if finer.size:
         both = np.concatenate([shifts, finer])
         kept = Chernoff(both, np.concatenate([kept.log_moments, Moments.of(seen, finer).event])).in_order()
@@ -287,7 +291,7 @@ class Moments:
             log_bulk = part.real_moments(nodes, outside, orders)
             bulk += part.count * log_bulk
             if jumps is not None:
-                exponents = orders[:, None] * jumps.loss + jumps.log_mass
+                exponents = jumps.exponents(orders)
                 peak = exponents.max(axis=1)
                 with np.errstate(all="ignore"):
                     ratio = np.exp(exponents - peak[:, None]).sum(axis=1) * np.exp(peak - log_bulk)
@@ -317,7 +321,7 @@ def _shift(kept: Chernoff, strike: float, saddle: float, mass: float, negligible
     return min(tried, key=lambda shift: kept.period(strike, shift, mass, negligible, 0.0))
 
 
-def _aroundsaddle_of(kept: Chernoff, strike: float) -> Array:
+def _around_saddle(kept: Chernoff, strike: float) -> Array:
     """Finer shifts around the least of the integrand, where it rises too steeply to tell the vertex."""
     heights = _heights(kept, strike)
     at = int(np.argmin(heights))

@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from csgm_cli.core.decay import missing, valley
 
 if TYPE_CHECKING:
+    from csgm_cli.core.loss_nodes import Nodes
     from csgm_cli.core.loss_window import Window
-    from csgm_cli.core.sliced_law import Nodes
 
 Array = NDArray[np.float64]
 
