@@ -40,7 +40,8 @@ def _spread(points: Array, weights: Array, step: float, cells: int) -> Array:
     at = first + np.arange(_WIDTH)[:, None]
     x = (at - place) * (2 / _WIDTH)
     bumps = np.exp(_SHARPNESS * (np.sqrt(np.maximum(1.0 - x * x, 0.0)) - 1.0)) * weights
-    return np.bincount((at.astype(np.int64) % cells).ravel(), bumps.ravel(), minlength=cells)
+    cell = (at.astype(np.int64) % cells).ravel()
+    return np.asarray(np.bincount(cell, bumps.ravel(), minlength=cells), dtype=np.float64)
 
 
 def sum_errors(points: Array, weights: Array, step: float, count: int) -> Array:
