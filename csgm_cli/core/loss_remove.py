@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from csgm_cli.core.loss_cuts import Cuts, saddle_of
 from csgm_cli.core.loss_far import (
@@ -25,10 +26,13 @@ from csgm_cli.core.loss_far import (
 from csgm_cli.core.loss_window import Step, Window
 from csgm_cli.core.sliced_law import Coordinates, log_upper_tail
 
+Array = NDArray[np.float64]
+
 #: What is cut off weighs this little at the shift, relative to all of the part.
 _DROPPED = 1e-12
-#: The lowest shift, relative to the inverse of how far the loss reaches.
-_LOWEST_SHIFT = 0.05
+#: The lowest shift, times about how far the loss reaches, and the highest, times how far the lowest loss is
+#: beyond the strike, so that there are some beyond the saddle.
+_FLATTEST, _STEEPEST = 0.05, 20.0
 #: How closely (x) the cuts are found.
 _CLOSE = 1e-3
 
@@ -41,25 +45,29 @@ def remove_cuts(parts: Parts, strike: float) -> Cuts | Chernoff | None:
     whole = negative_moments(parts)
     if whole.log_bound(strike) < math.log(SMALLEST):
         return whole
-    divergence = sum(part.count * min(-part.floor, 2 * part.divergence) for part in parts)
-    coarsest = _LOWEST_SHIFT / (strike + divergence + math.sqrt(divergence))
-    shifts = np.geomspace(coarsest, FINEST / depth(parts), SHIFTS)
+    shifts = _shifts(parts, strike)
     moments = [part.count * negative_moment(part, shifts) for part in parts]
     kept = Chernoff(shifts, np.sum(moments, axis=0))
     shift = saddle_of(kept, strike)
     if shift is None or not all(part.reached(shift) for part in parts):
         return None
-    log_moments = [float(negative_moment(part, np.array([shift]))[0]) for part in parts]
-    log_peak = sum(part.count * log for part, log in zip(parts, log_moments, strict=True)) - shift * strike
-    windows, dropped = [], 0.0
-    for part, log_moment in zip(parts, log_moments, strict=True):
-        allowed = math.log(_DROPPED / (len(parts) * part.count)) + log_moment
-        cut = _cut(part, shift, allowed)
+    windows, log_peak, dropped = [], -shift * strike, 0.0
+    for part in parts:
+        log_moment = float(negative_moment(part, np.array([shift]))[0])
+        cut = _cut(part, shift, math.log(_DROPPED / (len(parts) * part.count)) + log_moment)
         windows.append(Window(part, part.lowest(shift), None, Step(cut)))
+        log_peak += part.count * log_moment
         dropped += part.count * math.exp(_log_above(part, shift, cut) - log_moment)
-    return Cuts(
-        -1, strike, tuple(windows), shift, shift, log_peak, log_peak, 1.0, math.expm1(dropped), kept, None
-    )
+    dropped = math.expm1(dropped)
+    return Cuts(-1, strike, tuple(windows), shift, shift, log_peak, log_peak, 1.0, dropped, kept, None)
+
+
+def _shifts(parts: Parts, strike: float) -> Array:
+    """Where the saddle is looked for: 1/shift goes from the size of the loss down to what is beyond the strike."""
+    divergence = sum(part.count * min(-part.floor, 2 * part.divergence) for part in parts)
+    beyond = -strike - sum(part.count * part.floor for part in parts)
+    finest = max(FINEST / depth(parts), _STEEPEST / max(beyond, 1e-15 * strike))
+    return np.geomspace(_FLATTEST / (strike + divergence + math.sqrt(divergence)), finest, SHIFTS)
 
 
 def _log_above(part: Coordinates, shift: float, x: float) -> float:

@@ -235,13 +235,18 @@ def bracket_in_little_memory(law, direction, epsilon):
 
 @pytest.mark.parametrize(("gamma", "counts", "epsilon"), [
     (3e-7, (5, 5), 1.8e-6), (1.4e-7, (5, 5), 1.176e-6), (3e-7, (20, 5), 0.0), (1e-3, (4, 1), 2e-3),
+    (0.01, (15, 5), 0.2010067), (1e-3, (6, 2), 0.008004002), (3e-7, (20, 5), 7.500001e-6),
 ])  # fmt: skip
 def test_remove_where_masks_show_beside_a_smaller_coordinate(gamma, counts, epsilon):
-    """All but 1e-25 of the Q-mass is at the lowest loss, and the parts' losses begin to rise far apart."""
+    """All but 1e-25 of the Q-mass is at the lowest loss, and the parts' losses begin to rise far apart.
+
+    Also where epsilon is within 1e-6 of the lowest loss.
+    """
     law = Law(gamma, tuple(zip(map(float, counts), (1228.1, 465.4), strict=True)))
     bracket = bracket_in_little_memory(law, REMOVE, epsilon)
     exact = -math.expm1(epsilon + sum(counts) * math.log1p(-gamma))
-    assert bracket.lower * (1 - 1e-9) <= exact <= bracket.upper * (1 + 1e-9)
+    rounding = 1e-15 * epsilon / exact + 1e-9
+    assert bracket.lower * (1 - rounding) <= exact <= bracket.upper * (1 + rounding)
     assert bracket.upper <= bracket.lower * (1 + 2e-5)
 
 
