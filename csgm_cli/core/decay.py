@@ -33,6 +33,8 @@ _STEEPEST = 45.0
 _TURNED = math.sqrt(2.0)
 #: No side lobe of |sinc| is higher than this.
 _SIDE_LOBE = 0.2173
+#: Log of a bound on what the nodes do not see.
+_UNSEEN = math.log(1e-9)
 #: Shifts q into the strip that are tried, relative to the largest: this, and so much of pi/s.
 _SHIFTS = np.geomspace(0.03, 1.0, 10)
 _HIGHEST, _STRIP = 7.0, 0.5
@@ -57,8 +59,14 @@ class Decay:
         best = math.log1p(-min(drop, 1 - 1e-9))
         if not self.log_sizes.size:
             return best
-        sums = np.exp(self.log_sizes - height * self.arguments).sum(axis=1)
-        return min(best, math.log(float(sums.min()) + 1e-9))
+        return min(best, float(np.logaddexp(log_moved_up(self.log_sizes, self.arguments, height), _UNSEEN)))
+
+
+def log_moved_up(log_sizes: Array, arguments: Array, height: float) -> float:
+    """Log of the least, over rows for each q, of sums of exp(``log_sizes`` - ``height`` ``arguments``)."""
+    terms = log_sizes - height * arguments
+    peaks = terms.max(axis=1)
+    return float((peaks + np.log(np.exp(terms - peaks[:, None]).sum(axis=1))).min())
 
 
 def decay(order: float, gamma: float, t: float, log_moment: float, *, few: bool) -> Decay:

@@ -142,7 +142,7 @@ def add_cuts(
             return found
     if split == far.top:
         hard = tuple(Window(part, LOWEST, None, top) for part, top in zip(parts, far.tops, strict=True))
-        return Chernoff(shifts, Moments.of(_Seen.of(hard, shifts), shifts).whole)
+        return Chernoff(shifts, _log_whole(hard, shifts))
     windows = tuple(_window(part, split, top) for part, top in zip(parts, tops, strict=True))
     return _cuts(windows, strike, size, shifts)
 
@@ -244,13 +244,12 @@ def unsplit(cuts: Cuts, size: float) -> Cuts | None:
     if cuts.windows[0].split is None or cuts.log_whole - cuts.log_peak > _NOTHING_MORE:
         return None
     windows = tuple(replace(window, split=None) for window in cuts.windows)
-    seen = _Seen.of(windows, cuts.kept.shifts)
-    kept = Chernoff(cuts.kept.shifts, Moments.of(seen, cuts.kept.shifts).whole)
+    kept = Chernoff(cuts.kept.shifts, _log_whole(windows, cuts.kept.shifts))
     saddle = saddle_of(kept, cuts.strike)
     if saddle is None:
         return None
     shift = _shift(kept, cuts.strike, saddle, 1.0, LEFT_OUT * size)
-    log_peak = float(Moments.of(seen, np.array([shift])).whole[0]) - shift * cuts.strike
+    log_peak = float(_log_whole(windows, np.array([shift]))[0]) - shift * cuts.strike
     return Cuts(1, cuts.strike, windows, saddle, shift, log_peak, log_peak, 1.0, 0.0, kept, None)
 
 
@@ -301,6 +300,11 @@ class Moments:
         with np.errstate(all="ignore"):
             few = np.log(np.expm1(np.minimum(more, 30.0)))
         return Moments(bulk, bulk + more, bulk + np.where(more > 30.0, more, few))
+
+
+def _log_whole(windows: tuple[Window, ...], shifts: Array) -> Array:
+    """Log E[Y^(1 + shift)] of what is none far."""
+    return Moments.of(_Seen.of(windows, shifts), shifts).whole
 
 
 def _heights(kept: Chernoff, strike: float) -> Array:

@@ -63,7 +63,7 @@ def remove_cuts(parts: Parts, strike: float) -> Cuts | Chernoff | None:
 
 
 def _shifts(parts: Parts, strike: float) -> Array:
-    """Where the saddle is looked for: 1/shift goes from the size of the loss down to what is beyond the strike."""
+    """Where to look for the saddle: 1/shift is between the size of the loss and what is beyond the strike."""
     divergence = sum(part.count * min(-part.floor, 2 * part.divergence) for part in parts)
     beyond = -strike - sum(part.count * part.floor for part in parts)
     finest = max(FINEST / depth(parts), _STEEPEST / max(beyond, 1e-15 * strike))
