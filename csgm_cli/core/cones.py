@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from csgm_cli.core.contour import Contour, Law
 
 #: The additive error of a cone, relative to the delta at stake, with which the search begins.
-_ERROR_SHARE = 1e-3
+ERROR_SHARE = 1e-3
 #: How many steps of the lattice a good set may be larger than the one to begin with.
 _FURTHEST = 400
 #: Poles (exponents - 1) that contours keep clear of, relative to that of the exponent to begin with.
@@ -37,7 +37,7 @@ LEAST_POLE = 0.1
 #: Between which log r test functions are looked at where there is no contour that says.
 _SPREADS = (1e-6, 60.0)
 #: By how much bounds from the loss grid may exceed what they bound, relative.
-GRID_SLACK = 1e-4
+_GRID_SLACK = 1e-4
 
 
 def posterior(gamma: float, z: float) -> float:
@@ -98,14 +98,19 @@ def _over_good_sets(
     def found(j: int) -> Certificate | None:
         return bound(2 ** ((least + j) / 8))
 
-    def value(j: int) -> float:
-        best = found(j)
-        return math.inf if best is None else best.value
-
     at = max(0, round(8 * math.log2(min(first, 1e308))) - least)
-    while math.isinf(value(at)) and at > 0:  # no exponent is admissible: a smaller good set
+    while math.isinf(_value_of(found(at))) and at > 0:  # no exponent is admissible: a smaller good set
         at -= 1
-    return found(downhill(value, at, at + _FURTHEST))
+    return least_downhill(found, at, at + _FURTHEST)
+
+
+def least_downhill(found: Callable[[int], Certificate | None], first: int, last: int) -> Certificate | None:
+    """The least of what is ``found`` at 0 ... ``last``, downhill from ``first``; each is asked for again."""
+    return found(downhill(lambda j: _value_of(found(j)), first, last))
+
+
+def _value_of(certificate: Certificate | None) -> float:
+    return math.inf if certificate is None else certificate.value
 
 
 def add_cone(law: Law, contour: Contour, epsilon: float, scale: float) -> Certificate:
@@ -122,7 +127,7 @@ def add_cone(law: Law, contour: Contour, epsilon: float, scale: float) -> Certif
             return None
         return best_spread(contour, epsilon, exponent, math.exp(log_outside(law, z)), z)
 
-    first = good_set(law, 10.0 / law.gamma, _ERROR_SHARE * scale)
+    first = good_set(law, 10.0 / law.gamma, ERROR_SHARE * scale)
     best = _over_good_sets(law, first, with_exponent)
     return plain if best is None else min(plain, best, key=_value)
 
@@ -176,7 +181,7 @@ def grid_add_cone(law: Law, epsilon: float, enough: float) -> Certificate | None
     spread = float(spreads[found.index])
     wobble = found.wobble if inside else math.inf
     return Certificate(
-        Proof.ADD_CONE, found.upper, 0.0, spread, slack=GRID_SLACK, blur=found.blur, wobble=wobble
+        Proof.ADD_CONE, found.upper, 0.0, spread, slack=_GRID_SLACK, blur=found.blur, wobble=wobble
     )
 
 
@@ -231,7 +236,7 @@ def remove_exponent(law: Law, epsilon: float, scale: float) -> float:
 
 
 def _first_remove_z(law: Law, epsilon: float, scale: float) -> float:
-    return good_set(law, math.exp(min(epsilon, 600.0)) / law.gamma, _ERROR_SHARE * scale)
+    return good_set(law, math.exp(min(epsilon, 600.0)) / law.gamma, ERROR_SHARE * scale)
 
 
 def concave_twin(law: Law, epsilon: float, scale: float) -> Certificate | None:

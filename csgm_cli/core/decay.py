@@ -33,6 +33,8 @@ _STEEPEST = 45.0
 _TURNED = math.sqrt(2.0)
 #: No side lobe of |sinc| is higher than this.
 _SIDE_LOBE = 0.2173
+#: Log of a bound on what the nodes do not see.
+_UNSEEN = math.log(1e-9)
 #: Shifts q into the strip that are tried, relative to the largest: this, and so much of pi/s.
 _SHIFTS = np.geomspace(0.03, 1.0, 10)
 _HIGHEST, _STRIP = 7.0, 0.5
@@ -57,8 +59,14 @@ class Decay:
         best = math.log1p(-min(drop, 1 - 1e-9))
         if not self.log_sizes.size:
             return best
-        sums = np.exp(self.log_sizes - height * self.arguments).sum(axis=1)
-        return min(best, math.log(float(sums.min()) + 1e-9))
+        return min(best, float(np.logaddexp(log_moved_up(self.log_sizes, self.arguments, height), _UNSEEN)))
+
+
+def log_moved_up(log_sizes: Array, arguments: Array, height: float) -> float:
+    """Log of the least, over rows for each q, of sums of exp(``log_sizes`` - ``height`` ``arguments``)."""
+    terms = log_sizes - height * arguments
+    peaks = terms.max(axis=1)
+    return float((peaks + np.log(np.exp(terms - peaks[:, None]).sum(axis=1))).min())
 
 
 def decay(order: float, gamma: float, t: float, log_moment: float, *, few: bool) -> Decay:
@@ -103,12 +111,12 @@ def valley(order: float, gamma: float, s: float) -> tuple[float, float] | None:
     steepness = (order + 1) * s * s
     if steepness <= 4.0 or gamma == 1.0:
         return None
-    half = math.sqrt(0.25 - 1 / steepness)
+    high = 0.5 + math.sqrt(0.25 - 1 / steepness)
+    low = 1 / (steepness * high)  # 1 - high, whose digits that would lose
     ends = []
-    for sign in (-1.0, 1.0):
-        odds = (0.5 + sign * half) / (0.5 - sign * half)
+    for sent, odds in ((low, low / high), (high, high / low)):
         x = (math.log(odds) - math.log(gamma) + math.log1p(-gamma)) / s + s / 2
-        slope = (order + 1) * s * (0.5 + sign * half) - x - s
+        slope = (order + 1) * s * sent - x - s
         ends.append((x, slope))
     (left, falling), (right, rising) = ends
     return (left, right) if falling < 0.0 < rising else None

@@ -14,6 +14,8 @@ ComplexArray = NDArray[np.complex128]
 #: Each point is spread over this many cells of a grid twice as fine as the frequencies need.
 _WIDTH = 18
 _SHARPNESS = 2.3 * _WIDTH
+#: So many points are spread at a time: all at once they would take a hundred times the memory of the points.
+_BLOCK = 1 << 16
 
 
 def exponential_sums(points: Array, weights: Array, step: float, count: int) -> ComplexArray:
@@ -23,14 +25,23 @@ def exponential_sums(points: Array, weights: Array, step: float, count: int) -> 
     (Barnett, Magland and af Klinteberg 2019). See `sum_errors`.
     """
     cells = 1 << math.ceil(math.log2(max(4 * count, 4 * _WIDTH)))
+    grid = np.zeros(cells)
+    for first in range(0, points.size, _BLOCK):
+        block = slice(first, first + _BLOCK)
+        grid += _spread(points[block], weights[block], step, cells)
+    return np.asarray(np.conj(np.fft.rfft(grid)[:count]) / _bump_transform(count, cells))
+
+
+def _spread(points: Array, weights: Array, step: float, cells: int) -> Array:
+    """The weights, each spread around its place on the grid."""
     turns = points * (step / (2 * math.pi))
     place = (turns - np.rint(turns)) * cells  # small phases keep their digits
     first = np.ceil(place - _WIDTH / 2)
     at = first + np.arange(_WIDTH)[:, None]
     x = (at - place) * (2 / _WIDTH)
     bumps = np.exp(_SHARPNESS * (np.sqrt(np.maximum(1.0 - x * x, 0.0)) - 1.0)) * weights
-    grid = np.bincount((at.astype(np.int64) % cells).ravel(), bumps.ravel(), minlength=cells)
-    return np.asarray(np.conj(np.fft.rfft(grid)[:count]) / _bump_transform(count, cells))
+    cell = (at.astype(np.int64) % cells).ravel()
+    return np.asarray(np.bincount(cell, bumps.ravel(), minlength=cells), dtype=np.float64)
 
 
 def sum_errors(points: Array, weights: Array, step: float, count: int) -> Array:

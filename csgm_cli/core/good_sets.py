@@ -12,15 +12,12 @@ from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
-from csgm_cli.core.cones import admissible_exponent, log_outside
-from csgm_cli.core.search import downhill
+from csgm_cli.core.cones import ERROR_SHARE, admissible_exponent, least_downhill, log_outside
 
 if TYPE_CHECKING:
     from csgm_cli.core.certificate import Certificate
     from csgm_cli.core.contour import Law
 
-#: Share of delta that an error term has where the search for an exponent begins.
-_ERROR_SHARE = 1e-3
 #: Good sets reach at least so many standard deviations, see "Monotone" in docs/theory.md.
 _LEAST_REACH = math.sqrt(2.0)
 #: Exponents are powers of 2 by 1/FINE, so many of them.
@@ -84,7 +81,7 @@ def exponents_below(largest: float) -> list[float]:
 
 def first_small(exponents: Sequence[float], log_error: Callable[[float], float], delta: float) -> int:
     """Where errors become small, or the last of them."""
-    goal = math.log(_ERROR_SHARE * delta)
+    goal = math.log(ERROR_SHARE * delta)
     first = bisect.bisect_left(exponents, True, key=lambda b: log_error(b) <= goal)  # noqa: FBT003 - sought
     return min(first, len(exponents) - 1)
 
@@ -98,8 +95,4 @@ def least_over(
     def found(j: int) -> Certificate | None:
         return bound(exponents[j])
 
-    def value(j: int) -> float:
-        best = found(j)
-        return math.inf if best is None else best.value
-
-    return found(downhill(value, first, len(exponents) - 1))
+    return least_downhill(found, first, len(exponents) - 1)

@@ -1,8 +1,8 @@
 """Where ``loss_grid`` cuts the losses of single coordinates, and what lies beyond the cuts.
 
-Add direction: bulk u <= b, jumps b < u <= h, far u > h, with b and h such that what all-bulk
-outcomes and strays of far ones can add to the answer is negligible (Chernoff bounds). Remove
-direction: only the top, which Y^-shift makes negligible, is cut off.
+Bulk u <= b, jumps b < u <= h, far u > h, with b and h such that what all-bulk outcomes and strays of
+far ones can add to the answer is negligible (Chernoff bounds). This is the add direction's; the other
+one needs less, see ``loss_remove``.
 """
 
 from __future__ import annotations
@@ -10,30 +10,29 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from csgm_cli.core.loss_far import (
-    DAMPED_OUT,
     FINEST,
     LEFT_OUT,
     SHIFTS,
-    SMALLEST,
     Chernoff,
     Far,
     Parts,
-    depth,
     log_any,
-    negative_moments,
     power_below,
-    reached,
     rounded,
     soft_tops,
 )
 from csgm_cli.core.loss_ladder import best_ladder, border
 from csgm_cli.core.loss_window import Step, Window
-from csgm_cli.core.sliced_law import HIGHEST, LOWEST, Coordinates, Nodes, Outside, upper_tail
+from csgm_cli.core.sliced_law import HIGHEST, LOWEST, Coordinates
+
+if TYPE_CHECKING:
+    from csgm_cli.core.loss_nodes import Nodes, Outside
 
 Array = NDArray[np.float64]
 
@@ -52,8 +51,6 @@ _COARSER = 8.0
 _LOWER, _LARGER = (1.0, 0.85, 0.7), 30.0
 #: Small and large losses have contours each where that makes the integrand smaller by exp of this.
 _FAR_LARGER = 5.0
-#: Bulk that weighs this little at the shift is dropped.
-_DROPPED = 1e-12
 
 
 @dataclass(frozen=True)
@@ -113,35 +110,20 @@ class _Slices:
 class _Scan:
     """Coarse nodes and common levels (in x, one array for each part) to find cuts with."""
 
-    sign: int
     parts: Parts
     nodes: list[Nodes]
     levels: list[Array]
 
     def slices(self, shifts: Array) -> _Slices:
+        """All losses below each level, together, at these shifts."""
         shape = (shifts.size, self.levels[0].size)
         below, between = np.zeros(shape), np.zeros(shape)
-        orders = 1.0 + shifts if self.sign > 0 else -shifts
         for part, nodes, levels in zip(self.parts, self.nodes, self.levels, strict=True):
-            log_below, ratio = part.table(nodes, levels, orders)
-            if self.sign < 0:
-                log_below = np.where(reached(part, shifts)[:, None], log_below, np.inf)
+            log_below, ratio = part.table(nodes, levels, 1.0 + shifts)
             with np.errstate(all="ignore"):
                 below += part.count * log_below
                 between += part.count * ratio
         return _Slices(shifts, below, between)
-
-    def places(self, level: int) -> tuple[float, ...]:
-        return tuple(float(levels[level]) for levels in self.levels)
-
-    def core(self, shift: float) -> tuple[int, float] | None:
-        """The lowest level above which, up to the top, bulk weighs next to nothing; and how much.
-
-        None where moments overflow.
-        """
-        between = self.slices(np.array([shift])).between[0]
-        levels = np.flatnonzero(between <= _DROPPED)
-        return (int(levels[0]), math.expm1(float(between[levels[0]]))) if levels.size else None
 
 
 def add_cuts(
@@ -160,7 +142,7 @@ def add_cuts(
             return found
     if split == far.top:
         hard = tuple(Window(part, LOWEST, None, top) for part, top in zip(parts, far.tops, strict=True))
-        return Chernoff(shifts, Moments.of(_Seen.of(hard, shifts), shifts).whole)
+        return Chernoff(shifts, _log_whole(hard, shifts))
     windows = tuple(_window(part, split, top) for part, top in zip(parts, tops, strict=True))
     return _cuts(windows, strike, size, shifts)
 
@@ -190,7 +172,7 @@ def _cuts(windows: tuple[Window, ...], strike: float, size: float, shifts: Array
     if finer.size:
         both = np.concatenate([shifts, finer])
         kept = Chernoff(both, np.concatenate([kept.log_moments, Moments.of(seen, finer).event])).in_order()
-    saddle = _saddle(kept, strike)
+    saddle = saddle_of(kept, strike)
     if saddle is None:
         return None
     bulk = None if windows[0].split is None else Chernoff(shifts, moments.bulk)
@@ -223,7 +205,7 @@ def _split(
     divergence = sum(part.count * part.divergence for part in parts)
     span = top + abs(strike) + divergence + math.sqrt(divergence)
     shifts = np.geomspace(0.05 / span, finest, SHIFTS)
-    scan = _Scan(1, parts, grids, levels)
+    scan = _Scan(parts, grids, levels)
     slices = scan.slices(shifts)
     bounds = [Chernoff(shifts, column).log_bound(strike) for column in slices.log_below.T]
     fitting = np.flatnonzero(np.array(bounds) <= math.log(LEFT_OUT * size))
@@ -262,13 +244,12 @@ def unsplit(cuts: Cuts, size: float) -> Cuts | None:
     if cuts.windows[0].split is None or cuts.log_whole - cuts.log_peak > _NOTHING_MORE:
         return None
     windows = tuple(replace(window, split=None) for window in cuts.windows)
-    seen = _Seen.of(windows, cuts.kept.shifts)
-    kept = Chernoff(cuts.kept.shifts, Moments.of(seen, cuts.kept.shifts).whole)
-    saddle = _saddle(kept, cuts.strike)
+    kept = Chernoff(cuts.kept.shifts, _log_whole(windows, cuts.kept.shifts))
+    saddle = saddle_of(kept, cuts.strike)
     if saddle is None:
         return None
     shift = _shift(kept, cuts.strike, saddle, 1.0, LEFT_OUT * size)
-    log_peak = float(Moments.of(seen, np.array([shift])).whole[0]) - shift * cuts.strike
+    log_peak = float(_log_whole(windows, np.array([shift]))[0]) - shift * cuts.strike
     return Cuts(1, cuts.strike, windows, saddle, shift, log_peak, log_peak, 1.0, 0.0, kept, None)
 
 
@@ -309,7 +290,7 @@ class Moments:
             log_bulk = part.real_moments(nodes, outside, orders)
             bulk += part.count * log_bulk
             if jumps is not None:
-                exponents = orders[:, None] * jumps.loss + jumps.log_mass
+                exponents = jumps.exponents(orders)
                 peak = exponents.max(axis=1)
                 with np.errstate(all="ignore"):
                     ratio = np.exp(exponents - peak[:, None]).sum(axis=1) * np.exp(peak - log_bulk)
@@ -321,45 +302,9 @@ class Moments:
         return Moments(bulk, bulk + more, bulk + np.where(more > 30.0, more, few))
 
 
-def remove_cuts(parts: Parts, strike: float) -> Cuts | Chernoff | None:
-    """Cuts for the remove direction; None where no shift was found.
-
-    Or the moments of the whole loss, where their bound makes cuts needless.
-    """
-    whole = negative_moments(parts)
-    if whole.log_bound(strike) < math.log(SMALLEST):
-        return whole
-    finest = FINEST / depth(parts)
-    largest = max(parts, key=lambda part: part.s)
-    grid = np.linspace(max(part.lowest(finest) for part in parts), DAMPED_OUT, _LEVELS)
-    losses = largest.loss(grid)[:-1].tolist()
-    levels = [
-        grid if part is largest else np.array([*(min(part.place(u), DAMPED_OUT) for u in losses), DAMPED_OUT])
-        for part in parts
-    ]
-    divergence = sum(part.count * min(-part.floor, 2 * part.divergence) for part in parts)
-    coarsest = 0.05 / (strike + divergence + math.sqrt(divergence))
-    grids = [
-        part.nodes(part.lowest(finest), DAMPED_OUT, finest, x, damped=coarsest)
-        for part, x in zip(parts, levels, strict=True)
-    ]
-    scan = _Scan(-1, parts, grids, levels)
-    slices = scan.slices(np.geomspace(coarsest, finest, SHIFTS))
-    kept = Chernoff(slices.shifts, slices.log_below[:, -1])
-    above = upper_tail(DAMPED_OUT) * sum(part.count for part in parts)
-    shift = _saddle(kept, strike)
-    if shift is None or not all(part.reached(shift) for part in parts):
-        return None
-    log_peak = float(scan.slices(np.array([shift])).log_below[0, -1]) - shift * strike
-    found = scan.core(shift)
-    if found is None:
-        return None
-    core, dropped = found
-    windows = tuple(
-        Window(part, part.lowest(shift), None, Step(x))
-        for part, x in zip(parts, scan.places(core), strict=True)
-    )
-    return Cuts(-1, strike, windows, shift, shift, log_peak, log_peak, 1.0, dropped + above, kept, None)
+def _log_whole(windows: tuple[Window, ...], shifts: Array) -> Array:
+    """Log E[Y^(1 + shift)] of what is none far."""
+    return Moments.of(_Seen.of(windows, shifts), shifts).whole
 
 
 def _heights(kept: Chernoff, strike: float) -> Array:
@@ -389,7 +334,7 @@ def _around_saddle(kept: Chernoff, strike: float) -> Array:
     return np.setdiff1d(np.geomspace(kept.shifts[at - 1], kept.shifts[at + 1], _FINER), kept.shifts)
 
 
-def _saddle(kept: Chernoff, strike: float) -> float | None:
+def saddle_of(kept: Chernoff, strike: float) -> float | None:
     """Where the integrand is smallest on the real axis: the vertex of a parabola in log shift."""
     shifts, heights = kept.shifts, _heights(kept, strike)
     at = int(np.argmin(heights))

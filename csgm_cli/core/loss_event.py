@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from csgm_cli.core.contour import Direction
-from csgm_cli.core.loss_cuts import Cuts, add_cuts, remove_cuts, unsplit
+from csgm_cli.core.loss_cuts import Cuts, add_cuts, unsplit
 from csgm_cli.core.loss_far import LEFT_OUT, SMALLEST, Chernoff, Far, Parts, far_event, softened
 from csgm_cli.core.loss_line import (
     MOVED,
@@ -22,9 +22,12 @@ from csgm_cli.core.loss_line import (
     transform,
     unblurred,
 )
+from csgm_cli.core.loss_remove import remove_cuts
 from csgm_cli.core.single_round import single_round
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from csgm_cli.core.sliced_law import Line
 
 #: The relative width of a blurred bracket that is aimed at, and the blurs (standard deviations of the
@@ -44,6 +47,15 @@ _SERVING = 10.0
 EXACT = 3e-11
 #: So many orders are too many where fewer might do.
 _MANY_ORDERS = 4096
+#: The means at so many strikes are kept: searches ask for the same ones again.
+_STRIKES = 512
+#: Sizes that cuts are made for, at most; and sizes within this factor of another make the same cuts.
+_SIZES, _SAME = 6, 2.0
+#: A bracket is too wide from this relative width on, where that is not from what is left out; and too much is
+#: left out from the second on, relative, unless the last size changed that by less than the third.
+_WIDE, _NOT_LEFT_OUT, _MUCH, _LESS = 1e-3, 10.0, 1e-6, 0.5
+#: How much smaller a size is tried where too much is left out.
+_SMALLER = 1e-4
 
 
 def first_size(parts: Parts, epsilon: float) -> float:
@@ -77,7 +89,6 @@ class Event:
     sums: Transform | None = None
     variance: float = 0.0
     more: tuple[Transform, ...] = ()
-    _means: dict[float, Mean] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def is_near(self, strike: float) -> bool:
         """True where the bounds are about as good as if all had been made for that strike."""
@@ -150,14 +161,13 @@ class Event:
             return total + math.exp(self.cuts.kept.log_bound(strike))
         return total + self.sums.dropped(strike - self.cuts.strike)
 
-    def mixture(self, strike: float) -> Mean:
-        """An upper bound on the mean of y log(y/v) - y + v for y >= v, log v = ``strike``.
+    @cached_property
+    def mixture(self) -> Callable[[float], Mean]:
+        """An upper bound on the mean of y log(y/v) - y + v for y >= v, by the strike log v.
 
         Raised by `RAISED` it is one; what a blur adds is left out but for its square, if it is less.
         """
-        if strike not in self._means:
-            self._means[strike] = self._mean(strike)
-        return self._means[strike]
+        return lru_cache(maxsize=_STRIKES)(self._mean)
 
     def _mean(self, strike: float) -> Mean:
         value, off = self._sum(strike, mixture=True)
@@ -207,7 +217,7 @@ def add_event(parts: Parts, strike: float) -> Event | None:
     """The best of a few tries: cuts too far out leave too much to cancel, too close in too much out."""
     size = first_size(parts, strike)
     best, narrowest, before = None, math.inf, math.inf
-    for _ in range(6):
+    for _ in range(_SIZES):
         event = _try_add(parts, strike, size)
         if event is None:
             break
@@ -215,14 +225,14 @@ def add_event(parts: Parts, strike: float) -> Event | None:
         width = bracket.upper - bracket.lower
         if width < narrowest:
             best, narrowest = event, width
-        if width > max(1e-3 * bracket.upper, 10.0 * left_out):
+        if width > max(_WIDE * bracket.upper, _NOT_LEFT_OUT * left_out):
             guess = math.sqrt(size * bracket.upper)
-        elif 1e-6 * bracket.lower < left_out < 0.5 * before:
-            guess = bracket.lower if 0.0 < bracket.lower < size else 1e-4 * size
+        elif _MUCH * bracket.lower < left_out < _LESS * before:
+            guess = bracket.lower if 0.0 < bracket.lower < size else _SMALLER * size
         else:
             break
         guess = max(guess, SMALLEST)
-        if 0.5 < guess / size < 2.0:
+        if 1 / _SAME < guess / size < _SAME:
             break
         size, before = guess, left_out
     return best

@@ -25,11 +25,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from csgm_cli.core.decay import missing, valley
+from csgm_cli.core.decay import log_moved_up, missing, valley
 
 if TYPE_CHECKING:
+    from csgm_cli.core.loss_nodes import Nodes
     from csgm_cli.core.loss_window import Window
-    from csgm_cli.core.sliced_law import Nodes
 
 Array = NDArray[np.float64]
 
@@ -60,10 +60,7 @@ class Fall:
 
     def log_bound(self, height: float) -> float:
         """For all y >= ``height``."""
-        terms = self.log_sizes - height * self.arguments
-        peaks = terms.max(axis=1)
-        sums = peaks + np.log(np.exp(terms - peaks[:, None]).sum(axis=1))
-        best = float(sums.min()) + _ROOM
+        best = log_moved_up(self.log_sizes, self.arguments, height) + _ROOM
         if self.masses.size:
             drop = float(self.masses @ missing(self.widths * (height / 2)))
             best = min(best, math.log1p(-min(drop * (1 - _ROOM), 1 - 1e-9)))

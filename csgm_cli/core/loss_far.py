@@ -254,20 +254,19 @@ def negative_moments(parts: Parts) -> Chernoff:
 
 def _negative_block(parts: Parts, shifts: Array) -> Array:
     """For some of the shifts, which share their nodes."""
-    total, least, most = np.zeros(shifts.size), float(shifts[0]), float(shifts[-1])
-    for part in parts:
-        nodes = part.nodes(part.lowest(most), DAMPED_OUT, most, damped=least)
-        log_moments, _ = part.table(nodes, np.array([DAMPED_OUT]), -shifts)
-        log_moments = np.logaddexp(log_moments[:, 0], math.log(upper_tail(DAMPED_OUT)))
-        total += part.count * np.where(reached(part, shifts), np.maximum(log_moments, 0.0), np.inf)
-    return total
+    return np.asarray(sum(part.count * negative_moment(part, shifts) for part in parts))
+
+
+def negative_moment(part: Coordinates, shifts: Array) -> Array:
+    """Log E_Q[Y^-shift] of one coordinate at ascending shifts; infinite where its peak is out of reach."""
+    least, most = float(shifts[0]), float(shifts[-1])
+    nodes = part.nodes(part.lowest(most), DAMPED_OUT, most, damped=least)
+    log_moments, _ = part.table(nodes, np.array([DAMPED_OUT]), -shifts)
+    log_moments = np.logaddexp(log_moments[:, 0], math.log(upper_tail(DAMPED_OUT)))
+    reached = np.array([part.reached(shift) for shift in shifts.tolist()])
+    return np.where(reached, np.maximum(log_moments, 0.0), np.inf)
 
 
 def depth(parts: Parts) -> float:
     """How negative the loss of one coordinate gets."""
     return max(-float(part.loss(np.array(part.lowest(math.inf)))) for part in parts)
-
-
-def reached(part: Coordinates, shifts: Array) -> NDArray[np.bool_]:
-    """For which of the shifts the nodes go down far enough."""
-    return np.array([part.reached(shift) for shift in shifts.tolist()])

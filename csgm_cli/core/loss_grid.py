@@ -41,6 +41,7 @@ from csgm_cli.core.loss_event import add_event, first_size, remove_bracket
 from csgm_cli.core.loss_far import SMALLEST, Parts
 from csgm_cli.core.loss_line import RAISED, Bracket, outward
 from csgm_cli.core.loss_mixture import bounds_of_family, convex_event
+from csgm_cli.core.loss_nodes import TooManyNodesError
 from csgm_cli.core.search import downhill
 from csgm_cli.core.single_round import single_mixture, single_round
 from csgm_cli.core.sliced_law import Coordinates
@@ -87,6 +88,13 @@ def grid_hockey_stick(law: Law, direction: Direction, epsilon: float) -> Bracket
 
     Nothing below `SMALLEST` is told from 0. Smooth in all parameters to 1e-9 or so, relative.
     """
+    try:
+        return _hockey_stick(law, direction, epsilon)
+    except TooManyNodesError:
+        return None
+
+
+def _hockey_stick(law: Law, direction: Direction, epsilon: float) -> Bracket | None:
     parts = _parts_of(law)
     if parts[0].s > _LARGEST_S:
         return None
@@ -154,6 +162,13 @@ def grid_convex(
     in order), or the first that is at most ``enough``; None where none is known. Few pairs are looked
     at, downhill from the minimum for ``away`` = 0, near which all work is shared.
     """
+    try:
+        return _convex(law, weights, log_strikes, away, enough)
+    except TooManyNodesError:
+        return None
+
+
+def _convex(law: Law, weights: Array, log_strikes: Array, away: float, enough: float) -> Mixture | None:
     parts = _parts_of(law)
     if parts[0].s > _LARGEST_S:
         return None

@@ -19,7 +19,8 @@ from csgm_cli.core.loss_window import Step, step_beside
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from csgm_cli.core.sliced_law import Coordinates, Nodes
+    from csgm_cli.core.loss_nodes import Nodes
+    from csgm_cli.core.sliced_law import Coordinates
 
 Array = NDArray[np.float64]
 

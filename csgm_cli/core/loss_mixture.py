@@ -165,7 +165,7 @@ def _mixture_event(parts: Parts, log_strike: float) -> Event | Settled | None:
         mean = event.mixture(log_strike)
         if mean.upper < least:
             best, least = event, mean.upper
-        if mean.slack <= EXACT:
+        if mean.slack <= EXACT or best is None:  # or so far out that it overflows
             break
         if event.mixture_left_out(log_strike) <= LEFT * least:
             if size >= _ENOUGH * least:

@@ -16,7 +16,8 @@ from functools import cache, cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from csgm_cli.core.sliced_law import HIGHEST, Coordinates, Nodes, Outside, log_upper_tail, upper_tail
+from csgm_cli.core.loss_nodes import Nodes, Outside
+from csgm_cli.core.sliced_law import HIGHEST, Coordinates, log_upper_tail, upper_tail
 
 Array = NDArray[np.float64]
 

@@ -21,6 +21,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from csgm_cli.core.exponential_sums import exponential_sums, sum_errors
+from csgm_cli.core.loss_nodes import (
+    MOST_NODES,
+    Nodes,
+    Outside,
+    TooManyNodesError,
+    log_pieces,
+    log_sums_around,
+    sums_around,
+)
 
 Array = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
@@ -64,28 +73,6 @@ class _Rule:
 _LONG = _Rule(*np.polynomial.legendre.leggauss(32), 40.0, 5.0, 0.5)
 #: Where panels end at many levels.
 _SHORT = _Rule(_POINTS, _WEIGHTS, 14.0, 3.0, 1.5)
-
-
-@dataclass(frozen=True)
-class Nodes:
-    """Quadrature nodes in x, their losses, and the logarithms of their Q-masses."""
-
-    x: Array
-    loss: Array
-    log_mass: Array
-
-    def weighted(self, weights: Array) -> Nodes:
-        """With masses times ``weights`` >= 0, without those of 0."""
-        kept = weights > 0.0
-        return Nodes(self.x[kept], self.loss[kept], self.log_mass[kept] + np.log(weights[kept]))
-
-
-@dataclass(frozen=True)
-class Outside:
-    """What nodes leave out: ``mass`` E_Q[1; left out] and ``excess`` E_Q[Y - 1; left out]."""
-
-    mass: float
-    excess: float
 
 
 @dataclass(frozen=True)
@@ -201,6 +188,8 @@ class Coordinates:
 
         ``damped`` > 0: only real orders between -``rate`` and -``damped`` will be asked for; where they
         make the integrand negligible it need not be resolved.
+
+        Raises `TooManyNodesError` where it would take more than `MOST_NODES`.
         """
         rule = _LONG if cuts is None else _SHORT
         zero_of_y = (math.log(max(1 - self.gamma, 1e-300) / self.gamma) + self.s**2 / 2) / self.s
@@ -219,6 +208,8 @@ class Coordinates:
         for place, width in bends:
             panels += np.clip((x - place) / width, -_BEND, _BEND) / rule.width
         panels -= panels[0]
+        if not panels[-1] * rule.points.size <= MOST_NODES:
+            raise TooManyNodesError
         marks = np.linspace(0.0, float(panels[-1]), math.ceil(panels[-1]) + 1)
         edges = np.interp(marks, panels, x)
         edges[0], edges[-1] = low, high
@@ -236,14 +227,14 @@ class Coordinates:
         where out of reach.
         """
         at = np.searchsorted(nodes.x, levels)
-        exponents = orders[:, None] * nodes.loss + nodes.log_mass
+        exponents = nodes.exponents(orders)
         peak = exponents.max(axis=1, keepdims=True)
         near_one = peak[:, 0] <= _LARGE
         with np.errstate(all="ignore"):
-            sums, beyond = _sums_around(np.exp(exponents - peak), at)
+            sums, beyond = sums_around(np.exp(exponents - peak), at)
             log_below, log_beyond = peak + np.log(sums), peak + np.log(beyond)
             lost = (sums < _UNDERFLOWN).any(axis=1)
-            log_below[lost], log_beyond[lost] = _log_sums_around(exponents[lost], at)
+            log_below[lost], log_beyond[lost] = log_sums_around(exponents[lost], at)
             log_below[near_one] = self._near_one(nodes, levels, at, orders[near_one])
             return log_below, np.exp(log_beyond - log_below)
 
@@ -255,22 +246,22 @@ class Coordinates:
         at = np.searchsorted(nodes.x, levels)
         result = np.full((orders.size, levels.size), -np.inf)
         some = np.flatnonzero(np.diff(at, prepend=0))
-        exponents = orders[:, None] * nodes.loss[: at[-1]] + nodes.log_mass[: at[-1]]
-        result[:, some] = _log_pieces(exponents, np.concatenate([[0], at[some[:-1]]]))
+        exponents = nodes.exponents(orders)[:, : at[-1]]
+        result[:, some] = log_pieces(exponents, np.concatenate([[0], at[some[:-1]]]))
         return result
 
     def _near_one(self, nodes: Nodes, levels: Array, at: NDArray[np.intp], orders: Array) -> Array:
         """The first of these for orders where no term is large."""
         a, mass = orders[:, None], np.exp(nodes.log_mass)
-        gained, _ = _sums_around(excess(a * nodes.loss) * mass, at)
-        lost, _ = _sums_around((excess(nodes.loss) * mass)[None, :], at)
+        gained, _ = sums_around(excess(a * nodes.loss) * mass, at)
+        lost, _ = sums_around((excess(nodes.loss) * mass)[None, :], at)
         up = np.array([self.excess_above(x) for x in levels.tolist()])
         gone = np.array([upper_tail(x) for x in levels.tolist()])
         return np.asarray(np.log1p(gained - a * (lost + up) - gone))
 
     def real_moments(self, nodes: Nodes, outside: Outside, orders: Array) -> Array:
         """Log E_Q[Y^a] over the nodes at real orders a."""
-        exponents = orders[:, None] * nodes.loss + nodes.log_mass
+        exponents = nodes.exponents(orders)
         peak = exponents.max(axis=1)
         near_one, result = peak <= _LARGE, peak.copy()
         with np.errstate(all="ignore"):
@@ -346,34 +337,6 @@ def _sums(line: Line, nodes: Nodes, origin: float) -> tuple[ComplexArray, Array,
     loss, tilted = loss[seen], np.exp(exponents[seen] - log_scale)
     sums = exponential_sums(line.sign * loss, tilted, line.step, line.count)
     return sums, sum_errors(loss, tilted, line.step, line.count), log_scale
-
-
-def _log_sums_around(exponents: Array, at: NDArray[np.intp]) -> tuple[Array, Array]:
-    """The logarithms of the same for exp(``exponents``), each piece relative to its own largest term."""
-    starts = np.unique(np.concatenate([[0], at[at < exponents.shape[1]]]))
-    pieces = _log_pieces(exponents, starts)
-    nothing = np.full((exponents.shape[0], 1), -np.inf)
-    left = np.concatenate([nothing, np.logaddexp.accumulate(pieces, axis=1)], axis=1)
-    right = np.logaddexp.accumulate(pieces[:, ::-1], axis=1)[:, ::-1]
-    places = np.searchsorted(starts, at)
-    return left[:, places], np.concatenate([right, nothing], axis=1)[:, places]
-
-
-def _log_pieces(exponents: Array, starts: NDArray[np.intp]) -> Array:
-    """The logarithms of the sums of exp(``exponents``) from each of ``starts`` to the next, row by row."""
-    peaks = np.maximum.reduceat(exponents, starts, axis=1)
-    around = np.repeat(peaks, np.diff(starts, append=exponents.shape[1]), axis=1)
-    return np.asarray(peaks + np.log(np.add.reduceat(np.exp(exponents - around), starts, axis=1)))
-
-
-def _sums_around(terms: Array, at: NDArray[np.intp]) -> tuple[Array, Array]:
-    """Row by row: for each entry of ``at`` the sum of that many terms, and the sum of the others."""
-    starts = np.unique(np.concatenate([[0], at[at < terms.shape[1]]]))
-    pieces, nothing = np.add.reduceat(terms, starts, axis=1), np.zeros((terms.shape[0], 1))
-    left = np.concatenate([nothing, np.cumsum(pieces, axis=1)], axis=1)
-    right = np.concatenate([np.cumsum(pieces[:, ::-1], axis=1)[:, ::-1], nothing], axis=1)
-    places = np.searchsorted(starts, at)
-    return left[:, places], right[:, places]
 
 
 def _series(unit: _Numbers, scaled: Array, mass: Array) -> tuple[_Numbers, Array]:

@@ -3,13 +3,14 @@
 import math
 from dataclasses import replace
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from csgm_cli.core.contour import Direction, Law, build_contour
-from csgm_cli.core.decay import decay
+from csgm_cli.core.decay import decay, valley
 from csgm_cli.core.log_moment import complex_log_moment, log_moment
 from csgm_cli.core.tilt_oracle import complex_log_moment as precise_log_moment
 
@@ -82,3 +83,13 @@ def test_what_lies_beyond_a_contour_is_within_its_error(direction):
     longer = replace(built, z=z, exponent=law.complex(sign))
     short, error = built.integral(-epsilon, np.ones_like(built.z))
     assert abs(longer.integral(-epsilon, np.ones_like(z))[0] - short) <= error
+
+
+@pytest.mark.parametrize(("order", "gamma", "s"), [(50.0, 0.01, 1.0), (3.0, 1e-3, 3.0), (4e17, 1e-35, 4.35)])
+def test_a_valley_ends_where_the_slope_may_not_rise(order, gamma, s):
+    """At its ends R (1 - R) is 1/((order + 1) s^2), also where no float64 tells R from 1."""
+    for x in valley(order, gamma, s):
+        with mpmath.workdps(60):
+            odds = gamma / (1 - mpmath.mpf(gamma)) * mpmath.exp(x * mpmath.mpf(s) - mpmath.mpf(s) ** 2 / 2)
+            product = odds / (1 + odds) ** 2 * (order + 1) * s * s
+        assert float(product) == pytest.approx(1.0, rel=1e-9)

@@ -23,3 +23,12 @@ def test_every_sum_is_within_its_error(count, span):
             )
         assert abs(complex(direct) - sums[j]) <= errors[j]
     assert errors[0] < 1e-13 * weights.sum()
+
+
+def test_many_points_are_summed_block_by_block():
+    """All sums of 150,000 points, of which each lies on one of 1000 places."""
+    source = np.random.default_rng(5)
+    places, weights, step, count = source.normal(size=1000), source.random((150, 1000)), 0.4, 500
+    sums = exponential_sums(np.tile(places, 150), weights.ravel(), step, count)
+    direct = np.exp(1j * step * np.arange(count)[:, None] * places) @ weights.sum(axis=0)
+    assert np.abs(sums - direct).max() < 1e-12 * weights.sum()

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import tracemalloc
 
 import mpmath
 import numpy as np
@@ -16,7 +17,9 @@ from csgm_cli.core.contour import Direction, Law
 from csgm_cli.core.loss_event import add_event
 from csgm_cli.core.loss_far import Chernoff
 from csgm_cli.core.loss_grid import Bracket, _parts_of, cell, grid_convex, grid_hockey_stick
+from csgm_cli.core.loss_nodes import Nodes, TooManyNodesError
 from csgm_cli.core.single_round import single_round
+from csgm_cli.core.sliced_law import Coordinates
 
 ADD, REMOVE = Direction.ADD, Direction.REMOVE
 POINTS, WEIGHTS = np.polynomial.legendre.leggauss(20)
@@ -117,15 +120,19 @@ def nodes(kink, gamma, s):
     return y, weight * bells / math.sqrt(2 * math.pi)
 
 
-def brute_force(gamma, rounds, s, direction, epsilon):
-    """Two or three rounds by nested quadrature: E_Q[(Y_1 ... - k)_+] = E_P1[E_Q[(Y_2 ... - k/Y_1)_+]]."""
+def brute_force(gamma, rounds, s, direction, epsilon, last=None):
+    """Two or three rounds by nested quadrature: E_Q[(Y_1 ... - k)_+] = E_P1[E_Q[(Y_2 ... - k/Y_1)_+]].
+
+    The last one has s = ``last``, where that is given.
+    """
+    last = last or s
     k = math.exp(epsilon if direction is ADD else -epsilon)
     total = 0.0
     outer = [(1.0, 1.0)] if rounds == 2 else zip(*nodes(k / (1 - gamma), gamma, s), strict=True)
     for y1, p1 in outer:
         if p1 > 1e-310:
             y, p = nodes(k / y1, gamma, s)
-            total += p1 * float((p * stick(np.minimum(k / y1 / y, 1e300), gamma, s, direction)).sum())
+            total += p1 * float((p * stick(np.minimum(k / y1 / y, 1e300), gamma, last, direction)).sum())
     return total if direction is ADD else total / k
 
 
@@ -222,6 +229,64 @@ def test_remove_close_to_the_lowest_loss(rounds, gap):
     bracket = grid_hockey_stick(law_of(0.3, rounds, 20.0), REMOVE, epsilon)
     assert bracket.lower * (1 - 1e-10) <= exact <= bracket.upper * (1 + 1e-10)
     assert bracket.upper < bracket.lower * (1 + 1e-2)
+
+
+def bracket_in_little_memory(law, direction, epsilon):
+    """The bracket, from less than 200 MB."""
+    tracemalloc.start()
+    try:
+        bracket = grid_hockey_stick(law, direction, epsilon)
+        assert tracemalloc.get_traced_memory()[1] < 200e6
+    finally:
+        tracemalloc.stop()
+    return bracket
+
+
+@pytest.mark.parametrize(("gamma", "counts", "epsilon"), [
+    (3e-7, (5, 5), 1.8e-6), (1.4e-7, (5, 5), 1.176e-6), (3e-7, (20, 5), 0.0), (1e-3, (4, 1), 2e-3),
+    (0.01, (15, 5), 0.2010067), (1e-3, (6, 2), 0.008004002), (3e-7, (20, 5), 7.500001e-6),
+])  # fmt: skip
+def test_remove_where_masks_show_beside_a_smaller_coordinate(gamma, counts, epsilon):
+    """All but 1e-25 of the Q-mass is at the lowest loss, and the parts' losses begin to rise far apart.
+
+    Also where epsilon is within 1e-6 of the lowest loss.
+    """
+    law = Law(gamma, tuple(zip(map(float, counts), (1228.1, 465.4), strict=True)))
+    bracket = bracket_in_little_memory(law, REMOVE, epsilon)
+    exact = -math.expm1(epsilon + sum(counts) * math.log1p(-gamma))
+    rounding = 1e-15 * epsilon / exact + 1e-9
+    assert bracket.lower * (1 - rounding) <= exact <= bracket.upper * (1 + rounding)
+    assert bracket.upper <= bracket.lower * (1 + 2e-5)
+
+
+@pytest.mark.parametrize(("gamma", "s", "last", "epsilon"), [
+    (5.75e-9, 18.86, 9.712, 0.0), (1e-6, 40.0, 8.0, 1e-6), (1e-4, 45.0, 10.0, 1e-4), (0.02, 24.4, 8.35, 0.01),
+])  # fmt: skip
+def test_remove_of_two_unlike_coordinates_by_brute_force(gamma, s, last, epsilon):
+    """Each coordinate's losses end where they are damped out, however far from the other's."""
+    exact = brute_force(gamma, 2, s, REMOVE, epsilon, last)
+    bracket = bracket_in_little_memory(Law(gamma, ((1.0, s * s), (1.0, last * last))), REMOVE, epsilon)
+    rounding = 1e-14 / exact
+    assert bracket.lower * (1 - rounding) <= exact <= bracket.upper * (1 + rounding)
+    assert bracket.upper <= bracket.lower * (1 + 2e-5)
+
+
+def test_what_takes_too_many_nodes_is_unknown():
+    """Two orders for each of so many nodes would not fit, and a bracket from them is none."""
+    part = Coordinates(1.0, 1e-4, 20.0)
+    with pytest.raises(TooManyNodesError):
+        part.nodes(-13.5, 30.0, 1e8)
+    many = np.zeros(3_000_000)
+    with pytest.raises(TooManyNodesError):
+        Nodes(many, many, many).exponents(np.arange(4.0))
+    law = Law(4.7e-41, ((2.0, 224805.7), (1.0, 57.566)))
+    assert bracket_in_little_memory(law, ADD, 0.0) is None
+
+
+def test_no_cone_where_means_overflow():
+    """Far beyond every epsilon that matters nothing is known, and nothing fails."""
+    with np.errstate(all="ignore"):
+        assert grid_add_cone(Law(1.2092519e-3, ((20194.0, 1101.4462629904867),)), 1561.4117, 0.0) is None
 
 
 def test_no_bracket_where_epsilon_cannot_tell_which_side_it_is_on():

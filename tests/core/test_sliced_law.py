@@ -6,7 +6,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from csgm_cli.core.sliced_law import LOWEST, Coordinates, Line, Outside, log_more, log_upper_tail, upper_tail
+from csgm_cli.core.loss_nodes import Outside
+from csgm_cli.core.sliced_law import LOWEST, Coordinates, Line, log_more, log_upper_tail, upper_tail
 
 #: gamma, s, where the slice ends (x)
 SLICES = [(1e-9, 1e-6, 4.0), (1e-6, 1.0, 9.0), (1e-4, 0.3, 25.0), (0.01, 1.0, 3.0), (0.05, 5.0, 3.5),
