@@ -27,7 +27,7 @@ from csgm_cli.core.contour import Contour, Direction, Law, build_contour
 from csgm_cli.core.conversion import best_log_delta
 from csgm_cli.core.curves import Curve, renyi_curve
 from csgm_cli.core.gaussian import exp_upwards, log_delta
-from csgm_cli.core.profile import Profile, over, profile, reach
+from csgm_cli.core.profile import Profile, over, profile, profile_from_above, reach
 from csgm_cli.core.retrace import add_cone_again, concave_again, profile_again, remove_cone_again
 from csgm_cli.core.single_round import single_round
 from csgm_cli.errors import NoAnswerError
@@ -164,7 +164,7 @@ def _infinitely_spread(law: Law, epsilon: float) -> float:
 
 
 def _every_coordinate(every: Law, direction: Direction, epsilon: float) -> Certificate | None:
-    found = profile(every, direction, epsilon)
+    found = profile_from_above(every, direction, epsilon)
     if not found.is_known:
         return None
     again = None if found.contour is None else profile_again(found.contour, every)

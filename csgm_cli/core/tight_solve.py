@@ -9,7 +9,7 @@ bound in full.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
@@ -117,22 +117,21 @@ def kappa_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: flo
     """The epsilon that kappa* shows at ``delta``, a lower bound on the true one; 0 where it is not known."""
     law = worst_law(mechanism, sigma)
     direction = kappa_direction(law, ceiling)
-    if profile(law, direction, ceiling).lower == 0.0:  # out of reach
-        return 0.0
     renyi = _renyi(mechanism, sigma, ceiling)
     _, slope = _slopes(renyi, ceiling)
     room = _LOOSE / 2 * slope
 
     @cache
     def excess(epsilon: float) -> float:
-        return settled(log_ratio(profile(law, direction, epsilon).lower, delta), room)
+        return settled(log_ratio(_shown(law, direction, epsilon), delta), room)
 
     def again(epsilon: float) -> Function | None:
         on = _again_from_below(law, direction, epsilon)
         return None if on is None else lambda there: log_ratio(on(there), delta) + room
 
     size = _Size(law, renyi)
-    found = Search(excess, again, size.at_epsilon, slope).root(ceiling, ceiling, 0.0, _LOOSE)
+    search = Search(excess, again, size.at_epsilon, slope)
+    found = _as_far_as_known(search, ceiling, ceiling, 0.0, _LOOSE)
     return max(0.0, found * (1 - 2 * _LOOSE))
 
 
@@ -191,7 +190,7 @@ def _kappa_share(mechanism: Mechanism, epsilon: float, delta: float, ceiling: fl
 
     @cache
     def excess(share: float) -> float:
-        return settled(log_ratio(profile(law(share), direction, epsilon).lower, delta), room)
+        return settled(log_ratio(_shown(law(share), direction, epsilon), delta), room)
 
     def again(share: float) -> Function | None:
         on = _again_from_below(law(share), direction, epsilon)
@@ -201,9 +200,40 @@ def _kappa_share(mechanism: Mechanism, epsilon: float, delta: float, ceiling: fl
     if reach(law(1.0)) == 0.0:  # a bracket, which is dear
         start = _first(size, 1.0, _DEEPEST**2, math.log(delta), slope / 2)
     direction = kappa_direction(law(start), epsilon)
-    if excess(start) == -math.inf and excess(1.0) == -math.inf:  # out of reach
-        return 0.0
-    return Search(excess, again, size, slope / 2).root(start, 1.0, _DEEPEST**2, 2 * _LOOSE)
+    search = Search(excess, again, size, slope / 2)
+    return _as_far_as_known(search, start, 1.0, _DEEPEST**2, 2 * _LOOSE)
+
+
+def _shown(law: Law, direction: Direction, epsilon: float) -> float:
+    """The profile's lower bound.
+
+    Raises:
+        NoAnswerError: no method reaches the profile.
+    """
+    found = profile(law, direction, epsilon)
+    if not found.is_known:
+        raise NoAnswerError("profile-unknown", "the privacy profile is out of reach")
+    return found.lower
+
+
+def _as_far_as_known(search: Search, start: float, highest: float, lowest: float, width: float) -> float:
+    """The root of a lower bound's ``search``, or a number below it if that comes to where nothing is known.
+
+    Then it is the largest at which the excess was seen to be positive, 0 where there is none: what borders
+    on the unknown is not worth finding.
+    """
+    seen = 0.0
+
+    def excess(x: float) -> float:
+        nonlocal seen
+        value = search.excess(x)
+        seen = max(seen, x) if value > 0.0 else seen
+        return value
+
+    try:
+        return replace(search, excess=excess).root(start, highest, lowest, width)
+    except NoAnswerError:
+        return seen
 
 
 def _again_from_below(law: Law, direction: Direction, epsilon: float) -> Again | None:

@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from csgm_cli.core import tight_solve
 from csgm_cli.core.account import account_delta, account_epsilon
 from csgm_cli.core.calibrate import calibrate
-from csgm_cli.core.tight import tight_delta
+from csgm_cli.core.profile import profile
+from csgm_cli.core.tight import kappa_delta, tight_delta
 from csgm_cli.model import Accountant, Adjacency, Bound, Geometry, Mechanism, Target
 from tests.core.mechanisms import csgm
 
@@ -214,3 +216,19 @@ def test_the_lower_bound_moves_one_way(case, name, share):
     smaller = case | {name: math.ceil(case[name] * share) if name == "rounds" else case[name] * share}
     harder, easier = (smaller, case) if name in ("epsilon", "delta") else (case, smaller)
     assert noises(easier)[0] <= noises(harder)[0] * (1 + 3e-10)
+
+
+def test_what_borders_on_the_unknown_is_not_sought(monkeypatch):
+    """Where the profile ends to be known, below the answer, 35 looks bisected that border."""
+    mechanism, looks = Mechanism("linf-csgm", 0.013624886406204767, Geometry(2.0, 1.0, 4)), []
+    epsilon, delta = 948.1322937683636, 3.7743534252864273e-06
+
+    def counted(*asked):
+        looks.append(asked)
+        return profile(*asked)
+
+    monkeypatch.setattr(tight_solve, "profile", counted)
+    lower = tight_solve.kappa_sigma(mechanism, epsilon, delta, 0.04188593819158995)
+    assert 0 < len(looks) <= 6
+    assert lower > 0.0
+    assert kappa_delta(mechanism, lower, epsilon) > delta
