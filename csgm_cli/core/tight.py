@@ -28,7 +28,7 @@ from csgm_cli.core.conversion import best_log_delta
 from csgm_cli.core.curves import Curve, renyi_curve
 from csgm_cli.core.gaussian import exp_upwards, log_delta
 from csgm_cli.core.profile import Profile, over, profile, profile_from_above, reach
-from csgm_cli.core.retrace import add_cone_again, concave_again, profile_again, remove_cone_again
+from csgm_cli.core.retrace import add_cone_again, concave_again, held_at, profile_again, remove_cone_again
 from csgm_cli.core.single_round import single_round
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.model import Bound, Mechanism
@@ -41,6 +41,9 @@ _EQUAL = 1e-9
 LEAST_DELTA = 1e-320
 #: The profile with all coordinates at the clip is not looked at where there are more than this times k.
 _MANY_TIMES = 2.0
+#: Deltas of the remove direction from here on are also looked for at so many smaller powers of two.
+_MAY_RISE, _POWERS = 0.5, 4
+_CONES = {Proof.REMOVE_CONE, Proof.CONCAVE}
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,38 @@ def is_the_truth(mechanism: Mechanism, found: TightDelta) -> bool:
 @lru_cache(maxsize=32)
 def tight_delta(mechanism: Mechanism, sigma: float, epsilon: float) -> TightDelta:
     """What is proven of delta at this noise and epsilon, under add-remove and for gamma < 1."""
+    found = _proven_at(mechanism, sigma, epsilon)
+    if found.decisive is found.add or found.remove.value < _MAY_RISE or is_exact(mechanism):
+        return found
+    return replace(found, remove=_remove_from_below(mechanism, sigma, epsilon, found.remove))
+
+
+def _remove_from_below(mechanism: Mechanism, sigma: float, epsilon: float, best: Certificate) -> Certificate:
+    """The least of ``best`` and of what a few smaller epsilons prove, for delta falls with epsilon.
+
+    Large deltas of the cone may rise with it, and where it ends those of the Renyi bound take over.
+    """
+    for there in _smaller(epsilon):
+        lower = _proven_at(mechanism, sigma, there).remove
+        if lower.value < best.value:
+            again = None if lower.again is None else held_at(lower.again, there)
+            best = replace(lower, epsilon=there, again=again)
+        elif there > 0.0 and {lower.proof, best.proof} <= _CONES:  # it falls, as it should
+            break
+    return best
+
+
+def _smaller(epsilon: float) -> Iterator[float]:
+    """0, and a few powers of two, the same for all epsilons between them."""
+    if epsilon > 0.0:
+        yield 0.0
+        power = math.ceil(math.log2(epsilon)) - 1
+        yield from (2.0 ** (power - step) for step in range(_POWERS))
+
+
+@lru_cache(maxsize=32)
+def _proven_at(mechanism: Mechanism, sigma: float, epsilon: float) -> TightDelta:
+    """The least proof of each direction, for this very epsilon."""
     with np.errstate(all="ignore"):  # what overflows is infinite, and then it is not the best proof
         rdp = _renyi(Proof.RDP, renyi_curve(mechanism, Bound.RDP), sigma, epsilon)
         law, every = worst_law(mechanism, sigma), _every_law(mechanism, sigma)

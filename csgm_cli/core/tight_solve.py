@@ -57,6 +57,8 @@ _WOBBLE, _TOO_MUCH = 1e-12, 1e-9
 _BLIND = 2e-10
 #: By about how much, in logarithms, cones exceed the profile at kappa*, and `_Size`.
 _CONE = 0.34
+#: Above this delta the slope of its logarithm vanishes with 1 - delta.
+_LARGE = 0.8
 #: Where fewer coordinates than this are sent on average, one at a time they are most of delta.
 _FEW_SENT = 1.0
 
@@ -90,14 +92,23 @@ def tight_epsilon(
     lower = 0.0
     if upper < ceiling and is_the_truth(mechanism, there):
         lower = upper
-    elif with_lower:
+    elif with_lower and upper > 0.0:
         lower = kappa_epsilon(mechanism, sigma, delta, upper)
     return TightEpsilon(lower, upper, there.bound, there.order, there.is_known)
 
 
 def _least_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: float) -> float:
+    """The least epsilon found; where the proof is for a smaller one, that is looked at in its turn."""
+    found = _root_epsilon(mechanism, sigma, delta, ceiling)
+    below = tight_delta(mechanism, sigma, found).decisive.epsilon
+    if below is None or tight_delta(mechanism, sigma, below).upper > delta:
+        return found
+    return _least_epsilon(mechanism, sigma, delta, below) if below > 0.0 else below
+
+
+def _root_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: float) -> float:
     renyi = _renyi(mechanism, sigma, ceiling)
-    _, slope = _slopes(renyi, ceiling)
+    _, slope = _slopes(renyi, ceiling, delta)
     room = _WIDTH / 4 * slope
 
     @cache
@@ -118,7 +129,7 @@ def kappa_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: flo
     law = worst_law(mechanism, sigma)
     direction = kappa_direction(law, ceiling)
     renyi = _renyi(mechanism, sigma, ceiling)
-    _, slope = _slopes(renyi, ceiling)
+    _, slope = _slopes(renyi, ceiling, delta)
     room = _LOOSE / 2 * slope
 
     @cache
@@ -142,10 +153,11 @@ def tight_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: flo
     """
     delta = min(delta, LARGEST_DELTA)
     renyi = _renyi(mechanism, ceiling, epsilon)
-    slope, _ = _slopes(renyi, epsilon)
+    slope, _ = _slopes(renyi, epsilon, delta)
 
     def clear(wobble: float) -> float:
-        return max(_WOBBLE, 2 * wobble if wobble <= _TOO_MUCH * slope else 0.0) + _WIDTH * slope
+        most = _TOO_MUCH * slope
+        return max(min(_WOBBLE, most), 2 * wobble if wobble <= most else 0.0) + _WIDTH * slope
 
     def sigma(share: float) -> float:
         return ceiling * math.sqrt(share)
@@ -182,7 +194,7 @@ def kappa_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: flo
 def _kappa_share(mechanism: Mechanism, epsilon: float, delta: float, ceiling: float) -> float:
     """What the noise's variance at which kappa* has that delta is of the ceiling's; 0 where not known."""
     renyi = _renyi(mechanism, ceiling, epsilon)
-    slope, _ = _slopes(renyi, epsilon)
+    slope, _ = _slopes(renyi, epsilon, delta)
     room = _LOOSE / 2 * slope
 
     def law(share: float) -> Law:
@@ -250,12 +262,22 @@ def _renyi(mechanism: Mechanism, sigma: float, epsilon: float) -> Converted | No
         return None
 
 
-def _slopes(point: Converted | None, epsilon: float) -> tuple[float, float]:
+def _slopes(point: Converted | None, epsilon: float, delta: float) -> tuple[float, float]:
     """About how steeply log delta falls in log sigma and in log epsilon: as steeply as its Renyi bound."""
-    if point is None:
-        return SLOPE, SLOPE
-    slopes = 2 * point.moment.d_log_t, (point.order - 1) * epsilon
-    return (max(slopes[0], 1.0), max(slopes[1], 1.0)) if math.isfinite(sum(slopes)) else (SLOPE, SLOPE)
+    least = _least_slope(delta)
+    if point is not None:
+        slopes = 2 * point.moment.d_log_t, (point.order - 1) * epsilon
+        if math.isfinite(sum(slopes)):
+            return max(slopes[0], least), max(slopes[1], least if least == 1.0 else least * min(1.0, epsilon))
+    return SLOPE * least, SLOPE * least
+
+
+def _least_slope(delta: float) -> float:
+    """In log sigma; 1, or less where delta is near 1.
+
+    There 1 - delta is what moves: of a Gaussian, as exp(-mu^2/8).
+    """
+    return 1.0 if delta <= _LARGE else -2 * (1 - delta) * math.log1p(-delta) / delta
 
 
 class _Size:
