@@ -84,11 +84,11 @@ def profile_again(contour: Contour, law: Law, *, lower: bool = False) -> Again:
     return again
 
 
-def held_at(bound: Again, epsilon: float) -> Again:
+def held_at(bound: Again, held: float) -> Again:
     """Of a bound that serves larger epsilons as it is at this one."""
 
-    def again(_: float, noise: float = 1.0, rounds: float = 1.0) -> float:
-        return bound(epsilon, noise, rounds)
+    def again(epsilon: float, noise: float = 1.0, rounds: float = 1.0) -> float:
+        return bound(min(epsilon, held), noise, rounds)
 
     return again
 

@@ -41,8 +41,9 @@ _EQUAL = 1e-9
 LEAST_DELTA = 1e-320
 #: The profile with all coordinates at the clip is not looked at where there are more than this times k.
 _MANY_TIMES = 2.0
-#: Deltas of the remove direction from here on are also looked for at so many smaller powers of two.
-_MAY_RISE, _POWERS = 0.5, 4
+#: Deltas of the remove direction from here on may rise with epsilon; how many smaller powers of two are
+#: looked at then, and how far ahead, relative, a rise is told.
+_MAY_RISE, _POWERS, _AHEAD = 0.5, 10, 1e-3
 _CONES = {Proof.REMOVE_CONE, Proof.CONCAVE}
 
 
@@ -109,32 +110,50 @@ def is_the_truth(mechanism: Mechanism, found: TightDelta) -> bool:
 def tight_delta(mechanism: Mechanism, sigma: float, epsilon: float) -> TightDelta:
     """What is proven of delta at this noise and epsilon, under add-remove and for gamma < 1."""
     found = _proven_at(mechanism, sigma, epsilon)
-    if found.decisive is found.add or found.remove.value < _MAY_RISE or is_exact(mechanism):
+    may_rise = found.decisive is found.remove and found.remove.value >= _MAY_RISE
+    if epsilon == 0.0 or not may_rise or is_exact(mechanism):
         return found
     return replace(found, remove=_remove_from_below(mechanism, sigma, epsilon, found.remove))
 
 
-def _remove_from_below(mechanism: Mechanism, sigma: float, epsilon: float, best: Certificate) -> Certificate:
-    """The least of ``best`` and of what a few smaller epsilons prove, for delta falls with epsilon.
+def _remove_from_below(mechanism: Mechanism, sigma: float, epsilon: float, at: Certificate) -> Certificate:
+    """The least of ``at`` and of what smaller epsilons prove, for delta falls with epsilon.
 
     Large deltas of the cone may rise with it, and where it ends those of the Renyi bound take over.
     """
+    if at.again is not None and at.proof in _CONES and at.again(epsilon * (1 + _AHEAD)) <= at.value:
+        return at  # it falls, as it should
+    looked = [(at, epsilon)]
     for there in _smaller(epsilon):
-        lower = _proven_at(mechanism, sigma, there).remove
-        if lower.value < best.value:
-            again = None if lower.again is None else held_at(lower.again, there)
-            best = replace(lower, epsilon=there, again=again)
-        elif there > 0.0 and {lower.proof, best.proof} <= _CONES:  # it falls, as it should
+        looked.append((_proven_at(mechanism, sigma, there).remove, there))
+        if {looked[-2][0].proof, looked[-1][0].proof} <= _CONES and looked[-1][0].value > looked[-2][0].value:
             break
-    return best
+    cones = [index for index, (proof, _) in enumerate(looked) if proof.proof in _CONES]
+    if cones:
+        least = min(cones, key=lambda index: looked[index][0].value)
+        above, below = looked[max(least - 1, 0)][1], looked[min(least + 1, len(looked) - 1)][1]
+        place = _lowest(looked[least][0], below, above)
+        looked.append((_proven_at(mechanism, sigma, place).remove, place))
+    best, place = min(looked, key=lambda each: each[0].value)
+    if place == epsilon:
+        return at
+    return replace(best, epsilon=place, again=None if best.again is None else held_at(best.again, place))
+
+
+def _lowest(cone: Certificate, below: float, above: float) -> float:
+    """About where between two epsilons a cone's bound, with parameters as in ``cone``, is the least."""
+    from scipy.optimize import minimize_scalar
+
+    if cone.again is None:
+        return below
+    return float(minimize_scalar(cone.again, bounds=(below, above), options={"xatol": _AHEAD**2 * above}).x)
 
 
 def _smaller(epsilon: float) -> Iterator[float]:
-    """0, and a few powers of two, the same for all epsilons between them."""
-    if epsilon > 0.0:
-        yield 0.0
-        power = math.ceil(math.log2(epsilon)) - 1
-        yield from (2.0 ** (power - step) for step in range(_POWERS))
+    """Powers of two, the same for all epsilons between them, and 0."""
+    power = math.ceil(math.log2(epsilon)) - 1
+    yield from (2.0 ** (power - step) for step in range(_POWERS))
+    yield 0.0
 
 
 @lru_cache(maxsize=32)

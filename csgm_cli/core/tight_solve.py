@@ -44,6 +44,8 @@ _DEEPEST = 0.1
 _WIDTH = 4e-13
 #: (sigma/ceiling)^2 is not looked at below this.
 _LEAST_SHARE = 1e-40
+#: Where bounds rise with epsilon, steps down that are smaller than this, relative, are the last.
+_CREEP = 1e-3
 #: An epsilon is not first guessed below this.
 _LEAST_EPSILON = 1e-9
 #: A slope where none is known.
@@ -103,7 +105,9 @@ def _least_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: fl
     below = tight_delta(mechanism, sigma, found).decisive.epsilon
     if below is None or tight_delta(mechanism, sigma, below).upper > delta:
         return found
-    return _least_epsilon(mechanism, sigma, delta, below) if below > 0.0 else below
+    if below == 0.0 or below > found * (1 - _CREEP):
+        return below
+    return _least_epsilon(mechanism, sigma, delta, below)
 
 
 def _root_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: float) -> float:
