@@ -125,7 +125,7 @@ def _remove_from_below(mechanism: Mechanism, sigma: float, epsilon: float, at: C
         return at  # it falls, as it should
     looked = [(at, epsilon)]
     for there in _smaller(epsilon):
-        looked.append((_proven_at(mechanism, sigma, there).remove, there))
+        looked.append((_remove_at(mechanism, sigma, there), there))
         if {looked[-2][0].proof, looked[-1][0].proof} <= _CONES and looked[-1][0].value > looked[-2][0].value:
             break
     cones = [index for index, (proof, _) in enumerate(looked) if proof.proof in _CONES]
@@ -133,7 +133,7 @@ def _remove_from_below(mechanism: Mechanism, sigma: float, epsilon: float, at: C
         least = min(cones, key=lambda index: looked[index][0].value)
         above, below = looked[max(least - 1, 0)][1], looked[min(least + 1, len(looked) - 1)][1]
         place = _lowest(looked[least][0], below, above)
-        looked.append((_proven_at(mechanism, sigma, place).remove, place))
+        looked.append((_remove_at(mechanism, sigma, place), place))
     best, place = min(looked, key=lambda each: each[0].value)
     if place == epsilon:
         return at
@@ -157,6 +157,11 @@ def _smaller(epsilon: float) -> Iterator[float]:
 
 
 @lru_cache(maxsize=32)
+def _remove_at(mechanism: Mechanism, sigma: float, epsilon: float) -> Certificate:
+    """That of the remove direction; a search comes back to the same smaller epsilons."""
+    return _proven_at(mechanism, sigma, epsilon).remove
+
+
 def _proven_at(mechanism: Mechanism, sigma: float, epsilon: float) -> TightDelta:
     """The least proof of each direction, for this very epsilon."""
     with np.errstate(all="ignore"):  # what overflows is infinite, and then it is not the best proof
