@@ -220,15 +220,19 @@ def _kappa_share(mechanism: Mechanism, epsilon: float, delta: float, ceiling: fl
     return _as_far_as_known(search, start, 1.0, _DEEPEST**2, 2 * _LOOSE)
 
 
+class _UnknownError(Exception):
+    """Ends a search where no method reaches the profile."""
+
+
 def _shown(law: Law, direction: Direction, epsilon: float) -> float:
     """The profile's lower bound.
 
     Raises:
-        NoAnswerError: no method reaches the profile.
+        _UnknownError: no method reaches the profile.
     """
     found = profile(law, direction, epsilon)
     if not found.is_known:
-        raise NoAnswerError("profile-unknown", "the privacy profile is out of reach")
+        raise _UnknownError
     return found.lower
 
 
@@ -248,7 +252,7 @@ def _as_far_as_known(search: Search, start: float, highest: float, lowest: float
 
     try:
         return replace(search, excess=excess).root(start, highest, lowest, width)
-    except NoAnswerError:
+    except _UnknownError:
         return seen
 
 
