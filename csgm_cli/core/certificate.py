@@ -35,6 +35,7 @@ class Certificate:
     proof gives, relative. ``blur``: log-variance of a blur that the test function, or the
     hockey-stick, takes without its mean exceeding ``value``; 0 where none was needed. ``wobble``: how
     much ``value`` may jump, relative, from one epsilon to the next; infinite where that is not known.
+    ``epsilon`` is a smaller one than was asked for, where the proof is for that: delta falls with epsilon.
     ``again`` steers searches; None where nothing so cheap is known.
     """
 
@@ -47,4 +48,5 @@ class Certificate:
     slack: float = 0.0
     blur: float = 0.0
     wobble: float = 0.0
+    epsilon: float | None = None
     again: Again | None = field(default=None, compare=False, repr=False)

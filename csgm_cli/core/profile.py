@@ -89,7 +89,7 @@ def profile(law: Law, direction: Direction, epsilon: float) -> Profile:
     if direction is Direction.REMOVE and epsilon + law.floor >= 1e-15 * epsilon:
         return Profile(0.0, 0.0)
     with np.errstate(all="ignore"):  # what overflows is infinite, and then the profile is not known
-        return _known(law, direction, epsilon) or _at_smaller_epsilons(law, direction, epsilon)
+        return _known(law, direction, epsilon) or Profile(0.0, 1.0)
 
 
 def _known(law: Law, direction: Direction, epsilon: float) -> Profile | None:
@@ -134,14 +134,17 @@ def _of_bracket(bracket: Bracket) -> Profile:
     return Profile(bracket.lower, upper, slack, blur=blur, wobble=bracket.wobble)
 
 
-def _at_smaller_epsilons(law: Law, direction: Direction, epsilon: float) -> Profile:
-    """Delta falls as epsilon grows, so that what is known at a smaller one is an upper bound.
+def profile_from_above(law: Law, direction: Direction, epsilon: float) -> Profile:
+    """`profile`, or where it is not known an upper bound from a smaller epsilon, for delta falls with it.
 
     Close to the lowest loss of all the remove direction is next to nothing, but hard to compute, and so
     is any delta that is far below all that count.
     """
+    found = profile(law, direction, epsilon)
+    if found.is_known:
+        return found
     for share in _SMALLER:
-        found = _known(law, direction, share * epsilon)
-        if found is not None:
-            return Profile(0.0, found.upper, math.inf, wobble=math.inf)
-    return Profile(0.0, 1.0)
+        there = profile(law, direction, share * epsilon)
+        if there.is_known:
+            return Profile(0.0, there.upper, math.inf, wobble=math.inf)
+    return found

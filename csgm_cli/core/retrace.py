@@ -84,6 +84,15 @@ def profile_again(contour: Contour, law: Law, *, lower: bool = False) -> Again:
     return again
 
 
+def held_at(bound: Again, held: float) -> Again:
+    """Of a bound that serves larger epsilons as it is at this one."""
+
+    def again(epsilon: float, noise: float = 1.0, rounds: float = 1.0) -> float:
+        return bound(min(epsilon, held), noise, rounds)
+
+    return again
+
+
 def of_epsilon(bound: Callable[[float], float]) -> Again:
     """Of a bound that is known at other epsilons only."""
 

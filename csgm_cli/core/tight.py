@@ -27,8 +27,8 @@ from csgm_cli.core.contour import Contour, Direction, Law, build_contour
 from csgm_cli.core.conversion import best_log_delta
 from csgm_cli.core.curves import Curve, renyi_curve
 from csgm_cli.core.gaussian import exp_upwards, log_delta
-from csgm_cli.core.profile import Profile, over, profile, reach
-from csgm_cli.core.retrace import add_cone_again, concave_again, profile_again, remove_cone_again
+from csgm_cli.core.profile import Profile, over, profile, profile_from_above, reach
+from csgm_cli.core.retrace import add_cone_again, concave_again, held_at, profile_again, remove_cone_again
 from csgm_cli.core.single_round import single_round
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.model import Bound, Mechanism
@@ -41,6 +41,10 @@ _EQUAL = 1e-9
 LEAST_DELTA = 1e-320
 #: The profile with all coordinates at the clip is not looked at where there are more than this times k.
 _MANY_TIMES = 2.0
+#: Deltas of the remove direction from here on may rise with epsilon; how many smaller powers of two are
+#: looked at then, and how far ahead, relative, a rise is told.
+_MAY_RISE, _POWERS, _AHEAD = 0.5, 10, 1e-3
+_CONES = {Proof.REMOVE_CONE, Proof.CONCAVE}
 
 
 @dataclass(frozen=True)
@@ -105,6 +109,61 @@ def is_the_truth(mechanism: Mechanism, found: TightDelta) -> bool:
 @lru_cache(maxsize=32)
 def tight_delta(mechanism: Mechanism, sigma: float, epsilon: float) -> TightDelta:
     """What is proven of delta at this noise and epsilon, under add-remove and for gamma < 1."""
+    found = _proven_at(mechanism, sigma, epsilon)
+    may_rise = found.decisive is found.remove and found.remove.value >= _MAY_RISE
+    if epsilon == 0.0 or not may_rise or is_exact(mechanism):
+        return found
+    return replace(found, remove=_remove_from_below(mechanism, sigma, epsilon, found.remove))
+
+
+def _remove_from_below(mechanism: Mechanism, sigma: float, epsilon: float, at: Certificate) -> Certificate:
+    """The least of ``at`` and of what smaller epsilons prove, for delta falls with epsilon.
+
+    Large deltas of the cone may rise with it, and where it ends those of the Renyi bound take over.
+    """
+    if at.again is not None and at.proof in _CONES and at.again(epsilon * (1 + _AHEAD)) <= at.value:
+        return at  # it falls, as it should
+    looked = [(at, epsilon)]
+    for there in _smaller(epsilon):
+        looked.append((_remove_at(mechanism, sigma, there), there))
+        if {looked[-2][0].proof, looked[-1][0].proof} <= _CONES and looked[-1][0].value > looked[-2][0].value:
+            break
+    cones = [index for index, (proof, _) in enumerate(looked) if proof.proof in _CONES]
+    if cones:
+        least = min(cones, key=lambda index: looked[index][0].value)
+        above, below = looked[max(least - 1, 0)][1], looked[min(least + 1, len(looked) - 1)][1]
+        place = _lowest(looked[least][0], below, above)
+        looked.append((_remove_at(mechanism, sigma, place), place))
+    best, place = min(looked, key=lambda each: each[0].value)
+    if place == epsilon:
+        return at
+    return replace(best, epsilon=place, again=None if best.again is None else held_at(best.again, place))
+
+
+def _lowest(cone: Certificate, below: float, above: float) -> float:
+    """About where between two epsilons a cone's bound, with parameters as in ``cone``, is the least."""
+    from scipy.optimize import minimize_scalar
+
+    if cone.again is None:
+        return below
+    return float(minimize_scalar(cone.again, bounds=(below, above), options={"xatol": _AHEAD**2 * above}).x)
+
+
+def _smaller(epsilon: float) -> Iterator[float]:
+    """Powers of two, the same for all epsilons between them, and 0."""
+    power = math.ceil(math.log2(epsilon)) - 1
+    yield from (2.0 ** (power - step) for step in range(_POWERS))
+    yield 0.0
+
+
+@lru_cache(maxsize=32)
+def _remove_at(mechanism: Mechanism, sigma: float, epsilon: float) -> Certificate:
+    """That of the remove direction; a search comes back to the same smaller epsilons."""
+    return _proven_at(mechanism, sigma, epsilon).remove
+
+
+def _proven_at(mechanism: Mechanism, sigma: float, epsilon: float) -> TightDelta:
+    """The least proof of each direction, for this very epsilon."""
     with np.errstate(all="ignore"):  # what overflows is infinite, and then it is not the best proof
         rdp = _renyi(Proof.RDP, renyi_curve(mechanism, Bound.RDP), sigma, epsilon)
         law, every = worst_law(mechanism, sigma), _every_law(mechanism, sigma)
@@ -164,7 +223,7 @@ def _infinitely_spread(law: Law, epsilon: float) -> float:
 
 
 def _every_coordinate(every: Law, direction: Direction, epsilon: float) -> Certificate | None:
-    found = profile(every, direction, epsilon)
+    found = profile_from_above(every, direction, epsilon)
     if not found.is_known:
         return None
     again = None if found.contour is None else profile_again(found.contour, every)

@@ -9,7 +9,7 @@ bound in full.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
@@ -44,6 +44,8 @@ _DEEPEST = 0.1
 _WIDTH = 4e-13
 #: (sigma/ceiling)^2 is not looked at below this.
 _LEAST_SHARE = 1e-40
+#: Where bounds rise with epsilon, steps down that are smaller than this, relative, are the last.
+_CREEP = 1e-3
 #: An epsilon is not first guessed below this.
 _LEAST_EPSILON = 1e-9
 #: A slope where none is known.
@@ -57,6 +59,8 @@ _WOBBLE, _TOO_MUCH = 1e-12, 1e-9
 _BLIND = 2e-10
 #: By about how much, in logarithms, cones exceed the profile at kappa*, and `_Size`.
 _CONE = 0.34
+#: Above this delta the slope of its logarithm vanishes with 1 - delta.
+_LARGE = 0.8
 #: Where fewer coordinates than this are sent on average, one at a time they are most of delta.
 _FEW_SENT = 1.0
 
@@ -90,14 +94,25 @@ def tight_epsilon(
     lower = 0.0
     if upper < ceiling and is_the_truth(mechanism, there):
         lower = upper
-    elif with_lower:
+    elif with_lower and upper > 0.0:
         lower = kappa_epsilon(mechanism, sigma, delta, upper)
     return TightEpsilon(lower, upper, there.bound, there.order, there.is_known)
 
 
 def _least_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: float) -> float:
+    """The least epsilon found; where the proof is for a smaller one, that is looked at in its turn."""
+    found = _root_epsilon(mechanism, sigma, delta, ceiling)
+    below = tight_delta(mechanism, sigma, found).decisive.epsilon
+    if below is None or tight_delta(mechanism, sigma, below).upper > delta:
+        return found
+    if below == 0.0 or below > found * (1 - _CREEP):
+        return below
+    return _least_epsilon(mechanism, sigma, delta, below)
+
+
+def _root_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: float) -> float:
     renyi = _renyi(mechanism, sigma, ceiling)
-    _, slope = _slopes(renyi, ceiling)
+    _, slope = _slopes(renyi, ceiling, delta)
     room = _WIDTH / 4 * slope
 
     @cache
@@ -117,22 +132,21 @@ def kappa_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: flo
     """The epsilon that kappa* shows at ``delta``, a lower bound on the true one; 0 where it is not known."""
     law = worst_law(mechanism, sigma)
     direction = kappa_direction(law, ceiling)
-    if profile(law, direction, ceiling).lower == 0.0:  # out of reach
-        return 0.0
     renyi = _renyi(mechanism, sigma, ceiling)
-    _, slope = _slopes(renyi, ceiling)
+    _, slope = _slopes(renyi, ceiling, delta)
     room = _LOOSE / 2 * slope
 
     @cache
     def excess(epsilon: float) -> float:
-        return settled(log_ratio(profile(law, direction, epsilon).lower, delta), room)
+        return settled(log_ratio(_shown(law, direction, epsilon), delta), room)
 
     def again(epsilon: float) -> Function | None:
         on = _again_from_below(law, direction, epsilon)
         return None if on is None else lambda there: log_ratio(on(there), delta) + room
 
     size = _Size(law, renyi)
-    found = Search(excess, again, size.at_epsilon, slope).root(ceiling, ceiling, 0.0, _LOOSE)
+    search = Search(excess, again, size.at_epsilon, slope)
+    found = _as_far_as_known(search, ceiling, ceiling, 0.0, _LOOSE)
     return max(0.0, found * (1 - 2 * _LOOSE))
 
 
@@ -143,10 +157,11 @@ def tight_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: flo
     """
     delta = min(delta, LARGEST_DELTA)
     renyi = _renyi(mechanism, ceiling, epsilon)
-    slope, _ = _slopes(renyi, epsilon)
+    slope, _ = _slopes(renyi, epsilon, delta)
 
     def clear(wobble: float) -> float:
-        return max(_WOBBLE, 2 * wobble if wobble <= _TOO_MUCH * slope else 0.0) + _WIDTH * slope
+        most = _TOO_MUCH * slope
+        return max(min(_WOBBLE, most), 2 * wobble if wobble <= most else 0.0) + _WIDTH * slope
 
     def sigma(share: float) -> float:
         return ceiling * math.sqrt(share)
@@ -183,7 +198,7 @@ def kappa_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: flo
 def _kappa_share(mechanism: Mechanism, epsilon: float, delta: float, ceiling: float) -> float:
     """What the noise's variance at which kappa* has that delta is of the ceiling's; 0 where not known."""
     renyi = _renyi(mechanism, ceiling, epsilon)
-    slope, _ = _slopes(renyi, epsilon)
+    slope, _ = _slopes(renyi, epsilon, delta)
     room = _LOOSE / 2 * slope
 
     def law(share: float) -> Law:
@@ -191,7 +206,7 @@ def _kappa_share(mechanism: Mechanism, epsilon: float, delta: float, ceiling: fl
 
     @cache
     def excess(share: float) -> float:
-        return settled(log_ratio(profile(law(share), direction, epsilon).lower, delta), room)
+        return settled(log_ratio(_shown(law(share), direction, epsilon), delta), room)
 
     def again(share: float) -> Function | None:
         on = _again_from_below(law(share), direction, epsilon)
@@ -201,9 +216,44 @@ def _kappa_share(mechanism: Mechanism, epsilon: float, delta: float, ceiling: fl
     if reach(law(1.0)) == 0.0:  # a bracket, which is dear
         start = _first(size, 1.0, _DEEPEST**2, math.log(delta), slope / 2)
     direction = kappa_direction(law(start), epsilon)
-    if excess(start) == -math.inf and excess(1.0) == -math.inf:  # out of reach
-        return 0.0
-    return Search(excess, again, size, slope / 2).root(start, 1.0, _DEEPEST**2, 2 * _LOOSE)
+    search = Search(excess, again, size, slope / 2)
+    return _as_far_as_known(search, start, 1.0, _DEEPEST**2, 2 * _LOOSE)
+
+
+class _UnknownError(Exception):
+    """Ends a search where no method reaches the profile."""
+
+
+def _shown(law: Law, direction: Direction, epsilon: float) -> float:
+    """The profile's lower bound.
+
+    Raises:
+        _UnknownError: no method reaches the profile.
+    """
+    found = profile(law, direction, epsilon)
+    if not found.is_known:
+        raise _UnknownError
+    return found.lower
+
+
+def _as_far_as_known(search: Search, start: float, highest: float, lowest: float, width: float) -> float:
+    """The root of a lower bound's ``search``, or a number below it if that comes to where nothing is known.
+
+    Then it is the largest at which the excess was seen to be positive, 0 where there is none: what borders
+    on the unknown is not worth finding.
+    """
+    seen = 0.0
+
+    def excess(x: float) -> float:
+        nonlocal seen
+        value = search.excess(x)
+        seen = max(seen, x) if value > 0.0 else seen
+        return value
+
+    try:
+        return replace(search, excess=excess).root(start, highest, lowest, width)
+    except _UnknownError:
+        return seen
 
 
 def _again_from_below(law: Law, direction: Direction, epsilon: float) -> Again | None:
@@ -220,12 +270,22 @@ def _renyi(mechanism: Mechanism, sigma: float, epsilon: float) -> Converted | No
         return None
 
 
-def _slopes(point: Converted | None, epsilon: float) -> tuple[float, float]:
+def _slopes(point: Converted | None, epsilon: float, delta: float) -> tuple[float, float]:
     """About how steeply log delta falls in log sigma and in log epsilon: as steeply as its Renyi bound."""
-    if point is None:
-        return SLOPE, SLOPE
-    slopes = 2 * point.moment.d_log_t, (point.order - 1) * epsilon
-    return (max(slopes[0], 1.0), max(slopes[1], 1.0)) if math.isfinite(sum(slopes)) else (SLOPE, SLOPE)
+    least = _least_slope(delta)
+    if point is not None:
+        slopes = 2 * point.moment.d_log_t, (point.order - 1) * epsilon
+        if math.isfinite(sum(slopes)):
+            return max(slopes[0], least), max(slopes[1], least if least == 1.0 else least * min(1.0, epsilon))
+    return SLOPE * least, SLOPE * least
+
+
+def _least_slope(delta: float) -> float:
+    """In log sigma; 1, or less where delta is near 1.
+
+    There 1 - delta is what moves: of a Gaussian, as exp(-mu^2/8).
+    """
+    return 1.0 if delta <= _LARGE else -2 * (1 - delta) * math.log1p(-delta) / delta
 
 
 class _Size:

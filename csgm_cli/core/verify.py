@@ -72,7 +72,8 @@ def _verify_profile(mechanism: Mechanism, sigma: float, epsilon: float, delta: f
     found = tight_delta(mechanism, sigma, epsilon)
 
     def recompute(side: Direction, proof: Certificate, digits: int) -> mpf:
-        return certified_delta(mechanism, sigma, epsilon, side, proof, digits, found.upper)
+        at = epsilon if proof.epsilon is None else proof.epsilon
+        return certified_delta(mechanism, sigma, at, side, proof, digits, found.upper)
 
     return _verify_sides(found, delta, PROFILE_DIGITS, recompute)
 

@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from csgm_cli.core import tight_solve
 from csgm_cli.core.account import account_delta, account_epsilon
 from csgm_cli.core.calibrate import calibrate
-from csgm_cli.core.tight import tight_delta
+from csgm_cli.core.profile import profile
+from csgm_cli.core.tight import kappa_delta, tight_delta
 from csgm_cli.model import Accountant, Adjacency, Bound, Geometry, Mechanism, Target
 from tests.core.mechanisms import csgm
 
@@ -214,3 +216,60 @@ def test_the_lower_bound_moves_one_way(case, name, share):
     smaller = case | {name: math.ceil(case[name] * share) if name == "rounds" else case[name] * share}
     harder, easier = (smaller, case) if name in ("epsilon", "delta") else (case, smaller)
     assert noises(easier)[0] <= noises(harder)[0] * (1 + 3e-10)
+
+
+def test_what_borders_on_the_unknown_is_not_sought(monkeypatch):
+    """Where the profile ends to be known, below the answer, 35 looks bisected that border."""
+    mechanism, looks = Mechanism("linf-csgm", 0.013624886406204767, Geometry(2.0, dim=4)), []
+    epsilon, delta = 948.1322937683636, 3.7743534252864273e-06
+
+    def counted(*asked):
+        looks.append(asked)
+        return profile(*asked)
+
+    monkeypatch.setattr(tight_solve, "profile", counted)
+    lower = tight_solve.kappa_sigma(mechanism, epsilon, delta, 0.020942969095794975)
+    assert 0 < len(looks) <= 10
+    assert lower > 0.0
+    assert kappa_delta(mechanism, lower, epsilon) > delta
+
+
+@pytest.mark.parametrize(
+    ("gamma", "ratio", "rounds", "epsilon", "delta"),
+    [
+        (0.0024470892801379575, 1439.091049713963, 1, 0.0011004464200629683, 0.9799538241007938),
+        (0.078, 152.9, 15, 2.248, 0.99968),
+        (0.0405, 87.27, 3, 0.1244, 0.972),
+        (0.08651099393486225, 293.39258591914995, 1, 0.9282493552571812, 0.9990007793873367),
+        (0.07221563866319852, 417.7345800226791, 1, 18.86913097008829, 0.7108917070276335),
+    ],
+)
+def test_large_deltas_that_are_met_are_met_at_larger_epsilons(gamma, ratio, rounds, epsilon, delta):
+    """The cone's deltas rose with epsilon, or ended, and account did not find what calibrate had met."""
+    mechanism = Mechanism("l2-csgm", gamma, Geometry(ratio), rounds)
+    sigma = calibrate(mechanism, Target(epsilon, delta)).sigma
+    [at] = account_epsilon(mechanism, sigma, [delta], verify=True).guarantees
+    [less] = account_epsilon(mechanism, sigma * (1 - 1e-8), [delta]).guarantees
+    assert at.epsilon <= epsilon * (1 + 1e-12)
+    assert less.epsilon > epsilon
+    larger = [account_delta(mechanism, sigma, epsilon * 2.0**step).guarantees[0].delta for step in range(6)]
+    assert delta * (1 + 1e-12) >= larger[0]
+    assert all(following <= before * (1 + 1e-12) for before, following in itertools.pairwise(larger))
+    account_delta(mechanism, sigma, 4 * epsilon, verify=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "gamma", "ratio", "dim", "epsilon", "delta"),
+    [
+        ("linf-csgm", 0.6102126179511265, math.sqrt(10), 10, 3.673904263391344, 0.9990898552168281),
+        ("linf-csgm", 0.9999630735586258, 1.0, 1, 0.0279630483810716, 0.999846489318738),
+        ("l2-csgm", 0.9968137055511543, math.sqrt(2), 2, 5.774103897078298, 0.9999805439169908),
+    ],
+)
+def test_answers_are_least_where_log_delta_is_flat(name, gamma, ratio, dim, epsilon, delta):
+    """With 1e-8 less noise deltas near 1 are missed: room for rounding was up to 1e-7 of sigma there."""
+    mechanism = Mechanism(name, gamma, Geometry(ratio, dim=dim))
+    sigma = calibrate(mechanism, Target(epsilon, delta)).sigma
+    [at] = account_epsilon(mechanism, sigma, [delta]).guarantees
+    [less] = account_epsilon(mechanism, sigma * (1 - 1e-8), [delta]).guarantees
+    assert at.epsilon <= epsilon < less.epsilon
