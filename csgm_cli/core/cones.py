@@ -269,7 +269,8 @@ def concave_bound(
     def values(spreads: NDArray[np.float64]) -> NDArray[np.float64]:
         return concave_bounds(variance, epsilon, exponent, log_error, -spreads)
 
-    value, spread = _least(lattice(0.01 / (1.0 + exponent), 60.0 / (1.0 + exponent)), values)
+    width = min(1.0 / (1.0 + exponent), math.sqrt(variance))  # losses may be smaller than what B' tells apart
+    value, spread = _least(lattice(0.01 * width, 60.0 / (1.0 + exponent)), values)
     return Certificate(Proof.CONCAVE, value, exponent, -spread, z) if value < 1.0 else None
 
 

@@ -273,3 +273,18 @@ def test_answers_are_least_where_log_delta_is_flat(name, gamma, ratio, dim, epsi
     [at] = account_epsilon(mechanism, sigma, [delta]).guarantees
     [less] = account_epsilon(mechanism, sigma * (1 - 1e-8), [delta]).guarantees
     assert at.epsilon <= epsilon < less.epsilon
+
+
+@pytest.mark.parametrize(
+    ("gamma", "ratio", "rounds", "delta", "sigma"),
+    [(0.1, 2.0, 1, 9e-5, 525.59149), (0.01, 5.0, 4, 2e-5, 463.07238), (0.0407, 1e5, 22, 1.53e-5, 5729.2120)],
+)
+def test_the_concave_twin_is_as_narrow_as_losses_are(gamma, ratio, rounds, delta, sigma):
+    """Losses of 1e-5 need test functions of that width; Renyi decided instead, or did at larger epsilons."""
+    mechanism = Mechanism("l2-csgm", gamma, Geometry(ratio, 1.0), rounds)
+    answer = calibrate(mechanism, Target(1e-6, delta))
+    assert answer.sigma < sigma
+    deltas = [tight_delta(mechanism, answer.sigma, epsilon).upper for epsilon in (1e-8, 1e-6, 1e-5, 1e-4)]
+    assert deltas == sorted(deltas, reverse=True)
+    [found] = account_epsilon(mechanism, answer.sigma, [delta]).guarantees
+    assert found.epsilon <= 1e-6
