@@ -38,7 +38,7 @@ def epsilon_for(mu: float, delta: float) -> float:
         epsilon = math.exp(log_epsilon)
         log_d, log_rest, u1, u2 = _log_pair(mu * (1 + SAFETY), epsilon)
         density = -u1 * u1 / 2 - _LOG_SQRT_TWO_PI
-        slope = math.exp(density - log_d - log_rest) * _mills(u2) * epsilon
+        slope = math.exp(density - log_d - log_rest) * mills(u2) * epsilon
         return log_odds - (log_d - log_rest), slope
 
     start = mu * (mu / 2 + math.sqrt(2 * max(-math.log(delta), 0.1)))
@@ -48,7 +48,7 @@ def epsilon_for(mu: float, delta: float) -> float:
 
 def elasticity(mu: float, epsilon: float) -> float:
     """By how much epsilon magnifies a relative error of mu: d log epsilon / d log mu at a fixed delta."""
-    return mu / (epsilon * _mills(epsilon / mu + mu / 2))
+    return mu / (epsilon * mills(epsilon / mu + mu / 2))
 
 
 def mu_for(epsilon: float, delta: float) -> float:
@@ -80,7 +80,7 @@ def _log_pair(mu: float, epsilon: float) -> tuple[float, float, float, float]:
     """(log delta, log(1 - delta), u1, u2): the smaller of the two is computed, never subtracted."""
     u1, u2 = epsilon / mu - mu / 2, epsilon / mu + mu / 2
     if u1 < -1.0:
-        log_rest = -u1 * u1 / 2 - _LOG_SQRT_TWO_PI + math.log(_mills(-u1) + _mills(u2))
+        log_rest = -u1 * u1 / 2 - _LOG_SQRT_TWO_PI + math.log(mills(-u1) + mills(u2))
         return math.log1p(-math.exp(log_rest)), log_rest, u1, u2
     log_d = -u1 * u1 / 2 - _LOG_SQRT_TWO_PI + math.log(_mills_difference(u1, mu))
     return log_d, math.log1p(-math.exp(log_d)), u1, u2
@@ -102,7 +102,7 @@ def _mills_difference(u: float, mu: float) -> float:
     return total * _NODE_STEP
 
 
-def _mills(u: float) -> float:
+def mills(u: float) -> float:
     """Mills' ratio Phi(-u)/phi(u) for u >= 0."""
     if u < 6.0:
         return 0.5 * math.erfc(u / math.sqrt(2)) * math.exp(u * u / 2 + _LOG_SQRT_TWO_PI)

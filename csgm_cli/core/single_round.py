@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from csgm_cli.core.contour import Direction
+from csgm_cli.core.gaussian import mills
 from csgm_cli.core.sliced_law import HIGHEST, LOWEST, Coordinates, excess, log_upper_tail, upper_tail
 
 #: The trapezoid rule of `_mills_difference` on x from e^-26 of the last node on, relative to that.
@@ -31,6 +32,8 @@ def single_round(gamma: float, t: float, direction: Direction, epsilon: float) -
     if u >= -1.0:  # M0 phi(x0) = phi(x0 - s)
         log_front = log_scale + math.log(gamma) - u * u / 2 - 0.5 * math.log(2 * math.pi)
         return math.exp(log_front + math.log(_mills_difference(u, s)))
+    if add and x0 > 0.0:
+        return gamma * (upper_tail(u) - math.exp(-u * u / 2) / math.sqrt(2 * math.pi) * mills(x0))
     if add:
         return gamma * (upper_tail(u) - math.exp(log_m0 + log_upper_tail(x0)))
     return math.exp(epsilon) * gamma * (math.exp(log_m0) * upper_tail(u) - upper_tail(s - x0))

@@ -58,7 +58,7 @@ SINGLE = [
 def test_single_round_next_to_no_noise():
     """Epsilon is s^2/2 + log gamma and more; numbers of 1e19 cancel in the formula as it stands."""
     gamma, s = 1e-9, 5e9
-    for epsilon in (s * s / 2, s * (s / 2 + 3)):  # ulps of epsilon move delta by 1e-6
+    for epsilon in (s * s / 2 - 5 * s, s * s / 2, s * (s / 2 + 3)):  # ulps of epsilon move delta by 1e-6
         exact = float(one_round(gamma, s, ADD, epsilon))
         assert exact > 1e-13
         assert single_round(gamma, s * s, ADD, epsilon) == pytest.approx(exact, rel=1e-5)
