@@ -95,7 +95,7 @@ HOMES = {
         )
     },
     # L-BFGS, and a singular value decomposition that numpy lacks.
-    "scipy": {"core/factorization/toeplitz.py", "core/factorization/dense.py"},
+    "scipy": {"core/factorization/toeplitz.py", "core/factorization/dense.py", "core/tight.py"},
     "rich": {"render/terminal.py"},
     "matplotlib": {"render/plot_file.py"},
     "click": {path.relative_to(PACKAGE).as_posix() for path in (PACKAGE / "cli").glob("*.py")},

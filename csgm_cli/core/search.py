@@ -107,7 +107,7 @@ def descend(
     safe, else bisection.
     """
     at_high = function(high)
-    if not at_high < 0.0:
+    if high <= floor or not at_high < 0.0:
         return high
     relative = floor >= 0.0
     step = -1.1 * at_high / slope

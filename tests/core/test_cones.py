@@ -6,8 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from csgm_cli.core import profile_oracle
-from csgm_cli.core.calibrate import calibrate
+from csgm_cli.core import profile_oracle, tight_oracle
 from csgm_cli.core.certificate import Proof
 from csgm_cli.core.cones import (
     _touching_below,
@@ -22,7 +21,7 @@ from csgm_cli.core.cones import (
 )
 from csgm_cli.core.contour import Direction, Law, build_contour
 from csgm_cli.core.tight import tight_delta
-from csgm_cli.model import Bound, Geometry, Mechanism, Target
+from csgm_cli.model import Geometry, Mechanism
 
 _SHAPES = [(e, b) for e in (0.0, 0.5, 4.0) for b in (0.0, 1e-3, 0.5, 0.999, 1.0, 1.001, 2.0, 30.0)]
 
@@ -96,9 +95,11 @@ def test_strikes_of_twins_keep_their_digits(exponent):
 def test_a_twin_of_a_large_order_is_above_the_oracle():
     """Sums of logarithms near 7 for log v = -0.014, at orders near 1000, once left it 7e-14 below."""
     mechanism = Mechanism("l2-csgm", 0.0646, Geometry(1.38), 376)
-    guarantee = calibrate(mechanism, Target(0.0144, 1.43e-11), verify=True).guarantee
-    assert guarantee.bound is Bound.TIGHT_REMOVE
-    assert 0 < guarantee.verified.relative_difference < 1e-9
+    for sigma in (490.0, 500.0, 510.0):
+        twin = tight_delta(mechanism, sigma, 0.0144).remove
+        assert twin.proof is Proof.CONCAVE
+        exact = tight_oracle.certified_delta(mechanism, sigma, 0.0144, Direction.REMOVE, twin)
+        assert 0 < twin.value / exact - 1 < 1e-9
 
 
 @pytest.mark.parametrize("exponent", [1.001, 1.5, 3.0, 30.0])
