@@ -50,7 +50,8 @@ def calibrate(
     """The least noise with which ``mechanism`` meets ``target``, and what it costs.
 
     The answer meets the target; noise smaller by 1e-8 relative does not, by the same accountant (by up to
-    1e-3 where brackets of the profile wobble, at deltas of 1e-100 or so).
+    1e-3 where brackets of the profile wobble, at deltas of 1e-80 or so; at epsilons of thousands, where
+    bounds step, by more).
     ``verify`` recomputes the achieved epsilon by independent code in 50 digits (tight bounds: 30 to 8).
     ``value_bits`` in [1, 64]: of one sent value, for ``bits_per_client``.
 
