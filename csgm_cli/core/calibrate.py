@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from csgm_cli.core import gaussian
 from csgm_cli.core.account import epsilon_guarantee
+from csgm_cli.core.agreed import agreed
 from csgm_cli.core.bounds import (
     bounds_of,
     looks_at_profile,
@@ -37,6 +38,8 @@ _MARGIN = 2e-13
 _ROOM = (0.0, 1e-11, 1e-10, 1e-9, 1e-7, 1e-5, 1e-3)
 #: What epsilon misses by takes at least this share of it as room: epsilon falls at most so steeply in sigma.
 _SHARE = 1e-3
+#: A relative jump of delta that moves sigma by less than "hardly less" noise.
+_WOBBLE = 1e-8
 
 
 def calibrate(
@@ -49,9 +52,7 @@ def calibrate(
 ) -> Calibration:
     """The least noise with which ``mechanism`` meets ``target``, and what it costs.
 
-    The answer meets the target; noise smaller by 1e-8 relative does not, by the same accountant (by up to
-    1e-3 where brackets of the profile wobble, at deltas of 1e-80 or so; at epsilons of thousands, where
-    bounds step, by more).
+    The answer meets the target; noise smaller by 1e-8 relative does not, by the same accountant.
     ``verify`` recomputes the achieved epsilon by independent code in 50 digits (tight bounds: 30 to 8).
     ``value_bits`` in [1, 64]: of one sent value, for ``bits_per_client``.
 
@@ -67,6 +68,8 @@ def calibrate(
     bounds_of(mechanism, accountant)  # an accountant without a bound is refused before the target is
     _refuse_covered(mechanism, target)
     sigma, guarantee = _certified(mechanism, accountant, target, verify=verify)
+    if _wobbles(mechanism, accountant, target, sigma):
+        sigma, guarantee = _agreed(mechanism, accountant, target, sigma, verify=verify)
     if guarantee.epsilon > target.epsilon:
         raise NoAnswerError("not-certified", f"the answer sigma {sigma!r} could not be certified")
     lower = _lower_bound(mechanism, accountant, target, sigma)
@@ -160,6 +163,32 @@ def _confirmed(
         return found
     other = at(rounded, verify=False)
     return other if other.epsilon > target.epsilon else found
+
+
+def _wobbles(mechanism: Mechanism, accountant: Accountant, target: Target, sigma: float) -> bool:
+    """Whether what decides here may jump by what account, on its way to an epsilon, would notice."""
+    if not looks_at_profile(mechanism, accountant):
+        return False
+    from csgm_cli.core.tight import LARGEST_DELTA, tight_delta
+
+    found = tight_delta(mechanism, sigma, target.epsilon)
+    return found.upper <= min(target.delta, LARGEST_DELTA) and found.decisive.wobble > _WOBBLE
+
+
+def _agreed(
+    mechanism: Mechanism, accountant: Accountant, target: Target, sigma: float, *, verify: bool
+) -> tuple[float, Guarantee]:
+    """The noise near sigma that account, with nothing to start from, confirms, but hardly less does not."""
+    l2_norm = mechanism.geometry.l2_norm
+
+    def at(noise: float, *, verify: bool = False) -> Guarantee:
+        return epsilon_guarantee(
+            mechanism, noise * l2_norm, target.delta, accountant, verify=verify, with_lower=False
+        )
+
+    highest = sufficient_sigma(mechanism, Accountant.RDP, target) / l2_norm
+    noise = agreed(lambda noise: at(noise).epsilon, target.epsilon, sigma / l2_norm, highest)
+    return noise * l2_norm, at(noise, verify=verify)
 
 
 def sufficient_sigma(mechanism: Mechanism, accountant: Accountant, target: Target) -> float:
