@@ -73,6 +73,11 @@ class TightDelta:
         return self.add if self.add.value >= self.remove.value else self.remove
 
     @property
+    def over_profile(self) -> float:
+        """How much a bound `profile` may exceed that profile, relative; 0 for the others."""
+        return self.decisive.slack if self.bound is Bound.PROFILE else 0.0
+
+    @property
     def order(self) -> float | None:
         """The Renyi order of ``bound``, where it is a Renyi bound."""
         return self.decisive.order if self.bound is Bound.RDP else None
