@@ -191,8 +191,8 @@ def notices_of(spent: Spent) -> tuple[Notice, ...]:
     if spent.fell_back:
         notices.append(Notice("tight-fell-back", spent.fell_back))
     if spent.value > DELTA_FLOOR:  # what is 0, or shown as the floor, is not above anything
-        if spent.over_profile > _EXACT:
-            notices.append(Notice("profile-bracketed", _bracketed(spent.over_profile)))
+        if spent.bracketed > _EXACT:
+            notices.append(Notice("profile-bracketed", _bracketed(spent.bracketed)))
         if spent.lower == 0.0:
             notices.append(NO_LOWER_BOUND)
     return tuple(notices)

@@ -73,9 +73,9 @@ class TightDelta:
         return self.add if self.add.value >= self.remove.value else self.remove
 
     @property
-    def over_profile(self) -> float:
-        """How much a bound `profile` may exceed that profile, relative; 0 for the others."""
-        return self.decisive.slack if self.bound is Bound.PROFILE else 0.0
+    def bracketed(self) -> float:
+        """How wide the bracket of a bound `profile` is, relative; 0 for the others."""
+        return self.decisive.slack - self.decisive.raised if self.bound is Bound.PROFILE else 0.0
 
     @property
     def order(self) -> float | None:
@@ -233,7 +233,13 @@ def _every_coordinate(every: Law, direction: Direction, epsilon: float) -> Certi
         return None
     again = None if found.contour is None else profile_again(found.contour, every)
     return Certificate(
-        Proof.PROFILE, found.upper, slack=found.slack, blur=found.blur, wobble=found.wobble, again=again
+        Proof.PROFILE,
+        found.upper,
+        slack=found.slack,
+        raised=found.raised,
+        blur=found.blur,
+        wobble=found.wobble,
+        again=again,
     )
 
 

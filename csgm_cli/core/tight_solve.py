@@ -69,7 +69,7 @@ _FEW_SENT = 1.0
 class TightEpsilon:
     """``lower`` <= the true epsilon <= ``upper``; ``bound`` (and ``order``) decided the upper one.
 
-    ``lower`` is None unless asked for; ``is_known`` and ``over_profile`` are as in `TightDelta` there.
+    ``lower`` is None unless asked for; ``is_known`` and ``bracketed`` are as in `TightDelta` there.
     """
 
     lower: float | None
@@ -77,7 +77,7 @@ class TightEpsilon:
     bound: Bound
     order: float | None
     is_known: bool
-    over_profile: float
+    bracketed: float
 
 
 def tight_epsilon(
@@ -100,7 +100,7 @@ def tight_epsilon(
         lower = upper
     elif with_lower and upper > 0.0:
         lower = kappa_epsilon(mechanism, sigma, delta, upper)
-    return TightEpsilon(lower, upper, there.bound, there.order, there.is_known, there.over_profile)
+    return TightEpsilon(lower, upper, there.bound, there.order, there.is_known, there.bracketed)
 
 
 def _least_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: float) -> float:
