@@ -386,19 +386,3 @@ class Account:
     def effective_noise_multiplier(self) -> float:
         """The noise multiplier over gamma."""
         return self.noise_multiplier / self.mechanism.gamma
-
-
-@dataclass(frozen=True)
-class SelftestCase:
-    """One shipped reference value recomputed here."""
-
-    name: str
-    expected: float
-    computed: float
-    relative_difference: float
-    tolerance: float
-
-    @property
-    def holds(self) -> bool:
-        """True where the recomputation agrees (False for a NaN)."""
-        return self.relative_difference <= self.tolerance

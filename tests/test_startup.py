@@ -86,7 +86,7 @@ def test_gaussian_path(tmp_path):
     line = "calibrate --mechanism gaussian --epsilon 5 --delta 1e-8"
     modules = loaded(tmp_path, *line.split())
     assert modules.isdisjoint(HEAVY | {"tomllib"})
-    others = {"comparison_model", "core.curves", "core.renyi_noise", "render.factorization"}
+    others = {"comparison_model", "core.curves", "core.renyi_noise", "render.factorization", "selftest_model"}
     assert modules.isdisjoint({f"csgm_cli.{name}" for name in others})
 
 

@@ -86,7 +86,9 @@ def _noise(request: Request, l2_norm: float) -> tuple[float, float]:
     noise = build_noise(request, l2_norm)
     if noise is None:
         raise UsageError(
-            "missing-option", "account needs --noise-multiplier or --sigma", "or --from RESULT.json"
+            "missing-option",
+            "account needs --noise-multiplier or --sigma",
+            "for example --noise-multiplier 0.0122, or --from RESULT.json",
         )
     return noise
 
@@ -107,7 +109,8 @@ def _account(request: Request, mechanism: Mechanism, sigma: float) -> Account:
         limit = request.label(["max_epsilon"])
         raise UsageError("missing-option", f"{limit} checks an epsilon, which needs a delta", "give --delta")
     if not request["delta"]:
-        raise UsageError("missing-option", "account needs --delta or --epsilon", "--delta may be repeated")
+        hint = "--delta asks for epsilon and may be repeated, --epsilon asks for delta"
+        raise UsageError("missing-option", "account needs --delta or --epsilon", hint)
     if request["value"] and len(request["delta"]) > 1:
         raise UsageError("no-single-value", "several deltas have no single value", "use --format csv")
     return account_epsilon(mechanism, sigma, request["delta"], accountant, verify=request["verify"])

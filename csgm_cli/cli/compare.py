@@ -55,7 +55,11 @@ def run(request: Request) -> ExitCode:
 def _gammas(request: Request) -> tuple[float, ...]:
     gammas = request["gamma"] or tuple(1.0 / factor for factor in request["compression"] or ())
     if not gammas:
-        raise UsageError("missing-option", "compare needs --gamma or --compression", "either may be repeated")
+        raise UsageError(
+            "missing-option",
+            "compare needs --gamma or --compression",
+            "for example --gamma 0.01; either may be repeated",
+        )
     return tuple(gammas)
 
 

@@ -12,7 +12,13 @@ from csgm_cli.errors import CsgmError, StorageError, UsageError
 #: Options of factorize that the argument of ``--factorization`` has inside.
 _SAID_BY_FACTORIZATION = ("--T", "--strategy")
 #: What others call an option, where it is not spelled like it.
-_OTHER_NAMES = {"clients": "population"}
+_OTHER_NAMES = {
+    "clients": "population",
+    **dict.fromkeys(("steps", "iterations", "compositions"), "rounds"),
+    **dict.fromkeys(("clip", "clip-norm", "clipping-norm", "max-grad-norm", "sensitivity"), "l2-norm"),
+    **dict.fromkeys(("std", "noise-std"), "sigma"),
+    **dict.fromkeys(("json", "csv", "markdown"), "format"),
+}
 
 
 class ExitCode(IntEnum):

@@ -40,6 +40,8 @@ def _hint(quantity: str, number: float) -> str:
             return f"{factor}; for {number:g} %: --gamma {number / 100:.6g}" if number <= 100 else factor
         case "compression" if 0 < number < 1:
             return f"for a sparsification rate: --gamma {number:g}"
+        case "noise_multiplier" | "sigma" if number == 0:
+            return "without noise there is no (epsilon, delta) guarantee to account for"
         case "delta" if number == 0:
             pure = "delta 0 is pure differential privacy, which Gaussian noise never gives"
             return f"{pure}; choose one well below 1 / clients, such as 1e-8"

@@ -35,7 +35,8 @@ def run(request: Request) -> ExitCode:
     from csgm_cli.render.document import plan_document
 
     if not list(request.given(_OVERHEADS)):
-        raise UsageError("missing-option", "plan needs --max-mse-overhead or --max-noise-overhead")
+        missing = "plan needs --max-mse-overhead or --max-noise-overhead"
+        raise UsageError("missing-option", missing, "for example --max-noise-overhead 0.05, 5 % more")
     geometry, geometry_notices = build_geometry(request)
     took_part, participation_notices = build_participation(request)
     with working():

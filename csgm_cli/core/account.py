@@ -26,6 +26,14 @@ from csgm_cli.ranges import EPSILON_OR_ZERO, check_range, check_ranges, check_ty
 
 #: An epsilon below the first is rare, one between the others usual.
 _SMALL, _USUAL = 0.5, (2.0, 20.0)
+#: Profiles that are known to this of delta, relative, are called exact without a word.
+_EXACT = 1e-8
+#: What there is to say of an answer whose lower bound is 0.
+NO_LOWER_BOUND = Notice(
+    "no-lower-bound",
+    "lower_bound is 0: the privacy profile is out of reach here, or shows next to nothing, so that how"
+    " far the answer is above the least that holds is not known",
+)
 
 
 def account_epsilon(
@@ -182,4 +190,18 @@ def notices_of(spent: Spent) -> tuple[Notice, ...]:
         notices.append(Notice("high-precision", said))
     if spent.fell_back:
         notices.append(Notice("tight-fell-back", spent.fell_back))
+    if spent.value > DELTA_FLOOR:  # what is 0, or shown as the floor, is not above anything
+        if spent.bracketed > _EXACT:
+            notices.append(Notice("profile-bracketed", _bracketed(spent.bracketed)))
+        if spent.lower == 0.0:
+            notices.append(NO_LOWER_BOUND)
     return tuple(notices)
+
+
+def _bracketed(width: float) -> str:
+    if math.isinf(width):
+        return "the exact privacy profile is out of reach here: the answer is what a smaller epsilon proves"
+    return (
+        f"the exact privacy profile is known to {width:.1g} of delta here, not to the last digit: the answer"
+        " is at the safe end"
+    )

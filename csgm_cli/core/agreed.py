@@ -25,7 +25,7 @@ _STEPS = tuple(_HARDLY * 2.0**power for power in range(24))
 
 
 def agreed(says: Callable[[float], float], target: float, start: float, highest: float) -> float:
-    """Noise, from ``start`` on, at which it ``says`` an epsilon that meets ``target``, and not at hardly less.
+    """Noise, from ``start`` on, at which it ``says`` an epsilon within ``target``, but not at hardly less.
 
     ``says`` falls with noise, but for its wobble; ``highest``, which is returned where nothing below is
     found to do, need not be looked at.

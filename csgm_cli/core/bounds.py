@@ -37,7 +37,9 @@ class Spent:
     """What a bound charges: an epsilon or a delta, whichever was asked for.
 
     ``high_precision``: float64 could not be trusted and mpmath gave the value. ``lower``: what
-    kappa* shows, below which no analysis can go; None where the bound does not look at kappa*.
+    kappa* shows, below which no analysis can go, 0 where it shows nothing or is out of reach; None where
+    the bound does not look at kappa*, or nobody asked. ``bracketed``: how wide a bracket of delta is
+    known of the profile, relative, where ``bound`` is that.
     ``fell_back``: why the profile, which was asked for, was not looked at; empty where nothing was missed.
     """
 
@@ -47,6 +49,7 @@ class Spent:
     high_precision: bool = False
     lower: float | None = None
     fell_back: str = ""
+    bracketed: float = 0.0
 
 
 def bounds_of(mechanism: Mechanism, accountant: Accountant) -> tuple[Bound, ...]:
@@ -126,7 +129,7 @@ def least_epsilon(
 
     found = tight_epsilon(mechanism, sigma, delta, best.value, near=near, with_lower=with_lower)
     if found.upper < best.value:
-        return Spent(found.upper, found.order, found.bound, lower=found.lower)
+        return Spent(found.upper, found.order, found.bound, lower=found.lower, bracketed=found.bracketed)
     return replace(best, lower=found.lower, fell_back="" if found.is_known else OUT_OF_REACH)
 
 
@@ -142,7 +145,7 @@ def least_delta(mechanism: Mechanism, accountant: Accountant, sigma: float, epsi
     value = min(max(found.upper, DELTA_FLOOR), best.value)
     lower = value if is_the_truth(mechanism, found) else min(kappa_delta(mechanism, sigma, epsilon), value)
     if value < best.value:
-        return Spent(value, found.order, found.bound, lower=lower)
+        return Spent(value, found.order, found.bound, lower=lower, bracketed=found.bracketed)
     return replace(best, lower=lower, fell_back="" if found.is_known else OUT_OF_REACH)
 
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from csgm_cli.core import gaussian
-from csgm_cli.core.account import epsilon_guarantee
+from csgm_cli.core.account import NO_LOWER_BOUND, epsilon_guarantee
 from csgm_cli.core.agreed import agreed
 from csgm_cli.core.bounds import (
     bounds_of,
@@ -82,7 +82,7 @@ def calibrate(
         mechanism,
         resolved(mechanism, accountant, guarantee.bound),
         sigma,
-        replace(guarantee, lower_bound=lower),
+        _with_lower_bound(guarantee, lower),
         value_bits,
     )
     return with_errors(answer, accountant, target)
@@ -239,6 +239,11 @@ def _lower_bound(mechanism: Mechanism, accountant: Accountant, target: Target, s
     from csgm_cli.core.tight_solve import kappa_sigma
 
     return kappa_sigma(mechanism, target.epsilon, target.delta, sigma) / mechanism.geometry.l2_norm
+
+
+def _with_lower_bound(guarantee: Guarantee, lower: float | None) -> Guarantee:
+    said = (NO_LOWER_BOUND,) if lower == 0.0 else ()
+    return replace(guarantee, lower_bound=lower, notices=guarantee.notices + said)
 
 
 def least_sigma(mechanism: Mechanism, bound: Bound, target: Target) -> float:

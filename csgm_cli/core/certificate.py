@@ -32,9 +32,10 @@ class Certificate:
     ``exponent`` B or B', ``spread`` log r, ``z`` the half width of the good set (of
     mixed releases: how many deviations up the posteriors of some are capped), ``order`` the Renyi
     order; None where the proof has no such thing. ``slack``: how much ``value`` may exceed what the
-    proof gives, relative. ``blur``: log-variance of a blur that the test function, or the
-    hockey-stick, takes without its mean exceeding ``value``; 0 where none was needed. ``wobble``: how
-    much ``value`` may jump, relative, from one epsilon to the next; infinite where that is not known.
+    proof gives, relative; ``raised``: how much of that is on purpose. ``blur``: log-variance of a blur that
+    the test function, or the hockey-stick, takes without its mean exceeding ``value``; 0 where none was
+    needed. ``wobble``: how much ``value`` may jump, relative, from one epsilon to the next; infinite where
+    that is not known.
     ``epsilon`` is a smaller one than was asked for, where the proof is for that: delta falls with epsilon.
     ``again`` steers searches; None where nothing so cheap is known.
     """
@@ -46,6 +47,7 @@ class Certificate:
     z: float | None = None
     order: float | None = None
     slack: float = 0.0
+    raised: float = 0.0
     blur: float = 0.0
     wobble: float = 0.0
     epsilon: float | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from csgm_cli.comparison_model import Comparison, ComparisonRow
@@ -14,6 +14,7 @@ from csgm_cli.errors import NoAnswerError, UsageError, VerificationError
 from csgm_cli.model import (
     Accountant,
     Adjacency,
+    Calibration,
     FactorNorms,
     Geometry,
     Mechanism,
@@ -56,21 +57,14 @@ def compare(
     """
     _check_types(geometry, target, value_bits=value_bits, verify=verify)
     like = _like(geometry, rounds, adjacency, factorization, epochs)
-    mechanisms, notices = _mechanisms(like, gammas, other_strategies)
-    used = common_accountant(mechanisms, accountant)
-    notices += fallen_back(accountant, used)
-    rows = []
-    for mechanism in mechanisms:
-        try:
-            answer = calibrate(mechanism, target, used, verify=verify, value_bits=value_bits)
-        except VerificationError:
-            raise
-        except NoAnswerError as error:
-            rows.append(_row_without_answer(mechanism, error.message, notices))
-        else:
-            if mechanism.factorization != factorization:
-                answer = with_errors(answer, used, target, against=like)
-            rows.append(ComparisonRow(mechanism, answer))
+    mechanisms, used, notices = _asked(like, gammas, other_strategies, accountant)
+
+    def answer(mechanism: Mechanism) -> Calibration:
+        found = calibrate(mechanism, target, used, verify=verify, value_bits=value_bits)
+        is_like = mechanism.factorization == factorization
+        return found if is_like else with_errors(found, used, target, against=like)
+
+    rows = [_row(mechanism, answer, notices) for mechanism in mechanisms]
     return Comparison(target, used, at_equal_mse=False, rows=tuple(rows), notices=tuple(notices))
 
 
@@ -91,9 +85,8 @@ def compare_at_equal_mse(
     """The epsilon of every mechanism at the MSE that the Gaussian mechanism has at ``target``.
 
     sigma_m^2 = gamma^2 (sigma_G^2 - n (1 - gamma) l2_norm^2/(gamma d)), with a factorization for the mean
-    over the rows (`sigma_at_equal_error`); where that is not positive,
-    sparsification alone exceeds the MSE: the row has no calibration and a notice says so, as where no
-    epsilon could be computed or verified.
+    over the rows (`sigma_at_equal_error`); where that is not positive, sparsification alone exceeds the MSE:
+    the row has no calibration and a notice says so, as where no epsilon could be computed or verified.
 
     Raises:
         UsageError: as in `compare`, or ``dim`` or ``cohort_size`` is missing.
@@ -101,27 +94,19 @@ def compare_at_equal_mse(
     _check_types(geometry, target, value_bits=value_bits, verify=verify)
     require_error_inputs(geometry, "an equal-MSE comparison")
     like = _like(geometry, rounds, adjacency, factorization, epochs)
-    mechanisms, notices = _mechanisms(like, gammas, other_strategies)
-    used = common_accountant(mechanisms, accountant)
-    notices += fallen_back(accountant, used)
-    baseline = calibrate(mechanisms[0], target, used, verify=verify, value_bits=value_bits)
-    rows = [ComparisonRow(mechanisms[0], baseline)]
-    for mechanism in mechanisms[1:]:
-        sigma = sigma_at_equal_error(mechanism, mechanisms[0], baseline.sigma)
+    mechanisms, used, notices = _asked(like, gammas, other_strategies, accountant)
+    baseline = calibrate(like, target, used, verify=verify, value_bits=value_bits)
+
+    def answer(mechanism: Mechanism) -> Calibration | None:
+        sigma = sigma_at_equal_error(mechanism, like, baseline.sigma)
         if sigma <= 0.0:
-            why = "the sparsification error alone exceeds the MSE of the Gaussian mechanism"
-            rows.append(_row_without_answer(mechanism, why, notices))
-            continue
-        try:
-            guarantee = epsilon_guarantee(mechanism, sigma, target.delta, used, verify=verify)
-            answer = described(mechanism, used, sigma, guarantee, value_bits)
-            answer = with_errors(answer, used, target, against=like)
-        except VerificationError:
-            raise
-        except NoAnswerError as error:
-            rows.append(_row_without_answer(mechanism, error.message, notices))
-        else:
-            rows.append(ComparisonRow(mechanism, answer))
+            return None
+        guarantee = epsilon_guarantee(mechanism, sigma, target.delta, used, verify=verify)
+        found = described(mechanism, used, sigma, guarantee, value_bits)
+        return with_errors(found, used, target, against=like)
+
+    others = [_row(mechanism, answer, notices) for mechanism in mechanisms[1:]]
+    rows = [ComparisonRow(like, baseline), *others]
     return Comparison(target, used, at_equal_mse=True, rows=tuple(rows), notices=tuple(notices))
 
 
@@ -165,6 +150,15 @@ def _like(
     return Mechanism(MechanismName.GAUSSIAN, 1.0, geometry, rounds, adjacency, factorization, epochs)
 
 
+def _asked(
+    like: Mechanism, gammas: Sequence[float], others: Sequence[FactorNorms], accountant: Accountant
+) -> tuple[list[Mechanism], Accountant, list[Notice]]:
+    """The mechanisms of the rows, ``like`` first, the one accountant, and what there is to say of both."""
+    mechanisms, notices = _mechanisms(like, gammas, others)
+    used = common_accountant(mechanisms, accountant)
+    return mechanisms, used, [*notices, *fallen_back(accountant, used)]
+
+
 def _mechanisms(
     like: Mechanism, gammas: Sequence[float], others: Sequence[FactorNorms]
 ) -> tuple[list[Mechanism], list[Notice]]:
@@ -182,6 +176,22 @@ def _mechanisms(
         mechanisms += at_gamma
         mechanisms += [replace(at_gamma[0], factorization=other) for other in others]
     return mechanisms, notices
+
+
+def _row(
+    mechanism: Mechanism, answer: Callable[[Mechanism], Calibration | None], notices: list[Notice]
+) -> ComparisonRow:
+    """The row of ``answer``; where it has none (None: at an equal MSE) ``notices`` tell why."""
+    try:
+        found = answer(mechanism)
+    except VerificationError:
+        raise
+    except NoAnswerError as error:
+        return _row_without_answer(mechanism, error.message, notices)
+    if found is None:
+        why = "the sparsification error alone exceeds the MSE of the Gaussian mechanism"
+        return _row_without_answer(mechanism, why, notices)
+    return ComparisonRow(mechanism, found)
 
 
 def _row_without_answer(mechanism: Mechanism, why: str, notices: list[Notice]) -> ComparisonRow:

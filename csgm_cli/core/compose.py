@@ -155,7 +155,7 @@ def composed_epsilon(
         return least_epsilon(alone.mechanism, accountant, alone.sigma, delta, with_lower=with_lower)
     found = mixed_epsilon(together, delta, best.value, with_lower=with_lower)
     if found.upper < best.value:
-        return Spent(found.upper, None, found.bound, lower=found.lower)
+        return Spent(found.upper, None, found.bound, lower=found.lower, bracketed=found.bracketed)
     return replace(best, lower=found.lower, fell_back="" if found.is_known else OUT_OF_REACH)
 
 

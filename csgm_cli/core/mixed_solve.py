@@ -42,8 +42,8 @@ def mixed_epsilon(
 
     upper = Search(excess, again, _unknown, slope).root(ceiling, ceiling, 0.0, _WIDTH)
     there = proven(upper)
-    lower = kappa_epsilon(releases, delta, upper) if with_lower else 0.0
-    return TightEpsilon(lower, upper, there.bound, there.order, there.is_known)
+    lower = kappa_epsilon(releases, delta, upper) if with_lower else None
+    return TightEpsilon(lower, upper, there.bound, there.order, there.is_known, there.bracketed)
 
 
 def kappa_epsilon(releases: Composition, delta: float, ceiling: float) -> float:

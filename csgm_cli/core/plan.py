@@ -72,12 +72,10 @@ def plan(
 
     def shortage(gamma: float) -> float:
         """At most 0 where the noise that the overhead allows is enough."""
-        sigma = allowed * baseline * gamma
+        mechanism, sigma = at(gamma), allowed * baseline * gamma
         if max_mse_overhead is not None:
-            sigma = sigma_at_equal_error(at(gamma), plain, baseline, allowed)
-        if gamma == 1.0:
-            return sufficient_sigma(at(1.0), used, target) - sigma
-        return shortfall(at(gamma), used, sigma * (1 - _ROOM), target) if sigma > 0.0 else math.inf
+            sigma = sigma_at_equal_error(mechanism, plain, baseline, allowed)
+        return _shortage(mechanism, used, sigma, target)
 
     gamma, notices = _smallest_gamma(shortage, lowest, geometry.dim)
     answer = calibrate(at(gamma), target, used, verify=verify, value_bits=value_bits)
@@ -97,6 +95,12 @@ def _checked_overhead(geometry: Geometry, mse: float | None, noise: float | None
         return allowed
     assert noise is not None
     return 1 + check_range("max_noise_overhead", noise)
+
+
+def _shortage(mechanism: Mechanism, used: Accountant, sigma: float, target: Target) -> float:
+    if mechanism.is_gaussian:
+        return sufficient_sigma(mechanism, used, target) - sigma
+    return shortfall(mechanism, used, sigma * (1 - _ROOM), target) if sigma > 0.0 else math.inf
 
 
 def _smallest_gamma(

@@ -44,7 +44,7 @@ class Profile:
     """``lower`` <= delta of one direction at one vector <= ``upper``; [0, 1] where it is not known.
 
     ``upper`` may exceed the profile by ``slack``, relative; ``contour`` is None where none was needed.
-    ``blur`` and ``wobble`` are as in a `Certificate`.
+    ``blur``, ``wobble`` and ``raised`` are as in a `Certificate`.
     """
 
     lower: float
@@ -53,6 +53,7 @@ class Profile:
     contour: Contour | None = None
     blur: float = 0.0
     wobble: float = 0.0
+    raised: float = 0.0
 
     @property
     def is_known(self) -> bool:
@@ -110,7 +111,8 @@ def _by_contour(law: Law, direction: Direction, epsilon: float) -> Profile | Non
     if not error + contour.aliases < USEFUL * value:
         return None
     lower = min(1.0, max(0.0, value - error - contour.aliases))
-    return Profile(lower, min(1.0, (value + error) * (1 + over(law))), over(law), contour)
+    upper = min(1.0, (value + error) * (1 + over(law)))
+    return Profile(lower, upper, over(law), contour, raised=over(law))
 
 
 def _of_bracket(bracket: Bracket) -> Profile:
@@ -123,15 +125,16 @@ def _of_bracket(bracket: Bracket) -> Profile:
     width = bracket.upper - bracket.lower
     if width <= 1e-9 * bracket.upper and bracket.blur == 0.0:
         return Profile(bracket.lower, bracket.upper, 1e-9, wobble=math.inf)
+    raised = 0.0
     if width <= _NARROW * bracket.upper:
-        upper, blur = min(1.0, bracket.upper * (1 + _GAP)), bracket.blur
+        upper, blur, raised = min(1.0, bracket.upper * (1 + _GAP)), bracket.blur, _GAP
     else:
         excess = width * (math.sqrt(2.0) - 1.0)  # A - D
         smooth = (bracket.upper - excess) * (1 + _GAP)
         upper = min(1.0, max(bracket.upper, smooth))
         blur = bracket.blur * (2.0 if upper >= bracket.upper + 1.2 * excess else 0.9)
     slack = upper / bracket.lower - 1.0 if bracket.lower > 0.0 else math.inf
-    return Profile(bracket.lower, upper, slack, blur=blur, wobble=bracket.wobble)
+    return Profile(bracket.lower, upper, slack, blur=blur, wobble=bracket.wobble, raised=raised)
 
 
 def profile_from_above(law: Law, direction: Direction, epsilon: float) -> Profile:

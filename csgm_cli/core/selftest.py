@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from csgm_cli.core.account import account_delta
 from csgm_cli.core.calibrate import calibrate
 from csgm_cli.core.log_moment import log_moment
-from csgm_cli.model import Accountant, Adjacency, Geometry, Mechanism, MechanismName, SelftestCase, Target
+from csgm_cli.model import Accountant, Adjacency, Geometry, Mechanism, MechanismName, Target
+from csgm_cli.selftest_model import SelftestCase
 
 _TOLERANCE = 1e-9
 

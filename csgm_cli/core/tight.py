@@ -73,6 +73,11 @@ class TightDelta:
         return self.add if self.add.value >= self.remove.value else self.remove
 
     @property
+    def bracketed(self) -> float:
+        """How wide the bracket of a bound `profile` is, relative; 0 for the others."""
+        return self.decisive.slack - self.decisive.raised if self.bound is Bound.PROFILE else 0.0
+
+    @property
     def order(self) -> float | None:
         """The Renyi order of ``bound``, where it is a Renyi bound."""
         return self.decisive.order if self.bound is Bound.RDP else None
@@ -228,7 +233,13 @@ def _every_coordinate(every: Law, direction: Direction, epsilon: float) -> Certi
         return None
     again = None if found.contour is None else profile_again(found.contour, every)
     return Certificate(
-        Proof.PROFILE, found.upper, slack=found.slack, blur=found.blur, wobble=found.wobble, again=again
+        Proof.PROFILE,
+        found.upper,
+        slack=found.slack,
+        raised=found.raised,
+        blur=found.blur,
+        wobble=found.wobble,
+        again=again,
     )
 
 

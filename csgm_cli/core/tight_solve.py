@@ -67,13 +67,17 @@ _FEW_SENT = 1.0
 
 @dataclass(frozen=True)
 class TightEpsilon:
-    """``lower`` <= the true epsilon <= ``upper``; ``bound`` (and ``order``) decided the upper one."""
+    """``lower`` <= the true epsilon <= ``upper``; ``bound`` (and ``order``) decided the upper one.
 
-    lower: float
+    ``lower`` is None unless asked for; ``is_known`` and ``bracketed`` are as in `TightDelta` there.
+    """
+
+    lower: float | None
     upper: float
     bound: Bound
     order: float | None
     is_known: bool
+    bracketed: float
 
 
 def tight_epsilon(
@@ -91,12 +95,12 @@ def tight_epsilon(
     else:
         upper = _least_epsilon(mechanism, sigma, delta, ceiling)
         there = tight_delta(mechanism, sigma, upper)
-    lower = 0.0
+    lower = 0.0 if with_lower else None
     if upper < ceiling and is_the_truth(mechanism, there):
         lower = upper
     elif with_lower and upper > 0.0:
         lower = kappa_epsilon(mechanism, sigma, delta, upper)
-    return TightEpsilon(lower, upper, there.bound, there.order, there.is_known)
+    return TightEpsilon(lower, upper, there.bound, there.order, there.is_known, there.bracketed)
 
 
 def _least_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: float) -> float:

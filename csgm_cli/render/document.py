@@ -21,7 +21,6 @@ from csgm_cli.model import (
     MeanSquaredError,
     NoisePerRow,
     Notice,
-    SelftestCase,
     Verification,
 )
 
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from csgm_cli.comparison_model import Comparison, ComparisonRow, Plan
     from csgm_cli.errors import CsgmError
     from csgm_cli.factorization_model import Factorization, Inspection
+    from csgm_cli.selftest_model import SelftestCase
 
 Document: TypeAlias = dict[str, Any]
 

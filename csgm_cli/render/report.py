@@ -356,7 +356,8 @@ def _baseline(inputs: Document, result: Document) -> str:
 def _assurance(result: Document, quantity: str) -> tuple[Fact, ...]:
     facts = []
     if (bound := result["lower_bound"]) is not None:
-        said = f"no analysis can show a smaller {quantity}" if bound > 0 else "not computed here"
+        is_tight = bound > 0 or result.get(quantity) == 0.0
+        said = f"no analysis can show a smaller {quantity}" if is_tight else "no better one is known"
         facts.append(Fact("lower bound", round_down(bound), said))
     if (verified := result["verified"]) is not None:
         facts.append(Fact("verified", *verified_text(verified)))

@@ -80,6 +80,21 @@ from csgm_cli.storage.arrays import read_arrays
             "calibrate --epsilon 3 --delta 1e-6 --mechanism gaussian --rounds 300 --population 2000",
             "try: was --training-rounds 300 meant? --population computes the --rounds of one client\n",
         ),
+        ("calibrate --steps 100", "no such option: --steps; did you mean --rounds?"),
+        ("account --clip 1", "no such option: --clip; did you mean --l2-norm?"),
+        ("account --std 1", "no such option: --std; did you mean --sigma?"),
+        ("plan --json", "no such option: --json; did you mean --format?"),
+        ("account --noise-multiplier 0", "try: without noise there is no (epsilon, delta) guarantee"),
+        ("account --sigma 1 --gamma 1 --norm-ratio 1", "try: --delta asks for epsilon and may be repeated, "),
+        (
+            "account --gamma 1 --norm-ratio 1 --delta 1e-5",
+            "try: for example --noise-multiplier 0.0122, or --",
+        ),
+        ("compare --epsilon 1 --delta 1e-5 --norm-ratio 1", "try: for example --gamma 0.01; either may be "),
+        (
+            "plan --epsilon 1 --delta 1e-5 --norm-ratio 1",
+            "try: for example --max-noise-overhead 0.05, 5 % more",
+        ),
         ("calibrate --clients 2000", "no such option: --clients; did you mean --population?"),
         ("factorize --T 4 --workload momentum:0.9", "try: momentum=0.9\n"),
         (

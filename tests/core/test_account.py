@@ -125,7 +125,8 @@ def test_noise_that_proves_nothing_says_so(accountant, sigma, adjacency):
     assert found.delta == pytest.approx(1.0, abs=1e-9)
     if accountant is Accountant.PAPER:
         assert found.delta == 1.0
-    assert [notice.slug for notice in found.notices] == (["no-guarantee"] if found.delta == 1.0 else [])
+    expected = ["no-lower-bound"] * (found.lower_bound == 0.0) + ["no-guarantee"] * (found.delta == 1.0)
+    assert [notice.slug for notice in found.notices] == expected
     epsilon = epsilon_of(mechanism, sigma, 1e-6, accountant)
     assert 1e9 < epsilon < math.inf
 

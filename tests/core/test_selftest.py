@@ -10,7 +10,8 @@ from csgm_cli.core import log_moment, oracle
 from csgm_cli.core import selftest as module
 from csgm_cli.core.calibrate import calibrate
 from csgm_cli.core.selftest import selftest
-from csgm_cli.model import Accountant, Bound, Geometry, Mechanism, SelftestCase, Target
+from csgm_cli.model import Accountant, Bound, Geometry, Mechanism, Target
+from csgm_cli.selftest_model import SelftestCase
 
 
 def test_every_case_holds_here():

@@ -106,7 +106,8 @@ def example(random: Random) -> Example:
     if not well_formed:
         line = _spoiled(line, random)
     knob = random.choice(["epsilon", "delta", "gamma", "norm_ratio", "rounds"])
-    return Example(line, well_formed, knob, random.choice([1 + 1e-9, 1.001, 1.1, 2.0, 1e3]))
+    factor = random.choice([1 + 1e-9, 1.001, 1.1, 2.0, 1e3])
+    return Example(_with_population(line, well_formed=well_formed), well_formed, knob, factor)
 
 
 def _number(random: Random, name: str, allowed: Range | None = None) -> float:
@@ -203,6 +204,24 @@ def _rounds(random: Random, cohort_size: float | None) -> dict[str, float | str]
     population = max(_number(random, "population"), cohort_size)
     most = max(1, min(10**12, int(0.999e9 * population / cohort_size)))
     return {"population": population, "training_rounds": min(_number(random, "training_rounds"), most)}
+
+
+def _with_population(line: Line, *, well_formed: bool) -> Line:
+    """How many clients there are, on half of the lines with factorization and cohort: enough if well-formed.
+
+    By draws of its own and after all others, so that those stay as they are.
+    """
+    factorization, cohort_size = line.last("--factorization"), line.last("--cohort-size")
+    random = Random(ascii(str(line)))
+    if factorization is None or cohort_size is None or random.random() < 0.5:
+        return line
+    population, most = _number(random, "population"), int(RANGES["population"].high)
+    if well_formed:
+        least = int(factorization.rpartition(":")[2]) * int(cohort_size)
+        if least > most:
+            return line
+        population = min(least * 10 ** random.choice([0, 0, 1, 3, 6]), most)
+    return line.changed(population=population)
 
 
 def _spoiled(line: Line, random: Random) -> Line:

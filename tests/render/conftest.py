@@ -38,11 +38,11 @@ from csgm_cli.model import (
     Mechanism,
     NoisePerRow,
     Notice,
-    SelftestCase,
     Target,
     Verification,
 )
 from csgm_cli.render import check_document, document
+from csgm_cli.selftest_model import SelftestCase
 
 ASSUMPTIONS = (
     "clipping-enforced",

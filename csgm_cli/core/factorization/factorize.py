@@ -98,16 +98,24 @@ def factorize(
     tolerance = default_tolerance(workload) if tolerance is None else check_range("tolerance", tolerance)
     name = strategy.name
     _check_rows(workload, name)
+
+    def solved() -> Factorization:
+        solution = solve(workload, objective, tolerance, start=start, progress=progress)
+        return _optimal(workload, objective, solution)
+
     if name is StrategyName.OPTIMAL:
-        return _optimal(
-            workload, objective, solve(workload, objective, tolerance, start=start, progress=progress)
-        )
+        return solved()
     if name is StrategyName.STREAMING:
         check_streams(workload)
-        if optimum is None:
-            solution = solve(workload, objective, tolerance, start=start, progress=progress)
-            optimum = _optimal(workload, objective, solution)
-        return _streaming(workload, strategy, objective, optimum)
+        return _streaming(workload, strategy, objective, optimum or solved())
+    return _unsolved(workload, strategy, objective, optimum)
+
+
+def _unsolved(
+    workload: Workload, strategy: Strategy, objective: Objective, optimum: Factorization | None
+) -> Factorization:
+    """By a strategy that takes no solving."""
+    name = strategy.name
     sensitivity_squared, rows, series = _baseline(workload, name, objective)
     bound = lower_bound(workload, objective) if optimum is None else optimum.lower_bound
     return Factorization(
