@@ -277,7 +277,11 @@ def complex_log_moment(orders: ComplexArray, gamma: float, t: float) -> ComplexA
 
     The principal branch of log E[Y^a]: only its exponential to integer powers is free of that
     choice. None where it would take too long: the integrand oscillates as fast as the orders are
-    far from real. With w = a log Y, E[Y^a] - 1 = E[e^w - 1 - w] - a E[Y - 1 - log Y].
+    far from real. With E[Y] = 1, for orders below 0 and, as these keep their digits close to 1, for
+    those above 1,
+
+        E[Y^a] - 1 = E[e^w - 1 - w] - a E[Y - 1 - log Y],            w = a log Y,
+                   = E[Y (e^w - 1 - w)] + (a - 1) E[Y log Y - Y + 1], w = (a - 1) log Y.
     """
     if gamma == 1.0:
         return orders * (orders - 1) * (t / 2)
@@ -295,18 +299,21 @@ def complex_log_moment(orders: ComplexArray, gamma: float, t: float) -> ComplexA
     z = s * x - s * s / 2
     y = gamma * np.expm1(np.minimum(z, 700.0))
     u = np.where(z < 700.0, np.log1p(y), z + math.log(gamma))
-    weight = step / math.sqrt(2 * math.pi) * np.exp(-x * x / 2)
     small = np.abs(y) < 0.125
     gap = np.where(small, _log_gap(np.where(small, y, 0.0), terms=18), y - u)
-    size = math.hypot(real, span)
+    bell, log_weight, powers, slope = np.exp(-x * x / 2), -x * x / 2, orders, -gap
+    if real > 0.0:
+        log_weight, powers = log_weight + u, orders - 1
+        slope = np.where(small, y * y - (1 + y) * gap, (1 + y) * u - y)
+    size = math.hypot(float(powers[0].real), span)
     near = np.abs(u) * size < 1.0
     far = np.flatnonzero(~near)
     if far.size > _MOST_FAR:
         return None
-    excess = _moment_series(orders / size, size * u[near], weight[near])
+    excess = _moment_series(powers / size, size * u[near], np.exp(log_weight[near]))
     if far.size:
-        excess += step / math.sqrt(2 * math.pi) * _direct(orders, u[far], x[far])
-    return _complex_log1p(excess - orders * float((weight * gap).sum()))
+        excess += _direct(powers, u[far], log_weight[far])
+    return _complex_log1p(step / math.sqrt(2 * math.pi) * (excess + powers * float((bell * slope).sum())))
 
 
 def _moment_series(unit: ComplexArray, scaled: Array, weight: Array) -> ComplexArray:
@@ -325,31 +332,31 @@ def _moment_series(unit: ComplexArray, scaled: Array, weight: Array) -> ComplexA
     return total * unit * unit
 
 
-def _direct(orders: ComplexArray, u: Array, x: Array) -> ComplexArray:
-    """Sum of exp(-x^2/2) (e^w - 1 - w), w = orders u.
+def _direct(orders: ComplexArray, u: Array, log_weight: Array) -> ComplexArray:
+    """Sum of exp(log_weight) (e^w - 1 - w), w = orders u.
 
     Equidistant orders are base + offset, so that all e^w are products of two short tables; where
     these would be long, by a fast transform.
     """
     if orders.size * u.size > _FAST:
-        return _transformed(orders, u, x)
+        return _transformed(orders, u, log_weight)
     rows = math.isqrt(orders.size - 1) + 1
     blocks = -(-orders.size // rows)
     offsets = np.exp((orders[:rows] - orders[0])[:, None] * u[None, :])
-    bases = np.exp(orders[::rows][None, :] * u[:, None] - (x * x / 2)[:, None])
+    bases = np.exp(orders[::rows][None, :] * u[:, None] + log_weight[:, None])
     powers = (offsets @ bases).T.reshape(rows * blocks)[: orders.size]
-    bell = np.exp(-x * x / 2)
-    return np.asarray(powers - float(bell.sum()) - orders * float((bell * u).sum()))
+    weight = np.exp(log_weight)
+    return np.asarray(powers - float(weight.sum()) - orders * float((weight * u).sum()))
 
 
-def _transformed(orders: ComplexArray, u: Array, x: Array) -> ComplexArray:
+def _transformed(orders: ComplexArray, u: Array, log_weight: Array) -> ComplexArray:
     """The same by exponential sums, to 1e-14 of the sum of moduli."""
-    first, bell = orders[0], np.exp(-x * x / 2)
-    step, size = float((orders[-1] - first).imag) / (orders.size - 1), np.exp(first.real * u - x * x / 2)
+    first, weight = orders[0], np.exp(log_weight)
+    step, size = float((orders[-1] - first).imag) / (orders.size - 1), np.exp(first.real * u + log_weight)
     phase = float(first.imag) * u
     powers = exponential_sums(u, size * np.cos(phase), step, orders.size)
     powers = powers + 1j * exponential_sums(u, size * np.sin(phase), step, orders.size)
-    return np.asarray(powers - float(bell.sum()) - orders * float((bell * u).sum()))
+    return np.asarray(powers - float(weight.sum()) - orders * float((weight * u).sum()))
 
 
 def _complex_log1p(z: ComplexArray) -> ComplexArray:

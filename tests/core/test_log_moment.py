@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from csgm_cli.core import log_moment as module
-from csgm_cli.core import oracle, tilt
+from csgm_cli.core import oracle, tilt, tilt_oracle
 from csgm_cli.core.log_moment import log_moment
 
 FLOAT = 1e-13  # what the float64 path reaches; the promise is 1e-10
@@ -366,3 +366,14 @@ def test_k_increases_and_is_convex_in_the_order_and_in_t():
             steps = np.diff(values)
             assert (steps > 0).all()
             assert (np.diff(steps) > -1e-12 * steps[1:]).all()
+
+
+@pytest.mark.parametrize("real", [1 + 1e-6, 1.001, 1.3, -1e-6, -1e-3, -0.7])
+@pytest.mark.parametrize(("gamma", "t"), [(1e-6, 1e-4), (0.0135, 5.79), (0.3, 0.02), (0.9, 4.0)])
+def test_complex_orders_keep_their_digits_close_to_one_and_zero(real, gamma, t):
+    """Where K vanishes: next to delta 1 contours pass there, and millions of coordinates are added up."""
+    away = abs(real - (real > 0.0))
+    orders = real + 1j * away * np.array([0.0, 1.0, 2.0, 3.0])
+    for order, found in zip(orders, module.complex_log_moment(orders, gamma, t), strict=True):
+        expected = complex(tilt_oracle.complex_log_moment(complex(order), gamma, t, 20))
+        assert abs(found - expected) <= 3e-14 * abs(expected)
