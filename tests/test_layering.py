@@ -63,6 +63,7 @@ HOMES = {
             "loss_ladder",
             "loss_line",
             "loss_mixture",
+            "loss_power",
             "loss_nodes",
             "loss_remove",
             "single_round",

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from csgm_cli.core.certificate import Certificate, Proof
-from csgm_cli.core.loss_grid import cell, grid_convex
+from csgm_cli.core.loss_grid import cell, grid_convex, grid_powers
+from csgm_cli.core.loss_mixture import Powers
 from csgm_cli.core.search import downhill
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from csgm_cli.core.contour import Contour, Law
+    from csgm_cli.core.loss_grid import Mixture
 
 #: The additive error of a cone, relative to the delta at stake, with which the search begins.
 ERROR_SHARE = 1e-3
@@ -38,6 +40,8 @@ LEAST_POLE = 0.1
 _SPREADS = (1e-6, 60.0)
 #: By how much bounds from the loss grid may exceed what they bound, relative.
 _GRID_SLACK = 1e-4
+#: There no exponents are used that are closer to 0 or 1 than this.
+_LEAST_EXPONENT, _ROOM_AT_ONE = 0.01, 0.05
 
 
 def posterior(gamma: float, z: float) -> float:
@@ -169,19 +173,51 @@ def _least(
 
 
 def grid_add_cone(law: Law, epsilon: float, enough: float) -> Certificate | None:
-    """`add_cone` with B = 0 where contours are out of reach; None where the bracket is, too.
+    """`add_cone` where contours are out of reach; None where the bracket is, too.
 
     Not the least where one that is at most ``enough`` was found before.
     """
-    spreads, (middle, inside) = lattice(*_SPREADS), cell(epsilon)
+    spreads, (middle, _) = lattice(*_SPREADS), cell(epsilon)
     weights, log_v = touching(middle, 0.0, spreads)
     found = grid_convex(law, weights, log_v, away=epsilon - middle, enough=enough)
     if found is None:
         return None
-    spread = float(spreads[found.index])
-    wobble = found.wobble if inside else math.inf
+    plain = _of_grid(found, epsilon, 0.0, None)
+    if plain.value <= enough or not plain.value > 0.0:
+        return plain
+    known = (middle, float(log_v[found.index]))
+
+    def with_exponent(z: float) -> Certificate | None:
+        exponent, log_error = _clear_of_one(admissible_exponent(law.gamma, z)), log_outside(law, z)
+        if exponent < _LEAST_EXPONENT or math.log(exponent) + log_error >= math.log(plain.value):
+            return None
+        weights, log_v = touching(middle, exponent, spreads)
+        costs = tuple((math.exp(log_error) * weights).tolist())
+        powers = Powers(exponent, tuple((weights / (1 + exponent)).tolist()), tuple(log_v.tolist()), costs)
+        found = grid_powers(law, powers, epsilon - middle, known)
+        return None if found is None else _of_grid(found, epsilon, exponent, z)
+
+    best = _over_good_sets(law, good_set(law, 10.0 / law.gamma, ERROR_SHARE * plain.value), with_exponent)
+    return plain if best is None else min(plain, best, key=_value)
+
+
+def _clear_of_one(exponent: float) -> float:
+    """That, or a bit less: next to B = 1 digits cancel. Smaller ones are admissible as well."""
+    return 1.0 - _ROOM_AT_ONE if abs(exponent - 1.0) < _ROOM_AT_ONE else exponent
+
+
+def _of_grid(found: Mixture, epsilon: float, exponent: float, z: float | None) -> Certificate:
+    spread = float(lattice(*_SPREADS)[found.index])
+    wobble = found.wobble if cell(epsilon)[1] else math.inf
     return Certificate(
-        Proof.ADD_CONE, found.upper, 0.0, spread, slack=_GRID_SLACK, blur=found.blur, wobble=wobble
+        Proof.ADD_CONE,
+        found.upper,
+        exponent,
+        spread,
+        z,
+        slack=_GRID_SLACK,
+        blur=found.blur,
+        wobble=wobble,
     )
 
 
@@ -306,10 +342,18 @@ def _touching_below(
 def _log_touch(exponent: float, spreads: NDArray[np.float64]) -> NDArray[np.float64]:
     """Log of B (e^((1-B) s) - 1)/((1-B) (1 - e^(-B s))), s the spreads, with all digits near s = 0.
 
-    Orders near 1/s multiply it in exponents. With (e^x - 1)/x = e^(x/2) sinh(x/2)/(x/2) for both.
+    Orders near 1/s multiply it in exponents. With (e^x - 1)/x = e^(x/2) sinh(x/2)/(x/2) for both; these
+    cancel where B s is large, and the logarithm of r = inf is close.
     """
     half = spreads / 2
-    return half + _log_sinhc((1.0 - exponent) * half) - _log_sinhc(exponent * half)
+    near = half + _log_sinhc((1.0 - exponent) * half) - _log_sinhc(exponent * half)
+    large = (exponent - 1.0) * np.maximum(spreads, 0.0) > 1.0
+    if not large.any():
+        return near
+    fall = np.where(large, spreads, np.inf)
+    with np.errstate(invalid="ignore"):
+        far = np.log1p(-np.exp((1.0 - exponent) * fall)) - np.log1p(-np.exp(-exponent * fall))
+    return np.where(large, far - math.log1p(-1 / exponent), near)
 
 
 def _log_sinhc(x: NDArray[np.float64]) -> NDArray[np.float64]:

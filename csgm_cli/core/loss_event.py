@@ -22,6 +22,7 @@ from csgm_cli.core.loss_line import (
     transform,
     unblurred,
 )
+from csgm_cli.core.loss_power import far_power
 from csgm_cli.core.loss_remove import remove_cuts
 from csgm_cli.core.single_round import single_round
 
@@ -101,21 +102,22 @@ class Event:
     def _all(self) -> list[Transform]:
         return [] if self.sums is None else [self.sums, *self.more]
 
-    def serves(self, strike: float) -> bool:
+    def serves(self, strike: float, exponent: float = 0.0) -> bool:
         """The same for test functions, of which far lower strikes may be asked."""
-        mean = self.mixture(strike)
-        near = self.is_near(strike) and self.mixture_left_out(strike) <= _SERVING * LEFT * mean.upper
+        mean = self.mixture(strike, exponent)
+        left_out = self.mixture_left_out(strike, exponent)
+        near = self.is_near(strike) and left_out <= _SERVING * LEFT * mean.upper
         return near or mean.slack <= EXACT
 
     def bracket(self, strike: float) -> Bracket:
         """Of the add direction's hockey-stick."""
         settled, left_out = self.settled(strike), self.left_out(strike)
         error = self.far.error(strike)
-        value, off = self._sum(strike, mixture=False)
+        value, off = self._sum(strike)
         lower = settled - error + self._least(strike)
         upper = settled + error + left_out + value + off
         wobble = (_FAR_ROUNDING * error + ROUNDING * off) / upper + MOVED if upper > 0.0 else math.inf
-        return outward(lower, upper, self._blur(strike, upper, mixture=False), wobble)
+        return outward(lower, upper, self._blur(strike, upper), wobble)
 
     def _least(self, strike: float) -> float:
         """A lower bound on what the sums are for."""
@@ -123,27 +125,31 @@ class Event:
             return 0.0
         if self.variance > 0.0:
             return unblurred(self.sums, self.variance, strike).lower
-        value, off = self._sum(strike, mixture=False)
+        value, off = self._sum(strike)
         aliases = sum(sums.aliases(0.0, strike - sums.cuts.strike) for sums in self._all)
         return value - off - aliases
 
-    def _sum(self, strike: float, variance: float = 0.0, *, mixture: bool) -> tuple[float, float]:
+    def _sum(
+        self, strike: float, variance: float = 0.0, exponent: float | None = None
+    ) -> tuple[float, float]:
         value, off = 0.0, 0.0
         for sums in self._all:
-            more, error = sums.integral(self.variance + variance, strike - sums.cuts.strike, mixture=mixture)
+            more, error = sums.integral(self.variance + variance, strike - sums.cuts.strike, exponent)
             value, off = value + more, off + error
         return value, off
 
-    def _blur(self, strike: float, value: float, *, mixture: bool) -> float:
+    def _blur(self, strike: float, value: float, exponent: float | None = None) -> float:
         """Log-variance of a blur that adds about `BLUR_COST` of `RAISED` to ``value``."""
         if self.variance > 0.0:
             return self.variance
         allowed = BLUR_COST * RAISED * value
-        slope = self.far.p / 2 if mixture else 0.0
+        slope = 0.0
+        if exponent is not None:  # of phi''(y) y^2 where y is far
+            slope = (1 + exponent) * math.exp(-exponent * max(self.far.top - strike, 0.0)) * self.far.p / 2
         if self.sums is None:
             return allowed / max(slope, SMALLEST)
         tried = (_TRIED / max(sums.cuts.saddle for sums in self._all)) ** 2
-        added = self._sum(strike, tried, mixture=mixture)[0] - self._sum(strike, mixture=mixture)[0]
+        added = self._sum(strike, tried, exponent)[0] - self._sum(strike, 0.0, exponent)[0]
         return min(allowed / max(slope + added / tried, SMALLEST), tried)
 
     def settled(self, strike: float) -> float:
@@ -162,30 +168,30 @@ class Event:
         return total + self.sums.dropped(strike - self.cuts.strike)
 
     @cached_property
-    def mixture(self) -> Callable[[float], Mean]:
-        """An upper bound on the mean of y log(y/v) - y + v for y >= v, by the strike log v.
+    def mixture(self) -> Callable[..., Mean]:
+        """An upper bound on the mean of a test function of ``loss_power``, by log v and the exponent B.
 
         Raised by `RAISED` it is one; what a blur adds is left out but for its square, if it is less.
         """
         return lru_cache(maxsize=_STRIKES)(self._mean)
 
-    def _mean(self, strike: float) -> Mean:
-        value, off = self._sum(strike, mixture=True)
-        left_out, error = self.mixture_left_out(strike), self._settled_error(strike)
-        rest = self.mixture_settled(strike) + left_out + off
+    def _mean(self, strike: float, exponent: float = 0.0) -> Mean:
+        value, off = self._sum(strike, 0.0, exponent)
+        left_out, error = self.mixture_left_out(strike, exponent), self._settled_error(strike, exponent)
+        rest = self.mixture_settled(strike, exponent) + left_out + off
         if self.variance > 0.0:
-            added = self._sum(strike, self.variance, mixture=True)[0] - value
+            added = self._sum(strike, self.variance, exponent)[0] - value
             value = max(value - added, (value + rest) / (1 + RAISED) - rest)
         upper = max(value + rest, SMALLEST)
         wobble = _FAR_ROUNDING * error + ROUNDING * off
         slack = math.inf if self.variance > 0.0 else 2 * (left_out + off + error) / upper
         return Mean(upper, wobble / upper + MOVED, slack)
 
-    def mixture_blur(self, strike: float) -> float:
+    def mixture_blur(self, strike: float, exponent: float = 0.0) -> float:
         """Log-variance of a blur that adds less than `RAISED` of it to ``mixture``."""
-        return self._blur(strike, self.mixture(strike).upper, mixture=True)
+        return self._blur(strike, self.mixture(strike, exponent).upper, exponent)
 
-    def mixture_settled(self, strike: float) -> float:
+    def mixture_settled(self, strike: float, exponent: float = 0.0) -> float:
         """What far losses add to that.
 
         Where some coordinate is far, the function is at most y log(y/v) - y + v, which is not negative
@@ -193,22 +199,27 @@ class Event:
         they serve hockey-sticks, of which the function is a mixture.
         """
         far = self.far
+        if exponent > 0.0:
+            return far_power(far, strike, exponent)
         mean = far.mean_loss
         settled = mean - (1 + strike) * far.p + math.exp(strike + far.log_q)
         return settled + self._settled_error(strike) + 1e-12 * mean
 
-    def _settled_error(self, strike: float) -> float:
+    def _settled_error(self, strike: float, exponent: float = 0.0) -> float:
+        if exponent > 0.0:
+            return self.far.error(strike) * (1 + 1 / exponent) * (2 + 1 / max(abs(exponent - 1), 1e-300))
         return self.far.error(strike) * (2 + abs(strike))
 
-    def mixture_left_out(self, strike: float) -> float:
+    def mixture_left_out(self, strike: float, exponent: float = 0.0) -> float:
         """Bounds on the parts of it that are not computed."""
         if isinstance(self.cuts, Chernoff):
-            return math.exp(self.cuts.log_mixture_bound(strike))
+            return math.exp(self.cuts.log_mixture_bound(strike, exponent))
         if self.sums is None:
             return math.inf
-        left_out = self.sums.dropped(strike - self.cuts.strike) / self.cuts.shift
+        left_out = self.sums.dropped(strike - self.cuts.strike)
+        left_out *= (1 + exponent) / (exponent + self.cuts.shift)
         if isinstance(self.cuts.bulk, Chernoff):
-            left_out += math.exp(self.cuts.bulk.log_mixture_bound(strike))
+            left_out += math.exp(self.cuts.bulk.log_mixture_bound(strike, exponent))
         return left_out
 
 

@@ -32,8 +32,8 @@ _CELLS = 32.0
 #: The integrand at the saddle grows by no more than about exp of this over a step.
 _GROWTH = 7.0
 #: Stairs above a step, in widths below it.
-_STAIRS = (*map(float, range(13)), 15.0, 19.0, 24.0, 30.0, 38.0)
-_LOG_HEIGHTS = np.log(-np.diff([1.0, *(upper_tail(away) for away in _STAIRS)]))
+STAIRS = (*map(float, range(13)), 15.0, 19.0, 24.0, 30.0, 38.0)
+LOG_HEIGHTS = np.log(-np.diff([1.0, *(upper_tail(away) for away in STAIRS)]))
 #: The top is searched among so many, so often.
 _TRIES, _ROUNDS = 9, 6
 #: Strikes up to so much higher, relative, share the cuts of one strike.
@@ -59,9 +59,13 @@ class Chernoff:
         terms = self.log_moments + log_kappa(self.shifts) - strikes[:, None] * self.shifts
         return np.asarray(np.where(np.isfinite(terms), terms, np.inf).min(axis=1))
 
-    def log_mixture_bound(self, strike: float) -> float:
-        """For Y log(Y/v) - Y + v = int_v^inf (Y - k)_+ dk/k on Y > v, log v = ``strike``."""
-        return self._least(log_kappa(self.shifts) - self.shifts * strike - np.log(self.shifts))
+    def log_mixture_bound(self, strike: float, exponent: float = 0.0) -> float:
+        """For int_v^inf (Y - k)_+ (1 + B) (k/v)^-B dk/k on Y > v, log v = ``strike`` and ``exponent`` B.
+
+        It is Y log(Y/v) - Y + v for B = 0.
+        """
+        weights = np.log((1 + exponent) / (exponent + self.shifts))
+        return self._least(log_kappa(self.shifts) - self.shifts * strike + weights)
 
     def log_far_aliases(self, strike: float, shift: float, period: float, variance: float) -> float:
         """For sum_{m >= 1} exp(shift m period) A(strike + m period), A with a blur of ``variance``."""
@@ -123,19 +127,19 @@ class Far:
         """
         lowest = (sum(part.count for part in self.parts) - 1.0) * self.parts[0].floor
         total, negative = 0.0, negative_moments(rounded(self.parts))
-        for part, (losses, log_masses) in zip(self.parts, self._stairs, strict=True):
+        for part, (losses, log_masses) in zip(self.parts, self.stairs, strict=True):
             bounds = np.minimum(0.0, log_masses + np.minimum(0.0, negative.log_bounds(losses - strike)))
             bounds[losses + lowest >= strike] = -np.inf
-            total += float(np.exp(strike + math.log(part.count) + _LOG_HEIGHTS + bounds).sum())
+            total += float(np.exp(strike + math.log(part.count) + LOG_HEIGHTS + bounds).sum())
         if total == 0.0:
             return 0.0
         count = sum(part.count for part in self.parts)
-        return total + math.exp(min(strike + math.log(count) + log_upper_tail(_STAIRS[-1]), 700.0))
+        return total + math.exp(min(strike + math.log(count) + log_upper_tail(STAIRS[-1]), 700.0))
 
     @cached_property
-    def _stairs(self) -> list[tuple[Array, Array]]:
+    def stairs(self) -> list[tuple[Array, Array]]:
         """For each part: the losses where its stairs begin, and the logs of the Q-masses above."""
-        places = [step.place - np.array(_STAIRS) * step.width for step in self.tops]
+        places = [step.place - np.array(STAIRS) * step.width for step in self.tops]
         return [
             (part.loss(x), np.array([log_upper_tail(x_i) for x_i in x.tolist()]))
             for part, x in zip(self.parts, places, strict=True)

@@ -1,6 +1,7 @@
 """Test functions where few mask bits are sent: what serves a whole family of them, and the best one.
 
-The mean of y log(y/v) - y + v for y >= v is a mixture of hockey-sticks, which ``loss_event`` bounds.
+The mean of y log(y/v) - y + v for y >= v is a mixture of hockey-sticks, which ``loss_event`` bounds, and
+so are those of the other functions of ``loss_power``. Bounds are for c = 1 + B there, 1 for B = 0.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from csgm_cli.core.loss_event import (
 )
 from csgm_cli.core.loss_far import SMALLEST, Chernoff, Far, Parts, far_event, mean_below, softened
 from csgm_cli.core.loss_line import RAISED, choose_line, transform
+from csgm_cli.core.loss_power import power_function
 from csgm_cli.core.loss_window import Step
 from csgm_cli.core.search import downhill
 from csgm_cli.core.sliced_law import HIGHEST, LOWEST, excess
@@ -87,6 +89,58 @@ def bounds_of_family(event: Event | Settled, weights: Array, log_strikes: Array)
     return bound
 
 
+@dataclass(frozen=True)
+class Powers:
+    """Test functions of one ``exponent`` > 0, and what each costs besides its mean."""
+
+    exponent: float
+    weights: tuple[float, ...]
+    log_strikes: tuple[float, ...]
+    costs: tuple[float, ...]
+
+    def moved(self, away: float) -> Powers:
+        """With strikes further up."""
+        return replace(self, log_strikes=tuple(strike + away for strike in self.log_strikes))
+
+    def bounds(self, event: Event) -> Callable[[int], float]:
+        """The bound on the mean of each, with its cost, by index."""
+
+        @cache
+        def bound(i: int) -> float:
+            mean = event.mixture(self.log_strikes[i], self.exponent).upper
+            return self.weights[i] * mean * (1 + RAISED) + self.costs[i]
+
+        return bound
+
+
+@lru_cache(maxsize=64)
+def power_event(parts: Parts, powers: Powers, known: tuple[float, ...]) -> tuple[Event, int] | None:
+    """What serves these around the least of their bounds, and the index of that.
+
+    What was made for one of the ``known`` strikes is taken where it serves.
+    """
+    strikes, costs = np.array(powers.log_strikes), np.array(powers.costs)
+    sizes = np.array(powers.weights) * _mixture_sizes(parts, strikes, powers.exponent) + costs
+    at, event = int(np.argmin(sizes)), None
+    for _ in range(3):
+        further = _serving(parts, powers.log_strikes[at], powers.exponent, known)
+        if further is None:
+            break
+        event, tried = further, at
+        at = downhill(powers.bounds(event), at, strikes.size - 1)
+        if at == tried or event.serves(powers.log_strikes[at], powers.exponent):
+            break
+    return None if event is None else (event, at)
+
+
+def _serving(parts: Parts, strike: float, exponent: float, known: tuple[float, ...]) -> Event | None:
+    for there in (*known, strike):
+        event = _mixture_event(parts, there)
+        if isinstance(event, Event) and (there == strike or event.serves(strike, exponent)):
+            return event
+    return None
+
+
 @lru_cache(maxsize=8)
 def convex_event(
     parts: Parts, weights: tuple[float, ...], log_strikes: tuple[float, ...]
@@ -133,8 +187,8 @@ def _first_guess(parts: Parts, weights: Array, strikes: Array) -> int:
     return around.start + int(np.argmin(weights[around] * _mixture_sizes(parts, strikes[around])))
 
 
-def _mixture_sizes(parts: Parts, log_strikes: Array) -> Array:
-    """About the answers for c = 1: what the coordinates do one at a time.
+def _mixture_sizes(parts: Parts, log_strikes: Array, exponent: float = 0.0) -> Array:
+    """About the answers for c = 1 + B: what the coordinates do one at a time.
 
     Below 0 those that do nothing, with a loss of about 0, come on top.
     """
@@ -143,11 +197,13 @@ def _mixture_sizes(parts: Parts, log_strikes: Array) -> Array:
         x = np.linspace(LOWEST, HIGHEST + part.s, 300)
         loss, log_mass = part.loss(x), math.log(x[1] - x[0]) - x * x / 2
         above = np.maximum(loss - v, 0.0)
-        total += part.count * (np.exp(log_mass + v) * (above * np.exp(above) - np.expm1(above))).sum(axis=1)
+        total += part.count * (np.exp(log_mass + v) * power_function(above, exponent)).sum(axis=1)
     low = np.minimum(log_strikes, 0.0)
-    return np.asarray(total / math.sqrt(2 * math.pi) + SMALLEST + np.expm1(low) - low)
+    nothing = np.exp(low) * power_function(-low, exponent)
+    return np.asarray(total / math.sqrt(2 * math.pi) + SMALLEST + nothing)
 
 
+@lru_cache(maxsize=16)
 def _mixture_event(parts: Parts, log_strike: float) -> Event | Settled | None:
     """What serves the means with strikes around that one; None where nothing is known."""
     if log_strike <= sum(part.count * part.floor for part in parts):
