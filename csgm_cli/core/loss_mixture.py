@@ -119,9 +119,9 @@ def power_event(parts: Parts, powers: Powers, known: tuple[float, ...]) -> tuple
 
     What was made for one of the ``known`` strikes is taken where it serves.
     """
-    strikes, costs = np.array(powers.log_strikes), np.array(powers.costs)
-    sizes = np.array(powers.weights) * _mixture_sizes(parts, strikes, powers.exponent) + costs
-    at, event = int(np.argmin(sizes)), None
+    weights, strikes = np.array(powers.weights), np.array(powers.log_strikes)
+    at = _first_guess(parts, weights, strikes, np.array(powers.costs), powers.exponent)
+    event = None
     for _ in range(3):
         further = _serving(parts, powers.log_strikes[at], powers.exponent, known)
         if further is None:
@@ -147,7 +147,7 @@ def convex_event(
 ) -> tuple[Event | Settled, int] | None:
     """What serves the family around its least mean, and the index of that."""
     c, strikes = np.array(weights), np.array(log_strikes)
-    at = _first_guess(parts, c, strikes)
+    at = _first_guess(parts, c, strikes, np.zeros(c.size))
     event = _mixture_event(parts, log_strikes[at])
     while event is None and at >= _COARSE:  # next to the lowest loss nothing may be known: narrower ones
         at -= _COARSE
@@ -180,11 +180,15 @@ def _least_around(
     return event, at
 
 
-def _first_guess(parts: Parts, weights: Array, strikes: Array) -> int:
+def _first_guess(parts: Parts, weights: Array, strikes: Array, costs: Array, exponent: float = 0.0) -> int:
     """The index of about the least: the least of one in so many, and then of all around that."""
-    at = _COARSE * int(np.argmin(weights[::_COARSE] * _mixture_sizes(parts, strikes[::_COARSE])))
+
+    def least(some: slice) -> int:
+        return int(np.argmin(weights[some] * _mixture_sizes(parts, strikes[some], exponent) + costs[some]))
+
+    at = _COARSE * least(slice(None, None, _COARSE))
     around = slice(max(at - _COARSE + 1, 0), at + _COARSE)
-    return around.start + int(np.argmin(weights[around] * _mixture_sizes(parts, strikes[around])))
+    return around.start + least(around)
 
 
 def _mixture_sizes(parts: Parts, log_strikes: Array, exponent: float = 0.0) -> Array:
