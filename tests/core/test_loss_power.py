@@ -169,3 +169,16 @@ def test_bounds_fall_with_epsilon(log_gamma, sent, s, epsilon):
     assert all(later < before or before < 1e-300 for before, later in itertools.pairwise(bounds))
     assert bounds[0] <= plain * (1 + 1e-6)
     assert bounds[0] >= profile(law, Direction.ADD, epsilon).lower
+
+
+@pytest.mark.parametrize(
+    ("gamma", "count", "s", "epsilon"),
+    [(1e-5, 1e6, 0.311, 0.01), (1e-6, 1e7, 0.13, 1e-3), (1e-3, 3000.0, 0.3, 0.1), (0.01, 400.0, 0.2, 0.2)],
+)
+def test_no_spread_vector_has_more(gamma, count, s, epsilon):
+    """With the same norm in m times as many coordinates the profile is below the bound with an exponent."""
+    found = grid_add_cone(Law(gamma, ((count, s * s),)), epsilon, 0.0)
+    assert found.exponent > 5.0
+    for m in (1, 2, 3, 10, 100):
+        spread = Law(gamma, ((count * m, s * s / m),))
+        assert profile(spread, Direction.ADD, epsilon).lower < found.value
