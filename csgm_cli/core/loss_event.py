@@ -177,8 +177,8 @@ class Event:
 
     def _mean(self, strike: float, exponent: float = 0.0) -> Mean:
         value, off = self._sum(strike, 0.0, exponent)
-        left_out, error = self.mixture_left_out(strike, exponent), self._settled_error(strike, exponent)
-        rest = self.mixture_settled(strike, exponent) + left_out + off
+        left_out, (settled, error) = self.mixture_left_out(strike, exponent), self._mixed(strike, exponent)
+        rest = settled + error + left_out + off
         if self.variance > 0.0:
             added = self._sum(strike, self.variance, exponent)[0] - value
             value = max(value - added, (value + rest) / (1 + RAISED) - rest)
@@ -191,35 +191,34 @@ class Event:
         """Log-variance of a blur that adds less than `RAISED` of it to ``mixture``."""
         return self._blur(strike, self.mixture(strike, exponent).upper, exponent)
 
-    def mixture_settled(self, strike: float, exponent: float = 0.0) -> float:
-        """What far losses add to that.
+    def mixture_settled(self, strike: float) -> float:
+        """What far losses add to that, for B = 0.
 
         Where some coordinate is far, the function is at most y log(y/v) - y + v, which is not negative
         below v either, and to which a blur adds y variance/2. Jensen and Chernoff serve the rest as
         they serve hockey-sticks, of which the function is a mixture.
         """
+        return sum(self._mixed(strike, 0.0))
+
+    def _mixed(self, strike: float, exponent: float) -> tuple[float, float]:
+        """The same for all exponents, and apart from it a bound on its rounding."""
         far = self.far
         if exponent > 0.0:
             return far_power(far, strike, exponent)
         mean = far.mean_loss
         settled = mean - (1 + strike) * far.p + math.exp(strike + far.log_q)
-        return settled + self._settled_error(strike) + 1e-12 * mean
-
-    def _settled_error(self, strike: float, exponent: float = 0.0) -> float:
-        if exponent > 0.0:
-            return self.far.error(strike) * (1 + 1 / exponent) * (2 + 1 / max(abs(exponent - 1), 1e-300))
-        return self.far.error(strike) * (2 + abs(strike))
+        return settled + 1e-12 * mean, far.error(strike) * (2 + abs(strike))
 
     def mixture_left_out(self, strike: float, exponent: float = 0.0) -> float:
         """Bounds on the parts of it that are not computed."""
         if isinstance(self.cuts, Chernoff):
-            return math.exp(self.cuts.log_mixture_bound(strike, exponent))
+            return math.exp(min(self.cuts.log_mixture_bound(strike, exponent), 700.0))
         if self.sums is None:
             return math.inf
         left_out = self.sums.dropped(strike - self.cuts.strike)
         left_out *= (1 + exponent) / (exponent + self.cuts.shift)
         if isinstance(self.cuts.bulk, Chernoff):
-            left_out += math.exp(self.cuts.bulk.log_mixture_bound(strike, exponent))
+            left_out += math.exp(min(self.cuts.bulk.log_mixture_bound(strike, exponent), 700.0))
         return left_out
 
 

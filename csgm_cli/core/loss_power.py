@@ -35,38 +35,39 @@ def _excess_over(a: float, above: Array) -> Array:
     return np.zeros(above.shape) if a == 0.0 else excess(a * above) / a
 
 
-def far_power(far: Far, strike: float, exponent: float) -> float:
-    """An upper bound on the mean of phi, log v = ``strike``, where some coordinate is far, B > 0.
+def far_power(far: Far, strike: float, exponent: float) -> tuple[float, float]:
+    """An upper bound on the mean of phi, log v = ``strike``, where some coordinate is far, and its rounding.
 
     phi is at most itself continued below v, and equals its asymptote and a mixture of (k - y)_+, which
-    only strays and slowly falling functions make count: the smaller of these two.
+    only strays and slowly falling functions make count: the smaller of these two. For B > 0.
     """
-    return min(_continued(far, strike, exponent), _asymptote(far, strike, exponent))
+    return min(_continued(far, strike, exponent), _asymptote(far, strike, exponent), key=sum)
 
 
-def _continued(far: Far, strike: float, exponent: float) -> float:
+def _continued(far: Far, strike: float, exponent: float) -> tuple[float, float]:
     """V ((Y/v - 1) - ((Y/v)^(1-B) - 1)/(1-B)) (1 + B)/B, not negative below v either."""
     order = 1.0 - exponent
     try:
         log_moment, off = _far_moment(far.parts, far.tops, order)
     except TooManyNodesError:
-        return math.inf
+        return math.inf, 0.0
     log_power = log_moment + exponent * strike  # v E[(Y/v)^(1-B); far]
     if order == 0.0 or not log_power < 700.0:
-        return math.inf
+        return math.inf, 0.0
     q, power = math.exp(strike + far.log_q), math.exp(log_power)
     value = (far.p - q) - (power - q) / order
     error = 2 * far.error(strike) + (far.error(strike) + power * off) / abs(order)
-    return (1 + exponent) / exponent * (value + error)
+    scale = (1 + exponent) / exponent
+    return scale * value, scale * error
 
 
-def _asymptote(far: Far, strike: float, exponent: float) -> float:
+def _asymptote(far: Far, strike: float, exponent: float) -> tuple[float, float]:
     """Y/B - v/(B-1), and what phi is above that: int (k - Y)_+ (k/v)^-B dk/k over k > v."""
     if exponent <= 1.0:
-        return math.inf
+        return math.inf, 0.0
     p, q = far.p / exponent, math.exp(strike + far.log_q) / (exponent - 1)
     error = far.error(strike) * (1 / exponent + 1 / (exponent - 1))
-    return (1 + exponent) * (p - q + error) + _strays(far, strike, exponent)
+    return (1 + exponent) * (p - q) + _strays(far, strike, exponent), (1 + exponent) * error
 
 
 def _strays(far: Far, strike: float, exponent: float) -> float:
