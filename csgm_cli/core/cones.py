@@ -34,8 +34,9 @@ _FURTHEST = 400
 POLE_ROOM = 0.9
 #: Contours closer to the imaginary axis than such a pole lets them be take too long, and show little.
 LEAST_POLE = 0.1
-#: Between which log r test functions are looked at where there is no contour that says.
-_SPREADS = (1e-6, 60.0)
+#: Between which log r test functions are looked at where there is no contour that says; the first relative to
+#: an epsilon between the bounds that follow.
+_SPREADS, _EPSILONS = (1e-4, 60.0), (1e-8, 1e-2)
 #: By how much bounds from the loss grid may exceed what they bound, relative.
 _GRID_SLACK = 1e-4
 
@@ -173,7 +174,8 @@ def grid_add_cone(law: Law, epsilon: float, enough: float) -> Certificate | None
 
     Not the least where one that is at most ``enough`` was found before.
     """
-    spreads, (middle, inside) = lattice(*_SPREADS), cell(epsilon)
+    middle, inside = cell(epsilon)
+    spreads = lattice(_SPREADS[0] * min(max(middle, _EPSILONS[0]), _EPSILONS[1]), _SPREADS[1])
     weights, log_v = touching(middle, 0.0, spreads)
     found = grid_convex(law, weights, log_v, away=epsilon - middle, enough=enough)
     if found is None:

@@ -7,7 +7,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from csgm_cli.core.contour import Direction
+from csgm_cli.core.loss_beyond import convex, linear
 from csgm_cli.core.loss_cuts import Cuts, add_cuts, unsplit
 from csgm_cli.core.loss_far import LEFT_OUT, SMALLEST, Chernoff, Far, Parts, far_event, softened
 from csgm_cli.core.loss_line import (
@@ -28,13 +31,18 @@ from csgm_cli.core.single_round import single_round
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from csgm_cli.core.sliced_law import Line
+    from csgm_cli.core.sliced_law import Coordinates, Line
 
+#: So many coordinates are sent together in a first guess, at most.
+_TOGETHER = 40
 #: The relative width of a blurred bracket that is aimed at, and the blurs (standard deviations of the
 #: loss) to begin with: relative to 1/saddle, and at most.
 _GOAL, _FIRST_BLUR, WIDEST_BLUR = 1e-5, 0.03, 0.5
 #: Bounds are raised by more than a blur may add, which is tried with this one (relative to 1/saddle).
 _TRIED, BLUR_COST = 0.003, 0.5
+#: Where far losses are all of an answer, a blur to begin with is so much narrower than what is between the
+#: strike and them, and is made narrower so often.
+_CLEAR, _NARROWINGS = 10.0, 60
 #: A strike is near another where the integrand differs by less than exp of this.
 _NEAR = 1.0
 #: Rounding makes what far losses add wobble by less than this times the bound on its error.
@@ -59,9 +67,25 @@ _SMALLER = 1e-4
 
 
 def first_size(parts: Parts, epsilon: float) -> float:
-    """A first guess at the answer: what the coordinates do one at a time."""
+    """A first guess at the answer: what the coordinates do one at a time, or a few together."""
     single = sum(part.count * single_round(part.gamma, part.s**2, Direction.ADD, epsilon) for part in parts)
-    return min(max(single, SMALLEST), 1.0)
+    return min(max(single + _few_together(parts[0], epsilon), SMALLEST), 1.0)
+
+
+def _few_together(part: Coordinates, epsilon: float) -> float:
+    """About the hockey-stick of m >= 2 of the largest coordinates together, known to be sent.
+
+    That is C(n, m) gamma^m times a Gaussian's, with 2/(u + sqrt(u^2 + 8/pi)) for Mills' ratio.
+    """
+    m = np.arange(1.0, 1.0 + min(part.count, _TOGETHER))
+    log_ways = np.cumsum(np.log((part.count - m + 1) * (part.gamma / m)))
+    mu = part.s * np.sqrt(m)
+    u = (epsilon - m * math.log(part.gamma)) / mu - mu / 2
+    ends = np.maximum(np.array([u, u + mu]), 0.0)
+    with np.errstate(all="ignore"):
+        near, further = 2 / (ends + np.sqrt(ends * ends + 8 / math.pi))
+        log_sticks = np.log(near - further) - ends[0] ** 2 / 2 - 0.5 * math.log(2 * math.pi)
+    return float(np.exp(np.minimum(log_ways + log_sticks, 0.0))[1:].sum())
 
 
 @dataclass(frozen=True)
@@ -109,8 +133,7 @@ class Event:
 
     def bracket(self, strike: float) -> Bracket:
         """Of the add direction's hockey-stick."""
-        settled, left_out = self.settled(strike), self.left_out(strike)
-        error = self.far.error(strike)
+        (settled, error), left_out = linear(self.far, strike), self.left_out(strike)
         value, off = self._sum(strike, mixture=False)
         lower = settled - error + self._least(strike)
         upper = settled + error + left_out + value + off
@@ -139,40 +162,53 @@ class Event:
         if self.variance > 0.0:
             return self.variance
         allowed = BLUR_COST * RAISED * value
-        slope = self.far.p / 2 if mixture else 0.0
         if self.sums is None:
-            return allowed / max(slope, SMALLEST)
+            return self._proven_blur(strike, allowed, mixture=mixture)
+        slope = self.far.p / 2 if mixture else 0.0
         tried = (_TRIED / max(sums.cuts.saddle for sums in self._all)) ** 2
         added = self._sum(strike, tried, mixture=mixture)[0] - self._sum(strike, mixture=mixture)[0]
         return min(allowed / max(slope + added / tried, SMALLEST), tried)
 
-    def settled(self, strike: float) -> float:
-        """What far losses add, but for the strays among them."""
-        return self.far.p - math.exp(strike + self.far.log_q)
+    def _proven_blur(self, strike: float, allowed: float, *, mixture: bool) -> float:
+        """The same without sums: what far losses add to a hockey-stick is linear, and no blur changes it.
 
-    def left_out(self, strike: float) -> float:
-        """Bounds on the parts of the answer that are not computed."""
-        total = self.far.stray(strike)
+        What is left out is bounded with the blur as without; 0 where no blur is known to fit.
+        """
+        slope = self.far.p / 2 if mixture else 0.0
+        bound = self.mixture_left_out if mixture else self.left_out
+        known, variance = bound(strike), min(((self.far.top - strike) / _CLEAR) ** 2, WIDEST_BLUR**2)
+        for _ in range(_NARROWINGS):
+            if slope * variance + bound(strike, variance) - known <= allowed:
+                return variance
+            variance /= 4
+        return 0.0
+
+    def left_out(self, strike: float, variance: float = 0.0) -> float:
+        """Bounds on the parts of the answer that are not computed; ``variance`` is of a blur, if no sums."""
+        total = self.far.stray(strike, variance)
         if isinstance(self.cuts, Chernoff):
-            return total + math.exp(self.cuts.log_bound(strike))
+            return total + math.exp(self.cuts.log_bound(strike, variance))
         if isinstance(self.cuts.bulk, Chernoff):
-            total += math.exp(self.cuts.bulk.log_bound(strike))
+            total += math.exp(self.cuts.bulk.log_bound(strike, variance))
         if self.sums is None:
-            return total + math.exp(self.cuts.kept.log_bound(strike))
+            return total + math.exp(self.cuts.kept.log_bound(strike, variance))
         return total + self.sums.dropped(strike - self.cuts.strike)
 
     @cached_property
     def mixture(self) -> Callable[[float], Mean]:
         """An upper bound on the mean of y log(y/v) - y + v for y >= v, by the strike log v.
 
+        Where some coordinate is far, the function is at most y log(y/v) - y + v, which is not negative
+        below v either, and to which a blur adds y variance/2. Jensen and Chernoff serve the rest as
+        they serve hockey-sticks, of which the function is a mixture.
         Raised by `RAISED` it is one; what a blur adds is left out but for its square, if it is less.
         """
         return lru_cache(maxsize=_STRIKES)(self._mean)
 
     def _mean(self, strike: float) -> Mean:
         value, off = self._sum(strike, mixture=True)
-        left_out, error = self.mixture_left_out(strike), self._settled_error(strike)
-        rest = self.mixture_settled(strike) + left_out + off
+        left_out, (settled, error) = self.mixture_left_out(strike), convex(self.far, strike)
+        rest = settled + error + left_out + off
         if self.variance > 0.0:
             added = self._sum(strike, self.variance, mixture=True)[0] - value
             value = max(value - added, (value + rest) / (1 + RAISED) - rest)
@@ -185,25 +221,10 @@ class Event:
         """Log-variance of a blur that adds less than `RAISED` of it to ``mixture``."""
         return self._blur(strike, self.mixture(strike).upper, mixture=True)
 
-    def mixture_settled(self, strike: float) -> float:
-        """What far losses add to that.
-
-        Where some coordinate is far, the function is at most y log(y/v) - y + v, which is not negative
-        below v either, and to which a blur adds y variance/2. Jensen and Chernoff serve the rest as
-        they serve hockey-sticks, of which the function is a mixture.
-        """
-        far = self.far
-        mean = far.mean_loss
-        settled = mean - (1 + strike) * far.p + math.exp(strike + far.log_q)
-        return settled + self._settled_error(strike) + 1e-12 * mean
-
-    def _settled_error(self, strike: float) -> float:
-        return self.far.error(strike) * (2 + abs(strike))
-
-    def mixture_left_out(self, strike: float) -> float:
-        """Bounds on the parts of it that are not computed."""
+    def mixture_left_out(self, strike: float, variance: float = 0.0) -> float:
+        """Bounds on the parts of it that are not computed; ``variance`` is as in `left_out`."""
         if isinstance(self.cuts, Chernoff):
-            return math.exp(self.cuts.log_mixture_bound(strike))
+            return math.exp(self.cuts.log_mixture_bound(strike, variance))
         if self.sums is None:
             return math.inf
         left_out = self.sums.dropped(strike - self.cuts.strike) / self.cuts.shift
@@ -220,13 +241,16 @@ def add_event(parts: Parts, strike: float) -> Event | None:
     for _ in range(_SIZES):
         event = _try_add(parts, strike, size)
         if event is None:
-            break
+            if best is not None or size > _SMALLER:
+                break
+            size = math.sqrt(size)
+            continue
         bracket, left_out = event.bracket(strike), event.left_out(strike)
         width = bracket.upper - bracket.lower
         if width < narrowest:
             best, narrowest = event, width
         if width > max(_WIDE * bracket.upper, _NOT_LEFT_OUT * left_out):
-            guess = math.sqrt(size * bracket.upper)
+            guess = math.sqrt((bracket.lower or size) * bracket.upper)
         elif _MUCH * bracket.lower < left_out < _LESS * before:
             guess = bracket.lower if 0.0 < bracket.lower < size else _SMALLER * size
         else:
@@ -252,7 +276,7 @@ def _try_add(parts: Parts, strike: float, size: float) -> Event | None:
         if cuts is None or isinstance(cuts, Chernoff):
             return None if cuts is None else Event(far, cuts)
     far = softened(far, strike, size)
-    settled = far.p - math.exp(strike + far.log_q)
+    settled, _ = linear(far, strike)
     if cuts.kept.log_bound(strike) < math.log(LEFT_OUT * max(settled, SMALLEST)):
         return Event(far, cuts)
     cuts, falling = shorter(cuts, max(expected_size(cuts, size) + settled, 1e-5 * SMALLEST), size)
@@ -264,7 +288,7 @@ def _try_add(parts: Parts, strike: float, size: float) -> Event | None:
 def summed_apart(far: Far, cuts: Cuts, size: float, *, mixture: bool) -> Event | None:
     """With sums for small and large losses, whose cuts are apart; None where a transform falls too slowly."""
     event = Event(softened(far, cuts.strike, size), cuts)
-    settled = event.mixture_settled(cuts.strike) if mixture else event.settled(cuts.strike)
+    settled, _ = (convex if mixture else linear)(event.far, cuts.strike)
     expected = max(settled, 0.0) + SMALLEST
     for piece in cuts.pieces:
         share = 0.1 / (1.0 + piece.saddle) if mixture else 1.0

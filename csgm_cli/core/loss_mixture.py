@@ -13,6 +13,7 @@ from functools import cache, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from csgm_cli.core.loss_beyond import convex
 from csgm_cli.core.loss_cuts import Cuts, add_cuts
 from csgm_cli.core.loss_event import (
     BLUR_COST,
@@ -42,7 +43,7 @@ _MIXTURE_BLUR = 0.003
 _SIZES, _ENOUGH = 7, 1e-3
 #: A first guess looks at one test function in so many, and not at losses below this.
 _COARSE = 4
-_LEAST_LOSS = 1e-4
+_LEAST_LOSS = 1e-12
 
 
 @dataclass(frozen=True)
@@ -190,7 +191,7 @@ def _summed(far: Far, cuts: Cuts, size: float) -> Event | None:
         cuts = together
     event = Event(softened(far, cuts.strike, size), cuts)
     rest = 0.1 * expected_size(cuts, size) / (1.0 + cuts.saddle)
-    expected = event.mixture_settled(cuts.strike) + rest + SMALLEST
+    expected = convex(event.far, cuts.strike)[0] + rest + SMALLEST
     cuts, falling = shorter(cuts, expected, size)
     if falling is not None:
         return replace(event, cuts=cuts, sums=transform(cuts, *falling))
