@@ -112,7 +112,7 @@ def all_sent(gamma, count, s, epsilon):
 
 @pytest.mark.parametrize(("gamma", "count", "noise", "epsilon"), SENT)
 def test_an_epsilon_that_takes_many_sent_coordinates(gamma, count, noise, epsilon):
-    """Losses of single coordinates are up to e^10000, which no float64 holds, and no one of them is enough."""
+    """Y of single coordinates is more than float64 holds, and not one of them is enough."""
     exact = all_sent(gamma, count, 1 / noise, epsilon)
     bracket = grid_hockey_stick(Law(gamma, ((float(count), noise**-2),)), ADD, epsilon)
     assert bracket.lower * (1 - 1e-8) <= exact <= bracket.upper * (1 + 1e-8)
