@@ -8,6 +8,7 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from csgm_cli.core.contour import Direction
 from csgm_cli.core.loss_beyond import convex, linear
@@ -27,6 +28,8 @@ from csgm_cli.core.loss_line import (
 )
 from csgm_cli.core.loss_remove import remove_cuts
 from csgm_cli.core.single_round import single_round
+
+Array = NDArray[np.float64]
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,25 +70,35 @@ _SMALLER = 1e-4
 
 
 def first_size(parts: Parts, epsilon: float) -> float:
-    """A first guess at the answer: what the coordinates do one at a time, or a few together."""
+    """A first guess at the answer: what coordinates do one at a time, a few together, or all by a little."""
     single = sum(part.count * single_round(part.gamma, part.s**2, Direction.ADD, epsilon) for part in parts)
-    return min(max(single + _few_together(parts[0], epsilon), SMALLEST), 1.0)
+    little = float(np.exp(gaussian_size(little_loss(parts), epsilon)))
+    return min(max(single + _few_together(parts[0], epsilon) + little, SMALLEST), 1.0)
+
+
+def little_loss(parts: Parts) -> float:
+    """The standard deviation of the sum of the gamma s x, which losses are where they are small."""
+    return math.sqrt(sum(part.count * (part.gamma * part.s) ** 2 for part in parts))
 
 
 def _few_together(part: Coordinates, epsilon: float) -> float:
     """About the hockey-stick of m >= 2 of the largest coordinates together, known to be sent.
 
-    That is C(n, m) gamma^m times a Gaussian's, with 2/(u + sqrt(u^2 + 8/pi)) for Mills' ratio.
+    That is C(n, m) gamma^m times a Gaussian's.
     """
     m = np.arange(1.0, 1.0 + min(part.count, _TOGETHER))
     log_ways = np.cumsum(np.log((part.count - m + 1) * (part.gamma / m)))
-    mu = part.s * np.sqrt(m)
-    u = (epsilon - m * math.log(part.gamma)) / mu - mu / 2
+    log_sticks = gaussian_size(part.s * np.sqrt(m), epsilon - m * math.log(part.gamma))
+    return float(np.exp(np.minimum(log_ways + log_sticks, 0.0))[1:].sum())
+
+
+def gaussian_size(mu: float | Array, epsilon: float | Array) -> Array:
+    """About log delta of a Gaussian mechanism, with 2/(u + sqrt(u^2 + 8/pi)) for Mills' ratio."""
+    u = epsilon / mu - mu / 2
     ends = np.maximum(np.array([u, u + mu]), 0.0)
     with np.errstate(all="ignore"):
         near, further = 2 / (ends + np.sqrt(ends * ends + 8 / math.pi))
-        log_sticks = np.log(near - further) - ends[0] ** 2 / 2 - 0.5 * math.log(2 * math.pi)
-    return float(np.exp(np.minimum(log_ways + log_sticks, 0.0))[1:].sum())
+        return np.asarray(np.log(near - further) - ends[0] ** 2 / 2 - 0.5 * math.log(2 * math.pi))
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,8 @@ from csgm_cli.core.loss_event import (
     Mean,
     expected_size,
     first_size,
+    gaussian_size,
+    little_loss,
     shorter,
     summed_apart,
 )
@@ -43,6 +45,8 @@ _MIXTURE_BLUR = 0.003
 _SIZES, _ENOUGH = 7, 1e-3
 #: A first guess looks at one test function in so many, and not at losses below this.
 _COARSE = 4
+#: So often what serves the least is made anew at most.
+_STEPS = 8
 _LEAST_LOSS = 1e-12
 
 
@@ -99,7 +103,7 @@ def convex_event(
     while event is None and at >= _COARSE:  # next to the lowest loss nothing may be known: narrower ones
         at -= _COARSE
         event = _mixture_event(parts, log_strikes[at])
-    for _ in range(3):
+    for _ in range(_STEPS):
         if event is None:
             return None
         tried, at = at, downhill(bounds_of_family(event, c, strikes), at, c.size - 1)
@@ -135,10 +139,13 @@ def _first_guess(parts: Parts, weights: Array, strikes: Array) -> int:
 
 
 def _mixture_sizes(parts: Parts, log_strikes: Array) -> Array:
-    """About the answers for c = 1: what the coordinates do one at a time.
+    """About the answers for c = 1: what the coordinates do one at a time, or all by a little.
 
     Below 0 those that do nothing, with a loss of about 0, come on top.
     """
+    mu = little_loss(parts)
+    far_out = np.maximum(log_strikes / mu, 1.0)
+    little = np.exp(gaussian_size(mu, np.maximum(log_strikes, 0.0))) * mu / far_out
     v, total = np.maximum(log_strikes, _LEAST_LOSS)[:, None], np.zeros(log_strikes.size)
     for part in parts:
         x = np.linspace(LOWEST, HIGHEST + part.s, 300)
@@ -146,7 +153,7 @@ def _mixture_sizes(parts: Parts, log_strikes: Array) -> Array:
         above = np.maximum(loss - v, 0.0)
         total += part.count * (np.exp(log_mass + v) * (above * np.exp(above) - np.expm1(above))).sum(axis=1)
     low = np.minimum(log_strikes, 0.0)
-    return np.asarray(total / math.sqrt(2 * math.pi) + SMALLEST + np.expm1(low) - low)
+    return np.asarray(total / math.sqrt(2 * math.pi) + little + SMALLEST + np.expm1(low) - low)
 
 
 def _mixture_event(parts: Parts, log_strike: float) -> Event | Settled | None:
