@@ -37,6 +37,8 @@ LEAST_POLE = 0.1
 #: Between which log r test functions are looked at where there is no contour that says; the first relative to
 #: an epsilon between the bounds that follow.
 _SPREADS, _EPSILONS = (1e-4, 60.0), (1e-8, 1e-2)
+#: The bounds that say which good sets may do are far less than this times what they bound.
+_FAR_MORE = 1e3
 #: By how much bounds from the loss grid may exceed what they bound, relative.
 _GRID_SLACK = 1e-4
 
@@ -235,6 +237,17 @@ def remove_exponent(law: Law, epsilon: float, scale: float) -> float:
             return 0.0
         exponent = admissible_exponent(law.gamma, z)
     return exponent
+
+
+def least_remove_cone(law: Law, epsilon: float, most: float) -> float:
+    """About the least that `remove_cone` can be where that is at most ``most``, without a contour.
+
+    Which is phi(1): phi is convex and E_Q[u] = 1. Exponents are bounded by what errors can be.
+    """
+    exponent = remove_exponent(law, epsilon, _FAR_MORE * most / ERROR_SHARE)
+    if exponent <= 1.0:
+        return math.inf
+    return math.exp(exponent * math.log1p(-1 / exponent) - epsilon * (exponent - 1)) / (exponent - 1)
 
 
 def _first_remove_z(law: Law, epsilon: float, scale: float) -> float:

@@ -20,6 +20,7 @@ from csgm_cli.core.cones import (
     add_cone,
     concave_twin,
     grid_add_cone,
+    least_remove_cone,
     remove_cone,
     remove_exponent,
 )
@@ -206,7 +207,9 @@ def _remove_proofs(
     if exact:
         return
     scale, least = max(scale, LEAST_DELTA), renyi.value
-    contour = _remove_contour(law, epsilon, scale)
+    contour = None
+    if least_remove_cone(law, epsilon, least) < least:
+        contour = _remove_contour(law, epsilon, scale)
     if contour is not None:
         cone = remove_cone(law, contour, epsilon, scale)
         if cone is not None:
