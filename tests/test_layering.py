@@ -64,6 +64,7 @@ HOMES = {
             "loss_line",
             "loss_mixture",
             "loss_power",
+            "loss_beyond",
             "loss_nodes",
             "loss_remove",
             "single_round",

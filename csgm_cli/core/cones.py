@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from csgm_cli.core.certificate import Certificate, Proof
-from csgm_cli.core.loss_grid import cell, grid_convex, grid_powers
-from csgm_cli.core.loss_mixture import Powers
 from csgm_cli.core.search import downhill
 
 if TYPE_CHECKING:
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from csgm_cli.core.contour import Contour, Law
-    from csgm_cli.core.loss_grid import Mixture
 
 #: The additive error of a cone, relative to the delta at stake, with which the search begins.
 ERROR_SHARE = 1e-3
@@ -36,12 +33,8 @@ _FURTHEST = 400
 POLE_ROOM = 0.9
 #: Contours closer to the imaginary axis than such a pole lets them be take too long, and show little.
 LEAST_POLE = 0.1
-#: Between which log r test functions are looked at where there is no contour that says.
-_SPREADS = (1e-6, 60.0)
-#: By how much bounds from the loss grid may exceed what they bound, relative.
-_GRID_SLACK = 1e-4
-#: There no exponents are used that are closer to 0 or 1 than this.
-_LEAST_EXPONENT, _ROOM_AT_ONE = 0.01, 0.05
+#: The bounds that say which good sets may do are far less than this times what they bound.
+_FAR_MORE = 1e3
 
 
 def posterior(gamma: float, z: float) -> float:
@@ -89,7 +82,7 @@ def lattice(low: float, high: float) -> NDArray[np.float64]:
     return np.asarray(np.exp2(np.arange(first, last + 1) / 8))
 
 
-def _over_good_sets(
+def over_good_sets(
     law: Law, first: float, bound: Callable[[float], Certificate | None]
 ) -> Certificate | None:
     """The least ``bound(z)`` over a lattice of z, downhill from about ``first``.
@@ -132,7 +125,7 @@ def add_cone(law: Law, contour: Contour, epsilon: float, scale: float) -> Certif
         return best_spread(contour, epsilon, exponent, math.exp(log_outside(law, z)), z)
 
     first = good_set(law, 10.0 / law.gamma, ERROR_SHARE * scale)
-    best = _over_good_sets(law, first, with_exponent)
+    best = over_good_sets(law, first, with_exponent)
     return plain if best is None else min(plain, best, key=_value)
 
 
@@ -172,55 +165,6 @@ def _least(
     return float(found[at]), float(around[at])
 
 
-def grid_add_cone(law: Law, epsilon: float, enough: float) -> Certificate | None:
-    """`add_cone` where contours are out of reach; None where the bracket is, too.
-
-    Not the least where one that is at most ``enough`` was found before.
-    """
-    spreads, (middle, _) = lattice(*_SPREADS), cell(epsilon)
-    weights, log_v = touching(middle, 0.0, spreads)
-    found = grid_convex(law, weights, log_v, away=epsilon - middle, enough=enough)
-    if found is None:
-        return None
-    plain = _of_grid(found, epsilon, 0.0, None)
-    if plain.value <= enough or not plain.value > 0.0:
-        return plain
-    known = (middle, float(log_v[found.index]))
-
-    def with_exponent(z: float) -> Certificate | None:
-        exponent, log_error = _clear_of_one(admissible_exponent(law.gamma, z)), log_outside(law, z)
-        if exponent < _LEAST_EXPONENT or math.log(exponent) + log_error >= math.log(plain.value):
-            return None
-        weights, log_v = touching(middle, exponent, spreads)
-        costs = tuple((math.exp(log_error) * weights).tolist())
-        powers = Powers(exponent, tuple((weights / (1 + exponent)).tolist()), tuple(log_v.tolist()), costs)
-        found = grid_powers(law, powers, epsilon - middle, known)
-        return None if found is None else _of_grid(found, epsilon, exponent, z)
-
-    best = _over_good_sets(law, good_set(law, 10.0 / law.gamma, ERROR_SHARE * plain.value), with_exponent)
-    return plain if best is None else min(plain, best, key=_value)
-
-
-def _clear_of_one(exponent: float) -> float:
-    """That, or a bit less: next to B = 1 digits cancel. Smaller ones are admissible as well."""
-    return 1.0 - _ROOM_AT_ONE if abs(exponent - 1.0) < _ROOM_AT_ONE else exponent
-
-
-def _of_grid(found: Mixture, epsilon: float, exponent: float, z: float | None) -> Certificate:
-    spread = float(lattice(*_SPREADS)[found.index])
-    wobble = found.wobble if cell(epsilon)[1] else math.inf
-    return Certificate(
-        Proof.ADD_CONE,
-        found.upper,
-        exponent,
-        spread,
-        z,
-        slack=_GRID_SLACK,
-        blur=found.blur,
-        wobble=wobble,
-    )
-
-
 def touching(
     epsilon: float, exponent: float, spreads: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -241,7 +185,7 @@ def remove_cone(law: Law, contour: Contour, epsilon: float, scale: float) -> Cer
             return None
         return remove_bound(contour, epsilon, exponent, log_outside(law, z), z)
 
-    return _over_good_sets(law, _first_remove_z(law, epsilon, scale), with_exponent)
+    return over_good_sets(law, _first_remove_z(law, epsilon, scale), with_exponent)
 
 
 def remove_bound(
@@ -271,6 +215,17 @@ def remove_exponent(law: Law, epsilon: float, scale: float) -> float:
     return exponent
 
 
+def least_remove_cone(law: Law, epsilon: float, most: float) -> float:
+    """About the least that `remove_cone` can be where that is at most ``most``, without a contour.
+
+    Which is phi(1): phi is convex and E_Q[u] = 1. Exponents are bounded by what errors can be.
+    """
+    exponent = remove_exponent(law, epsilon, _FAR_MORE * most / ERROR_SHARE)
+    if exponent <= 1.0:
+        return math.inf
+    return math.exp(exponent * math.log1p(-1 / exponent) - epsilon * (exponent - 1)) / (exponent - 1)
+
+
 def _first_remove_z(law: Law, epsilon: float, scale: float) -> float:
     return good_set(law, math.exp(min(epsilon, 600.0)) / law.gamma, ERROR_SHARE * scale)
 
@@ -291,7 +246,7 @@ def concave_twin(law: Law, epsilon: float, scale: float) -> Certificate | None:
 
     s = math.sqrt(law.largest_t)
     q = math.sqrt(max(0.0, 2 * (math.log(law.total_t / law.gamma) - math.log(scale))) + 20.0)
-    return _over_good_sets(law, s * q + s * s / 2, with_exponent)
+    return over_good_sets(law, s * q + s * s / 2, with_exponent)
 
 
 def concave_bound(

@@ -94,9 +94,8 @@ class Transform:
         """A bound on what the aliases of a hockey-stick add."""
         cuts, turns = self.cuts, self.cuts.shift * self.line.period
         lower = cuts.mass * math.exp(-turns) / -math.expm1(-turns)
-        return lower + math.exp(
-            min(0.0, cuts.kept.log_far_aliases(cuts.strike + away, cuts.shift, self.line.period, variance))
-        )
+        higher = cuts.kept.log_far_aliases(cuts.strike + away, cuts.shift, self.line.period, variance)
+        return lower + math.exp(min(higher, 700.0))
 
     def dropped(self, away: float) -> float:
         """A bound on the hockey-stick of what the cuts dropped."""

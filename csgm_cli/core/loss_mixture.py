@@ -14,6 +14,7 @@ from functools import cache, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from csgm_cli.core.loss_beyond import convex
 from csgm_cli.core.loss_cuts import Cuts, add_cuts
 from csgm_cli.core.loss_event import (
     BLUR_COST,
@@ -24,6 +25,8 @@ from csgm_cli.core.loss_event import (
     Mean,
     expected_size,
     first_size,
+    gaussian_size,
+    little_loss,
     shorter,
     summed_apart,
 )
@@ -44,7 +47,9 @@ _MIXTURE_BLUR = 0.003
 _SIZES, _ENOUGH = 7, 1e-3
 #: A first guess looks at one test function in so many, and not at losses below this.
 _COARSE = 4
-_LEAST_LOSS = 1e-4
+#: So often what serves the least is made anew at most.
+_STEPS = 8
+_LEAST_LOSS = 1e-12
 
 
 @dataclass(frozen=True)
@@ -152,7 +157,7 @@ def convex_event(
     while event is None and at >= _COARSE:  # next to the lowest loss nothing may be known: narrower ones
         at -= _COARSE
         event = _mixture_event(parts, log_strikes[at])
-    for _ in range(3):
+    for _ in range(_STEPS):
         if event is None:
             return None
         tried, at = at, downhill(bounds_of_family(event, c, strikes), at, c.size - 1)
@@ -192,10 +197,14 @@ def _first_guess(parts: Parts, weights: Array, strikes: Array, costs: Array, exp
 
 
 def _mixture_sizes(parts: Parts, log_strikes: Array, exponent: float = 0.0) -> Array:
-    """About the answers for c = 1 + B: what the coordinates do one at a time.
+    """About the answers for c = 1 + B: what the coordinates do one at a time, or all by a little.
 
     Below 0 those that do nothing, with a loss of about 0, come on top.
     """
+    mu = little_loss(parts)
+    far_out = np.maximum(log_strikes / mu, 1.0)
+    little = np.exp(gaussian_size(mu, np.maximum(log_strikes, 0.0)))
+    little = little * (1 + exponent) / (exponent + far_out / mu)
     v, total = np.maximum(log_strikes, _LEAST_LOSS)[:, None], np.zeros(log_strikes.size)
     for part in parts:
         x = np.linspace(LOWEST, HIGHEST + part.s, 300)
@@ -204,7 +213,7 @@ def _mixture_sizes(parts: Parts, log_strikes: Array, exponent: float = 0.0) -> A
         total += part.count * (np.exp(log_mass + v) * power_function(above, exponent)).sum(axis=1)
     low = np.minimum(log_strikes, 0.0)
     nothing = np.exp(low) * power_function(-low, exponent)
-    return np.asarray(total / math.sqrt(2 * math.pi) + SMALLEST + nothing)
+    return np.asarray(total / math.sqrt(2 * math.pi) + little + SMALLEST + nothing)
 
 
 @lru_cache(maxsize=16)
@@ -250,7 +259,7 @@ def _summed(far: Far, cuts: Cuts, size: float) -> Event | None:
         cuts = together
     event = Event(softened(far, cuts.strike, size), cuts)
     rest = 0.1 * expected_size(cuts, size) / (1.0 + cuts.saddle)
-    expected = event.mixture_settled(cuts.strike) + rest + SMALLEST
+    expected = convex(event.far, cuts.strike)[0] + rest + SMALLEST
     cuts, falling = shorter(cuts, expected, size)
     if falling is not None:
         return replace(event, cuts=cuts, sums=transform(cuts, *falling))

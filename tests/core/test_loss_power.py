@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csgm_cli.core import profile_oracle
-from csgm_cli.core.cones import _log_touch, add_cone, grid_add_cone, lattice, touching
+from csgm_cli.core.cones import _log_touch, add_cone, lattice, touching
 from csgm_cli.core.contour import Direction, Law, build_contour
+from csgm_cli.core.grid_cone import grid_add_cone
 from csgm_cli.core.loss_grid import grid_convex, grid_powers
 from csgm_cli.core.loss_mixture import Powers
 from csgm_cli.core.loss_power import power_function
