@@ -80,6 +80,8 @@ HOMES = {
             "loss_ladder",
             "loss_line",
             "loss_mixture",
+            "loss_power",
+            "loss_beyond",
             "loss_nodes",
             "loss_remove",
             "single_round",

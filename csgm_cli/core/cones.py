@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from csgm_cli.core.certificate import Certificate, Proof
-from csgm_cli.core.loss_grid import cell, grid_convex
 from csgm_cli.core.search import downhill
 
 if TYPE_CHECKING:
@@ -34,10 +33,8 @@ _FURTHEST = 400
 POLE_ROOM = 0.9
 #: Contours closer to the imaginary axis than such a pole lets them be take too long, and show little.
 LEAST_POLE = 0.1
-#: Between which log r test functions are looked at where there is no contour that says.
-_SPREADS = (1e-6, 60.0)
-#: By how much bounds from the loss grid may exceed what they bound, relative.
-_GRID_SLACK = 1e-4
+#: The bounds that say which good sets may do are far less than this times what they bound.
+_FAR_MORE = 1e3
 
 
 def posterior(gamma: float, z: float) -> float:
@@ -85,7 +82,7 @@ def lattice(low: float, high: float) -> NDArray[np.float64]:
     return np.asarray(np.exp2(np.arange(first, last + 1) / 8))
 
 
-def _over_good_sets(
+def over_good_sets(
     law: Law, first: float, bound: Callable[[float], Certificate | None]
 ) -> Certificate | None:
     """The least ``bound(z)`` over a lattice of z, downhill from about ``first``.
@@ -128,7 +125,7 @@ def add_cone(law: Law, contour: Contour, epsilon: float, scale: float) -> Certif
         return best_spread(contour, epsilon, exponent, math.exp(log_outside(law, z)), z)
 
     first = good_set(law, 10.0 / law.gamma, ERROR_SHARE * scale)
-    best = _over_good_sets(law, first, with_exponent)
+    best = over_good_sets(law, first, with_exponent)
     return plain if best is None else min(plain, best, key=_value)
 
 
@@ -168,23 +165,6 @@ def _least(
     return float(found[at]), float(around[at])
 
 
-def grid_add_cone(law: Law, epsilon: float, enough: float) -> Certificate | None:
-    """`add_cone` with B = 0 where contours are out of reach; None where the bracket is, too.
-
-    Not the least where one that is at most ``enough`` was found before.
-    """
-    spreads, (middle, inside) = lattice(*_SPREADS), cell(epsilon)
-    weights, log_v = touching(middle, 0.0, spreads)
-    found = grid_convex(law, weights, log_v, away=epsilon - middle, enough=enough)
-    if found is None:
-        return None
-    spread = float(spreads[found.index])
-    wobble = found.wobble if inside else math.inf
-    return Certificate(
-        Proof.ADD_CONE, found.upper, 0.0, spread, slack=_GRID_SLACK, blur=found.blur, wobble=wobble
-    )
-
-
 def touching(
     epsilon: float, exponent: float, spreads: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -205,7 +185,7 @@ def remove_cone(law: Law, contour: Contour, epsilon: float, scale: float) -> Cer
             return None
         return remove_bound(contour, epsilon, exponent, log_outside(law, z), z)
 
-    return _over_good_sets(law, _first_remove_z(law, epsilon, scale), with_exponent)
+    return over_good_sets(law, _first_remove_z(law, epsilon, scale), with_exponent)
 
 
 def remove_bound(
@@ -235,6 +215,17 @@ def remove_exponent(law: Law, epsilon: float, scale: float) -> float:
     return exponent
 
 
+def least_remove_cone(law: Law, epsilon: float, most: float) -> float:
+    """About the least that `remove_cone` can be where that is at most ``most``, without a contour.
+
+    Which is phi(1): phi is convex and E_Q[u] = 1. Exponents are bounded by what errors can be.
+    """
+    exponent = remove_exponent(law, epsilon, _FAR_MORE * most / ERROR_SHARE)
+    if exponent <= 1.0:
+        return math.inf
+    return math.exp(exponent * math.log1p(-1 / exponent) - epsilon * (exponent - 1)) / (exponent - 1)
+
+
 def _first_remove_z(law: Law, epsilon: float, scale: float) -> float:
     return good_set(law, math.exp(min(epsilon, 600.0)) / law.gamma, ERROR_SHARE * scale)
 
@@ -255,7 +246,7 @@ def concave_twin(law: Law, epsilon: float, scale: float) -> Certificate | None:
 
     s = math.sqrt(law.largest_t)
     q = math.sqrt(max(0.0, 2 * (math.log(law.total_t / law.gamma) - math.log(scale))) + 20.0)
-    return _over_good_sets(law, s * q + s * s / 2, with_exponent)
+    return over_good_sets(law, s * q + s * s / 2, with_exponent)
 
 
 def concave_bound(
@@ -306,10 +297,18 @@ def _touching_below(
 def _log_touch(exponent: float, spreads: NDArray[np.float64]) -> NDArray[np.float64]:
     """Log of B (e^((1-B) s) - 1)/((1-B) (1 - e^(-B s))), s the spreads, with all digits near s = 0.
 
-    Orders near 1/s multiply it in exponents. With (e^x - 1)/x = e^(x/2) sinh(x/2)/(x/2) for both.
+    Orders near 1/s multiply it in exponents. With (e^x - 1)/x = e^(x/2) sinh(x/2)/(x/2) for both; these
+    cancel where B s is large, and the logarithm of r = inf is close.
     """
     half = spreads / 2
-    return half + _log_sinhc((1.0 - exponent) * half) - _log_sinhc(exponent * half)
+    near = half + _log_sinhc((1.0 - exponent) * half) - _log_sinhc(exponent * half)
+    large = (exponent - 1.0) * np.maximum(spreads, 0.0) > 1.0
+    if not large.any():
+        return near
+    fall = np.where(large, spreads, np.inf)
+    with np.errstate(invalid="ignore"):
+        far = np.log1p(-np.exp((1.0 - exponent) * fall)) - np.log1p(-np.exp(-exponent * fall))
+    return np.where(large, far - math.log1p(-1 / exponent), near)
 
 
 def _log_sinhc(x: NDArray[np.float64]) -> NDArray[np.float64]:

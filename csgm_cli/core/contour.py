@@ -14,7 +14,7 @@ trapezoid rule in Im z errs by the same expectations at strikes shifted by 2 pi 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from csgm_cli.core.crossing import Moments, crossing, slope_of
 from csgm_cli.core.decay import Decay, decay
 from csgm_cli.core.log_moment import Array, ComplexArray, complex_log_moment, log_moment
 from csgm_cli.core.moment import OUT_OF_REACH, LogMoment, combine
@@ -61,8 +62,8 @@ if TYPE_CHECKING:
 
 _Place = TypeVar("_Place", float, ComplexArray)
 
-#: Size of the aliases relative to the answer, and of what may be left out at the ends of the contour.
-_NEGLIGIBLE, _LEFT_OUT = 1e-13, 1e-12
+#: Size of what may be left out at the ends of the contour, relative to the answer.
+_LEFT_OUT = 1e-12
 _MOST_NODES = 1 << 14
 #: Rounding of a term, and of as many of them as there may be, in two sums of the root of that many.
 _SUMMED = 4e-14
@@ -222,47 +223,33 @@ def build_contour(
     def moment(z: float) -> LogMoment:
         return law.real(_order_of(direction, z))
 
-    saddle = _saddle(law, direction, epsilon, moment)
-    if saddle is None:
+    sign = 1.0 if direction is Direction.ADD else -1.0
+    saddle = _saddle(law, sign, epsilon, moment)
+    across = None if saddle is None else crossing(moment, sign, epsilon, saddle, pole)
+    if across is None:
         return None
-    shift = min(saddle, _LEFT_OF_POLE * pole)
-    at_saddle = moment(shift)
-    log_peak = at_saddle.value - shift * epsilon - math.log(shift * (shift + 1))
-    if not math.isfinite(log_peak):
-        return None
-    curvature = at_saddle.d2_order + 1 / shift**2 + 1 / (shift + 1) ** 2
-    log_size = log_peak - 0.5 * math.log(2 * math.pi * curvature)
-    chernoff = _chernoff(moment, epsilon, shift, (shift + pole) / 2, log_size)
-    step, further = _alias_free(chernoff, shift, log_size)
-    if step <= 0.0:
-        return None
-    log_tail = math.log(_LEFT_OUT) + log_size - at_saddle.value + shift * epsilon
-    end = _end(law, _order_of(direction, shift), at_saddle, log_tail, step)
+    shift, step, at_shift = across.shift, across.step, moment(across.shift)
+    log_tail = math.log(_LEFT_OUT) + across.log_size - at_shift.value + shift * epsilon
+    end = _end(law, _order_of(direction, shift), at_shift, log_tail, step)
     if end is None:
         return None
     z = (shift + 1j * step * np.arange(math.ceil(end / step) + 1)).astype(np.complex128)
     exponent = law.complex(_order_of(direction, z))
     if exponent is None:
         return None
-    aliases = _aliases(chernoff, shift, step)
-    return Contour(direction, z, exponent, step, log_tail, aliases, 2 * further - shift)
+    return Contour(direction, z, exponent, step, log_tail, across.aliases, 2 * across.further - shift)
 
 
-#: S at a real z.
-Moments = Callable[[float], LogMoment]
-
-
-def _saddle(law: AnyLaw, direction: Direction, epsilon: float, moments: Moments) -> float | None:
+def _saddle(law: AnyLaw, sign: float, epsilon: float, moments: Moments) -> float | None:
     """Where the integrand is smallest on the real axis; None where that is out of reach."""
-    sign = 1.0 if direction is Direction.ADD else -1.0
 
     def slope(log_z: float) -> Slope:
         z = math.exp(log_z)
         moment = moments(z)
         if math.isinf(moment.value):
             return math.inf, math.inf
-        value = sign * moment.d_order - epsilon - 1 / z - 1 / (z + 1)
-        return value, z * (moment.d2_order + 1 / z**2 + 1 / (z + 1) ** 2)
+        value, rise = slope_of(moment, sign, epsilon, z)
+        return value, z * rise
 
     variance = law.variance
     start = (epsilon + math.sqrt(epsilon**2 + 4 * variance)) / (2 * variance)
@@ -276,66 +263,6 @@ def _saddle(law: AnyLaw, direction: Direction, epsilon: float, moments: Moments)
         return math.exp(increasing_root(slope, start, settled=_near_enough))
     except NoAnswerError:
         return None
-
-
-#: How much further right than the shift Chernoff bounds on the aliases are looked at, where the first
-#: guess is not good: where it allows a smaller step than this, relative to the largest there can be.
-_FURTHER, _GOOD_STEP = (1.15, 1.4, 2.0, 4.0), 0.3
-#: Where a contour is at most, of a pole. Halfway from there to the pole Chernoff bounds end.
-_LEFT_OF_POLE = 7 / 9
-
-
-def _alias_free(
-    chernoff: Sequence[tuple[float, float]], shift: float, log_size: float
-) -> tuple[float, float]:
-    """A step at which the aliases are negligible next to an answer of about exp(``log_size``).
-
-    Those at lower strikes are expectations of at most 1, seen through exp(-2 pi shift/step); for the
-    others see `_aliases`. With it the z further right whose Chernoff bound shows it: a factor with a
-    pole twice as far to the right at most doubles there.
-    """
-    best, at = 0.0, shift
-    for log_chernoff, further in chernoff:
-        needed = log_chernoff - log_size - math.log(_NEGLIGIBLE)
-        step = 2 * math.pi * (further - shift) / max(needed, 1.0)
-        best, at = max((best, at), (step, further))
-    return min(best, _largest_step(shift, log_size)), at
-
-
-def _largest_step(shift: float, log_size: float) -> float:
-    return 2 * math.pi * shift / (-math.log(_NEGLIGIBLE) + max(0.0, -log_size))
-
-
-def _aliases(chernoff: Sequence[tuple[float, float]], shift: float, step: float) -> float:
-    """A bound on the sum over m != 0 of exp(2 pi m shift/step) delta(epsilon + 2 pi m/step).
-
-    For m > 0 by Chernoff further right: exp(S - further eps - 2 pi m (further - shift)/step).
-    """
-    lower = 2 * math.pi * shift / step
-    higher = math.inf
-    for log_chernoff, further in chernoff:
-        gap = 2 * math.pi * (further - shift) / step
-        higher = min(higher, math.exp(min(log_chernoff - gap, 0.0)) / -math.expm1(-gap))
-    return math.exp(-lower) / -math.expm1(-lower) + higher
-
-
-def _chernoff(
-    moments: Moments, epsilon: float, shift: float, last: float, log_size: float
-) -> list[tuple[float, float]]:
-    """(log of a bound on delta(epsilon), the real z further right, up to ``last``, that it is from).
-
-    At first where the bound would allow the largest step if the exponent went on as a parabola.
-    """
-
-    def bounds(places: Iterable[float]) -> list[tuple[float, float]]:
-        found = [(moments(z).value - z * epsilon, z) for z in dict.fromkeys(min(z, last) for z in places)]
-        return [(bound, z) for bound, z in found if math.isfinite(bound)]
-
-    parabola = math.sqrt(-2 * math.log(_NEGLIGIBLE) / moments(shift).d2_order)
-    first = bounds([shift + min(max(parabola, 0.15 * shift), 3 * shift)])
-    if _alias_free(first, shift, log_size)[0] >= _GOOD_STEP * _largest_step(shift, log_size):
-        return first
-    return bounds(factor * shift for factor in _FURTHER)
 
 
 def _end(law: AnyLaw, order: float, at_shift: LogMoment, log_tail: float, step: float) -> float | None:

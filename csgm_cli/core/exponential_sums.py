@@ -34,14 +34,21 @@ def exponential_sums(points: Array, weights: Array, step: float, count: int) -> 
 
 def _spread(points: Array, weights: Array, step: float, cells: int) -> Array:
     """The weights, each spread around its place on the grid."""
-    turns = points * (step / (2 * math.pi))
-    place = (turns - np.rint(turns)) * cells  # small phases keep their digits
-    first = np.ceil(place - _WIDTH / 2)
-    at = first + np.arange(_WIDTH)[:, None]
-    x = (at - place) * (2 / _WIDTH)
-    bumps = np.exp(_SHARPNESS * (np.sqrt(np.maximum(1.0 - x * x, 0.0)) - 1.0)) * weights
-    cell = (at.astype(np.int64) % cells).ravel()
-    return np.asarray(np.bincount(cell, bumps.ravel(), minlength=cells), dtype=np.float64)
+    place = points * (step / (2 * math.pi))
+    place -= np.rint(place)  # small phases keep their digits
+    place *= cells
+    first, offsets = np.ceil(place - _WIDTH / 2), np.arange(_WIDTH)[:, None]
+    x = (offsets + (first - place)) * (2 / _WIDTH)
+    np.subtract(1.0, x * x, out=x)
+    bumps = np.sqrt(np.maximum(x, 0.0, out=x), out=x)  # in place: memory is what takes the time
+    bumps -= 1.0
+    bumps *= _SHARPNESS
+    np.exp(bumps, out=bumps)
+    bumps *= weights
+    cell = offsets + first.astype(np.int64) % cells
+    beyond = np.bincount(cell.ravel(), bumps.ravel(), minlength=cells + _WIDTH)
+    beyond[:_WIDTH] += beyond[cells:]
+    return np.asarray(beyond[:cells], dtype=np.float64)
 
 
 def sum_errors(points: Array, weights: Array, step: float, count: int) -> Array:

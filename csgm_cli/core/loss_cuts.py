@@ -32,6 +32,8 @@ from csgm_cli.core.loss_window import Step, Window
 from csgm_cli.core.sliced_law import HIGHEST, LOWEST, Coordinates
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from csgm_cli.core.loss_nodes import Nodes, Outside
 
 Array = NDArray[np.float64]
@@ -42,9 +44,9 @@ _LEVELS = 80
 _FURTHER = 10.0
 #: Log of by how much the integrand may grow where bulk is not left out.
 _NOTHING_MORE = 2.0
-#: The integrand's minimum is looked at more closely, at so many shifts, where it rises by more than exp of
-#: this on either side.
-_STEEP, _FINER = 4.0, 17
+#: The integrand's minimum is looked at more closely where it rises by more than exp of the first on a side,
+#: at so many shifts and at most so often.
+_STEEP, _FINER, _CLOSER = 4.0, 17, 4
 #: Nodes that only find where to cut are so much fewer.
 _COARSER = 8.0
 #: Shifts below the saddle that are looked at, relative to it, and how much larger the integrand may be there.
@@ -167,11 +169,7 @@ def _cuts(windows: tuple[Window, ...], strike: float, size: float, shifts: Array
     """Where to integrate with these windows."""
     seen = _Seen.of(windows, shifts)
     moments = Moments.of(seen, shifts)
-    kept = Chernoff(shifts, moments.event)
-    finer = _around_saddle(kept, strike)
-    if finer.size:
-        both = np.concatenate([shifts, finer])
-        kept = Chernoff(both, np.concatenate([kept.log_moments, Moments.of(seen, finer).event])).in_order()
+    kept = _closer(Chernoff(shifts, moments.event), strike, lambda finer: Moments.of(seen, finer).event)
     saddle = saddle_of(kept, strike)
     if saddle is None:
         return None
@@ -245,6 +243,7 @@ def unsplit(cuts: Cuts, size: float) -> Cuts | None:
         return None
     windows = tuple(replace(window, split=None) for window in cuts.windows)
     kept = Chernoff(cuts.kept.shifts, _log_whole(windows, cuts.kept.shifts))
+    kept = _closer(kept, cuts.strike, lambda finer: _log_whole(windows, finer))
     saddle = saddle_of(kept, cuts.strike)
     if saddle is None:
         return None
@@ -325,11 +324,22 @@ def _shift(kept: Chernoff, strike: float, saddle: float, mass: float, negligible
     return min(tried, key=lambda shift: kept.period(strike, shift, mass, negligible, 0.0))
 
 
+def _closer(kept: Chernoff, strike: float, moments: Callable[[Array], Array]) -> Chernoff:
+    """With shifts around the least of the integrand that tell where it is."""
+    for _ in range(_CLOSER):
+        finer = _around_saddle(kept, strike)
+        if not finer.size:
+            break
+        both = np.concatenate([kept.shifts, finer])
+        kept = Chernoff(both, np.concatenate([kept.log_moments, moments(finer)])).in_order()
+    return kept
+
+
 def _around_saddle(kept: Chernoff, strike: float) -> Array:
     """Finer shifts around the least of the integrand, where it rises too steeply to tell the vertex."""
     heights = _heights(kept, strike)
     at = int(np.argmin(heights))
-    if not 0 < at < heights.size - 1 or not heights[[at - 1, at + 1]].min() - heights[at] > _STEEP:
+    if not 0 < at < heights.size - 1 or not heights[[at - 1, at + 1]].max() - heights[at] > _STEEP:
         return np.empty(0)
     return np.setdiff1d(np.geomspace(kept.shifts[at - 1], kept.shifts[at + 1], _FINER), kept.shifts)
 

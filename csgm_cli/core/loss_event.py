@@ -7,7 +7,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
 from csgm_cli.core.contour import Direction
+from csgm_cli.core.loss_beyond import convex, linear
 from csgm_cli.core.loss_cuts import Cuts, add_cuts, unsplit
 from csgm_cli.core.loss_far import LEFT_OUT, SMALLEST, Chernoff, Far, Parts, far_event, softened
 from csgm_cli.core.loss_line import (
@@ -22,19 +26,27 @@ from csgm_cli.core.loss_line import (
     transform,
     unblurred,
 )
+from csgm_cli.core.loss_power import far_power
 from csgm_cli.core.loss_remove import remove_cuts
 from csgm_cli.core.single_round import single_round
+
+Array = NDArray[np.float64]
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from csgm_cli.core.sliced_law import Line
+    from csgm_cli.core.sliced_law import Coordinates, Line
 
+#: So many coordinates are sent together in a first guess, at most.
+_TOGETHER = 40
 #: The relative width of a blurred bracket that is aimed at, and the blurs (standard deviations of the
 #: loss) to begin with: relative to 1/saddle, and at most.
 _GOAL, _FIRST_BLUR, WIDEST_BLUR = 1e-5, 0.03, 0.5
 #: Bounds are raised by more than a blur may add, which is tried with this one (relative to 1/saddle).
 _TRIED, BLUR_COST = 0.003, 0.5
+#: Where far losses are all of an answer, a blur to begin with is so much narrower than what is between the
+#: strike and them, and is made narrower so often.
+_CLEAR, _NARROWINGS = 10.0, 60
 #: A strike is near another where the integrand differs by less than exp of this.
 _NEAR = 1.0
 #: Rounding makes what far losses add wobble by less than this times the bound on its error.
@@ -59,9 +71,35 @@ _SMALLER = 1e-4
 
 
 def first_size(parts: Parts, epsilon: float) -> float:
-    """A first guess at the answer: what the coordinates do one at a time."""
+    """A first guess at the answer: what coordinates do one at a time, a few together, or all by a little."""
     single = sum(part.count * single_round(part.gamma, part.s**2, Direction.ADD, epsilon) for part in parts)
-    return min(max(single, SMALLEST), 1.0)
+    little = float(np.exp(gaussian_size(little_loss(parts), epsilon)))
+    return min(max(single + _few_together(parts[0], epsilon) + little, SMALLEST), 1.0)
+
+
+def little_loss(parts: Parts) -> float:
+    """The standard deviation of the sum of the gamma s x, which losses are where they are small."""
+    return math.sqrt(sum(part.count * (part.gamma * part.s) ** 2 for part in parts))
+
+
+def _few_together(part: Coordinates, epsilon: float) -> float:
+    """About the hockey-stick of m >= 2 of the largest coordinates together, known to be sent.
+
+    That is C(n, m) gamma^m times a Gaussian's.
+    """
+    m = np.arange(1.0, 1.0 + min(part.count, _TOGETHER))
+    log_ways = np.cumsum(np.log((part.count - m + 1) * (part.gamma / m)))
+    log_sticks = gaussian_size(part.s * np.sqrt(m), epsilon - m * math.log(part.gamma))
+    return float(np.exp(np.minimum(log_ways + log_sticks, 0.0))[1:].sum())
+
+
+def gaussian_size(mu: float | Array, epsilon: float | Array) -> Array:
+    """About log delta of a Gaussian mechanism, with 2/(u + sqrt(u^2 + 8/pi)) for Mills' ratio."""
+    u = epsilon / mu - mu / 2
+    ends = np.maximum(np.array([u, u + mu]), 0.0)
+    with np.errstate(all="ignore"):
+        near, further = 2 / (ends + np.sqrt(ends * ends + 8 / math.pi))
+        return np.asarray(np.log(near - further) - ends[0] ** 2 / 2 - 0.5 * math.log(2 * math.pi))
 
 
 @dataclass(frozen=True)
@@ -101,21 +139,21 @@ class Event:
     def _all(self) -> list[Transform]:
         return [] if self.sums is None else [self.sums, *self.more]
 
-    def serves(self, strike: float) -> bool:
+    def serves(self, strike: float, exponent: float = 0.0) -> bool:
         """The same for test functions, of which far lower strikes may be asked."""
-        mean = self.mixture(strike)
-        near = self.is_near(strike) and self.mixture_left_out(strike) <= _SERVING * LEFT * mean.upper
+        mean = self.mixture(strike, exponent)
+        left_out = self.mixture_left_out(strike, exponent)
+        near = self.is_near(strike) and left_out <= _SERVING * LEFT * mean.upper
         return near or mean.slack <= EXACT
 
     def bracket(self, strike: float) -> Bracket:
         """Of the add direction's hockey-stick."""
-        settled, left_out = self.settled(strike), self.left_out(strike)
-        error = self.far.error(strike)
-        value, off = self._sum(strike, mixture=False)
+        (settled, error), left_out = linear(self.far, strike), self.left_out(strike)
+        value, off = self._sum(strike)
         lower = settled - error + self._least(strike)
         upper = settled + error + left_out + value + off
         wobble = (_FAR_ROUNDING * error + ROUNDING * off) / upper + MOVED if upper > 0.0 else math.inf
-        return outward(lower, upper, self._blur(strike, upper, mixture=False), wobble)
+        return outward(lower, upper, self._blur(strike, upper), wobble)
 
     def _least(self, strike: float) -> float:
         """A lower bound on what the sums are for."""
@@ -123,92 +161,108 @@ class Event:
             return 0.0
         if self.variance > 0.0:
             return unblurred(self.sums, self.variance, strike).lower
-        value, off = self._sum(strike, mixture=False)
+        value, off = self._sum(strike)
         aliases = sum(sums.aliases(0.0, strike - sums.cuts.strike) for sums in self._all)
         return value - off - aliases
 
-    def _sum(self, strike: float, variance: float = 0.0, *, mixture: bool) -> tuple[float, float]:
+    def _sum(
+        self, strike: float, variance: float = 0.0, exponent: float | None = None
+    ) -> tuple[float, float]:
         value, off = 0.0, 0.0
         for sums in self._all:
-            more, error = sums.integral(self.variance + variance, strike - sums.cuts.strike, mixture=mixture)
+            more, error = sums.integral(self.variance + variance, strike - sums.cuts.strike, exponent)
             value, off = value + more, off + error
         return value, off
 
-    def _blur(self, strike: float, value: float, *, mixture: bool) -> float:
+    def _blur(self, strike: float, value: float, exponent: float | None = None) -> float:
         """Log-variance of a blur that adds about `BLUR_COST` of `RAISED` to ``value``."""
         if self.variance > 0.0:
             return self.variance
         allowed = BLUR_COST * RAISED * value
-        slope = self.far.p / 2 if mixture else 0.0
         if self.sums is None:
-            return allowed / max(slope, SMALLEST)
+            return self._proven_blur(strike, allowed, exponent)
+        slope = self._far_slope(strike, exponent)
         tried = (_TRIED / max(sums.cuts.saddle for sums in self._all)) ** 2
-        added = self._sum(strike, tried, mixture=mixture)[0] - self._sum(strike, mixture=mixture)[0]
+        added = self._sum(strike, tried, exponent)[0] - self._sum(strike, 0.0, exponent)[0]
         return min(allowed / max(slope + added / tried, SMALLEST), tried)
 
-    def settled(self, strike: float) -> float:
-        """What far losses add, but for the strays among them."""
-        return self.far.p - math.exp(strike + self.far.log_q)
+    def _far_slope(self, strike: float, exponent: float | None) -> float:
+        """How fast the mean grows with a blur where some coordinate is far: half of phi''(y) y^2 there."""
+        if exponent is None:
+            return 0.0
+        return (1 + exponent) * math.exp(-exponent * max(self.far.top - strike, 0.0)) * self.far.p / 2
 
-    def left_out(self, strike: float) -> float:
-        """Bounds on the parts of the answer that are not computed."""
-        total = self.far.stray(strike)
+    def _proven_blur(self, strike: float, allowed: float, exponent: float | None) -> float:
+        """The same without sums: what far losses add to a hockey-stick is linear, and no blur changes it.
+
+        What is left out is bounded with the blur as without; 0 where no blur is known to fit.
+        """
+        slope = self._far_slope(strike, exponent)
+
+        def bound(variance: float) -> float:
+            if exponent is None:
+                return self.left_out(strike, variance)
+            return self.mixture_left_out(strike, exponent, variance)
+
+        known, variance = bound(0.0), min(((self.far.top - strike) / _CLEAR) ** 2, WIDEST_BLUR**2)
+        for _ in range(_NARROWINGS):
+            if slope * variance + bound(variance) - known <= allowed:
+                return variance
+            variance /= 4
+        return 0.0
+
+    def left_out(self, strike: float, variance: float = 0.0) -> float:
+        """Bounds on the parts of the answer that are not computed; ``variance`` is of a blur, if no sums."""
+        total = self.far.stray(strike, variance)
         if isinstance(self.cuts, Chernoff):
-            return total + math.exp(self.cuts.log_bound(strike))
+            return total + math.exp(self.cuts.log_bound(strike, variance))
         if isinstance(self.cuts.bulk, Chernoff):
-            total += math.exp(self.cuts.bulk.log_bound(strike))
+            total += math.exp(self.cuts.bulk.log_bound(strike, variance))
         if self.sums is None:
-            return total + math.exp(self.cuts.kept.log_bound(strike))
+            return total + math.exp(self.cuts.kept.log_bound(strike, variance))
         return total + self.sums.dropped(strike - self.cuts.strike)
 
     @cached_property
-    def mixture(self) -> Callable[[float], Mean]:
-        """An upper bound on the mean of y log(y/v) - y + v for y >= v, by the strike log v.
+    def mixture(self) -> Callable[..., Mean]:
+        """An upper bound on the mean of a test function of ``loss_power``, by log v and the exponent B.
 
+        Where some coordinate is far, the function is at most y log(y/v) - y + v, which is not negative
+        below v either, and to which a blur adds y variance/2. Jensen and Chernoff serve the rest as
+        they serve hockey-sticks, of which the function is a mixture.
         Raised by `RAISED` it is one; what a blur adds is left out but for its square, if it is less.
         """
         return lru_cache(maxsize=_STRIKES)(self._mean)
 
-    def _mean(self, strike: float) -> Mean:
-        value, off = self._sum(strike, mixture=True)
-        left_out, error = self.mixture_left_out(strike), self._settled_error(strike)
-        rest = self.mixture_settled(strike) + left_out + off
+    def _mean(self, strike: float, exponent: float = 0.0) -> Mean:
+        value, off = self._sum(strike, 0.0, exponent)
+        left_out, (settled, error) = self.mixture_left_out(strike, exponent), self._mixed(strike, exponent)
+        rest = settled + error + left_out + off
         if self.variance > 0.0:
-            added = self._sum(strike, self.variance, mixture=True)[0] - value
+            added = self._sum(strike, self.variance, exponent)[0] - value
             value = max(value - added, (value + rest) / (1 + RAISED) - rest)
         upper = max(value + rest, SMALLEST)
         wobble = _FAR_ROUNDING * error + ROUNDING * off
         slack = math.inf if self.variance > 0.0 else 2 * (left_out + off + error) / upper
         return Mean(upper, wobble / upper + MOVED, slack)
 
-    def mixture_blur(self, strike: float) -> float:
+    def mixture_blur(self, strike: float, exponent: float = 0.0) -> float:
         """Log-variance of a blur that adds less than `RAISED` of it to ``mixture``."""
-        return self._blur(strike, self.mixture(strike).upper, mixture=True)
+        return self._blur(strike, self.mixture(strike, exponent).upper, exponent)
 
-    def mixture_settled(self, strike: float) -> float:
-        """What far losses add to that.
+    def _mixed(self, strike: float, exponent: float) -> tuple[float, float]:
+        """What far losses add to that, and a bound on its rounding."""
+        return far_power(self.far, strike, exponent) if exponent > 0.0 else convex(self.far, strike)
 
-        Where some coordinate is far, the function is at most y log(y/v) - y + v, which is not negative
-        below v either, and to which a blur adds y variance/2. Jensen and Chernoff serve the rest as
-        they serve hockey-sticks, of which the function is a mixture.
-        """
-        far = self.far
-        mean = far.mean_loss
-        settled = mean - (1 + strike) * far.p + math.exp(strike + far.log_q)
-        return settled + self._settled_error(strike) + 1e-12 * mean
-
-    def _settled_error(self, strike: float) -> float:
-        return self.far.error(strike) * (2 + abs(strike))
-
-    def mixture_left_out(self, strike: float) -> float:
-        """Bounds on the parts of it that are not computed."""
+    def mixture_left_out(self, strike: float, exponent: float = 0.0, variance: float = 0.0) -> float:
+        """Bounds on the parts of it that are not computed; ``variance`` is as in `left_out`."""
         if isinstance(self.cuts, Chernoff):
-            return math.exp(self.cuts.log_mixture_bound(strike))
+            return math.exp(min(self.cuts.log_mixture_bound(strike, exponent, variance), 700.0))
         if self.sums is None:
             return math.inf
-        left_out = self.sums.dropped(strike - self.cuts.strike) / self.cuts.shift
+        left_out = self.sums.dropped(strike - self.cuts.strike)
+        left_out *= (1 + exponent) / (exponent + self.cuts.shift)
         if isinstance(self.cuts.bulk, Chernoff):
-            left_out += math.exp(self.cuts.bulk.log_mixture_bound(strike))
+            left_out += math.exp(min(self.cuts.bulk.log_mixture_bound(strike, exponent), 700.0))
         return left_out
 
 
@@ -220,13 +274,16 @@ def add_event(parts: Parts, strike: float) -> Event | None:
     for _ in range(_SIZES):
         event = _try_add(parts, strike, size)
         if event is None:
-            break
+            if best is not None or size > _SMALLER:
+                break
+            size = math.sqrt(size)
+            continue
         bracket, left_out = event.bracket(strike), event.left_out(strike)
         width = bracket.upper - bracket.lower
         if width < narrowest:
             best, narrowest = event, width
         if width > max(_WIDE * bracket.upper, _NOT_LEFT_OUT * left_out):
-            guess = math.sqrt(size * bracket.upper)
+            guess = math.sqrt((bracket.lower or size) * bracket.upper)
         elif _MUCH * bracket.lower < left_out < _LESS * before:
             guess = bracket.lower if 0.0 < bracket.lower < size else _SMALLER * size
         else:
@@ -252,7 +309,7 @@ def _try_add(parts: Parts, strike: float, size: float) -> Event | None:
         if cuts is None or isinstance(cuts, Chernoff):
             return None if cuts is None else Event(far, cuts)
     far = softened(far, strike, size)
-    settled = far.p - math.exp(strike + far.log_q)
+    settled, _ = linear(far, strike)
     if cuts.kept.log_bound(strike) < math.log(LEFT_OUT * max(settled, SMALLEST)):
         return Event(far, cuts)
     cuts, falling = shorter(cuts, max(expected_size(cuts, size) + settled, 1e-5 * SMALLEST), size)
@@ -264,7 +321,7 @@ def _try_add(parts: Parts, strike: float, size: float) -> Event | None:
 def summed_apart(far: Far, cuts: Cuts, size: float, *, mixture: bool) -> Event | None:
     """With sums for small and large losses, whose cuts are apart; None where a transform falls too slowly."""
     event = Event(softened(far, cuts.strike, size), cuts)
-    settled = event.mixture_settled(cuts.strike) if mixture else event.settled(cuts.strike)
+    settled, _ = (convex if mixture else linear)(event.far, cuts.strike)
     expected = max(settled, 0.0) + SMALLEST
     for piece in cuts.pieces:
         share = 0.1 / (1.0 + piece.saddle) if mixture else 1.0

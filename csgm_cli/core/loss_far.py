@@ -10,6 +10,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from csgm_cli.core.loss_nodes import Nodes
 from csgm_cli.core.loss_window import Step, beyond, log_p_above, log_q_above, step_beside
 from csgm_cli.core.sliced_law import HIGHEST, LOWEST, Coordinates, excess, log_upper_tail, upper_tail
 
@@ -32,8 +33,8 @@ _CELLS = 32.0
 #: The integrand at the saddle grows by no more than about exp of this over a step.
 _GROWTH = 7.0
 #: Stairs above a step, in widths below it.
-_STAIRS = (*map(float, range(13)), 15.0, 19.0, 24.0, 30.0, 38.0)
-_LOG_HEIGHTS = np.log(-np.diff([1.0, *(upper_tail(away) for away in _STAIRS)]))
+STAIRS = (*map(float, range(13)), 15.0, 19.0, 24.0, 30.0, 38.0, 50.0)
+LOG_HEIGHTS = np.log(-np.diff([1.0, *(upper_tail(away) for away in STAIRS)]))
 #: The top is searched among so many, so often.
 _TRIES, _ROUNDS = 9, 6
 #: Strikes up to so much higher, relative, share the cuts of one strike.
@@ -50,30 +51,40 @@ class Chernoff:
     shifts: Array
     log_moments: Array
 
-    def log_bound(self, strike: float) -> float:
-        """For E[(Y - k)_+; event] with log k = ``strike``, or E[(1 - Y/k)_+; event] with -``strike``."""
-        return self._least(log_kappa(self.shifts) - self.shifts * strike)
+    def log_bound(self, strike: float, variance: float = 0.0) -> float:
+        """For E[(Y - k)_+; event] with log k = ``strike``, or E[(1 - Y/k)_+; event] with -``strike``.
 
-    def log_bounds(self, strikes: Array) -> Array:
+        With k R for k, R an independent lognormal of mean 1 and log-variance ``variance``: R^-shift and
+        R^(1 + shift) have the mean exp(shift (shift + 1) variance/2).
+        """
+        return self._least(self._log_factors(variance) - self.shifts * strike)
+
+    def log_bounds(self, strikes: Array, variance: float = 0.0) -> Array:
         """The same for many strikes."""
-        terms = self.log_moments + log_kappa(self.shifts) - strikes[:, None] * self.shifts
+        terms = self.log_moments + self._log_factors(variance) - strikes[:, None] * self.shifts
         return np.asarray(np.where(np.isfinite(terms), terms, np.inf).min(axis=1))
 
-    def log_mixture_bound(self, strike: float) -> float:
-        """For Y log(Y/v) - Y + v = int_v^inf (Y - k)_+ dk/k on Y > v, log v = ``strike``."""
-        return self._least(log_kappa(self.shifts) - self.shifts * strike - np.log(self.shifts))
+    def log_mixture_bound(self, strike: float, exponent: float = 0.0, variance: float = 0.0) -> float:
+        """For int_v^inf (Y - k)_+ (1 + B) (k/v)^-B dk/k on Y > v, log v = ``strike`` and ``exponent`` B.
+
+        It is Y log(Y/v) - Y + v for B = 0. With v R for v.
+        """
+        weights = np.log((1 + exponent) / (exponent + self.shifts))
+        return self._least(self._log_factors(variance) - self.shifts * strike + weights)
 
     def log_far_aliases(self, strike: float, shift: float, period: float, variance: float) -> float:
         """For sum_{m >= 1} exp(shift m period) A(strike + m period), A with a blur of ``variance``."""
         gap = np.maximum((self.shifts - shift) * period, 1e-6)
-        terms = log_kappa(self.shifts) - self.shifts * strike - gap - np.log(-np.expm1(-gap))
-        blurred = terms + self.shifts * (self.shifts + 1) * (variance / 2)
-        return self._least(np.where(self.shifts > shift, blurred, np.inf))
+        terms = self._log_factors(variance) - self.shifts * strike - gap - np.log(-np.expm1(-gap))
+        return self._least(np.where(self.shifts > shift, terms, np.inf))
 
     def in_order(self) -> Chernoff:
         """The same with ascending shifts."""
         order = np.argsort(self.shifts)
         return Chernoff(self.shifts[order], self.log_moments[order])
+
+    def _log_factors(self, variance: float) -> Array:
+        return log_kappa(self.shifts) + self.shifts * (self.shifts + 1) * (variance / 2)
 
     def _least(self, terms: Array) -> float:
         total = self.log_moments + terms
@@ -102,7 +113,7 @@ def log_kappa(shift: Array) -> Array:
 class Far:
     """The event that some coordinate is above its step of ``tops``; all but next to all of these at ``top``.
 
-    ``rounding`` bounds the error of p, and of e^top q.
+    ``digits`` bounds the relative error of p, and of e^top q.
     """
 
     parts: Parts
@@ -110,56 +121,86 @@ class Far:
     tops: tuple[Step, ...]
     p: float
     log_q: float
-    rounding: float
+    digits: float
 
     def error(self, strike: float) -> float:
         """A bound on the rounding of p, and of e^strike q."""
-        return self.rounding * math.exp(max(0.0, strike - self.top))
+        return self.p * self.digits * math.exp(max(0.0, strike - self.top))
 
-    def stray(self, strike: float) -> float:
+    def stray(self, strike: float, variance: float = 0.0) -> float:
         """A bound on E_Q[(k - Y)_+; far], log k = ``strike``: steps are at most stairs.
 
-        Above a stair the Chernoff bounds of the other coordinates' losses serve.
+        Above a stair the Chernoff bounds of the other coordinates' losses serve. ``variance`` > 0: with
+        k R for k, as in `Chernoff`.
         """
         lowest = (sum(part.count for part in self.parts) - 1.0) * self.parts[0].floor
         total, negative = 0.0, negative_moments(rounded(self.parts))
-        for part, (losses, log_masses) in zip(self.parts, self._stairs, strict=True):
-            bounds = np.minimum(0.0, log_masses + np.minimum(0.0, negative.log_bounds(losses - strike)))
-            bounds[losses + lowest >= strike] = -np.inf
-            total += float(np.exp(strike + math.log(part.count) + _LOG_HEIGHTS + bounds).sum())
+        for part, (losses, log_masses) in zip(self.parts, self.stairs, strict=True):
+            moments = np.minimum(0.0, negative.log_bounds(losses - strike, variance))
+            bounds = np.minimum(0.0, log_masses + moments)
+            if variance == 0.0:
+                bounds[losses + lowest >= strike] = -np.inf
+            total += float(np.exp(strike + math.log(part.count) + LOG_HEIGHTS + bounds).sum())
         if total == 0.0:
             return 0.0
         count = sum(part.count for part in self.parts)
-        return total + math.exp(min(strike + math.log(count) + log_upper_tail(_STAIRS[-1]), 700.0))
+        return total + math.exp(min(strike + math.log(count) + log_upper_tail(STAIRS[-1]), 700.0))
 
     @cached_property
-    def _stairs(self) -> list[tuple[Array, Array]]:
+    def stairs(self) -> list[tuple[Array, Array]]:
         """For each part: the losses where its stairs begin, and the logs of the Q-masses above."""
-        places = [step.place - np.array(_STAIRS) * step.width for step in self.tops]
+        places = [step.place - np.array(STAIRS) * step.width for step in self.tops]
         return [
             (part.loss(x), np.array([log_upper_tail(x_i) for x_i in x.tolist()]))
             for part, x in zip(self.parts, places, strict=True)
         ]
 
     @cached_property
-    def mean_loss(self) -> float:
-        """E_P[L; far]: the far coordinates' own losses, and those of the others beside them."""
+    def counts(self) -> Array:
+        """Of the parts."""
+        return np.array([part.count for part in self.parts])
+
+    @cached_property
+    def qs(self) -> Array:
+        """The Q-masses of one coordinate's far losses, for each part."""
+        return np.array([math.exp(log_q_above(top)) for top in self.tops])
+
+    @cached_property
+    def above(self) -> list[Nodes]:
+        """Nodes for one coordinate's far losses, for each part."""
+        return [_nodes_above(part, top) for part, top in zip(self.parts, self.tops, strict=True)]
+
+    @cached_property
+    def out_of_sight(self) -> float:
+        """A bound on the P-mass, of all coordinates, of losses beyond these nodes."""
+        total = 0.0
+        for part, top in zip(self.parts, self.tops, strict=True):
+            total += part.count * math.exp(log_p_above(part, Step(max(top.start, HIGHEST + part.s))))
+        return total
+
+    @cached_property
+    def mean_beside(self) -> float:
+        """E_P of the loss of coordinates that are not far, beside others that are."""
         total = 0.0
         for part, top in zip(self.parts, self.tops, strict=True):
             p = math.exp(log_p_above(part, top))
             beside = 1.0 if p >= 1.0 else (self.p - p) / (1.0 - p)  # P(some other coordinate is far)
-            total += part.count * (_mean_above(part, top) + max(beside, 0.0) * mean_below(part, top))
+            total += part.count * max(beside, 0.0) * mean_below(part, top)
         return total
 
+    @cached_property
+    def mean_loss(self) -> float:
+        """E_P[L; far]: the far coordinates' own losses, and those of the others beside them."""
+        means = [float((np.exp(nodes.log_mass + nodes.loss) * nodes.loss).sum()) for nodes in self.above]
+        return float((self.counts * np.array(means)).sum()) + self.mean_beside
 
-def _mean_above(part: Coordinates, top: Step) -> float:
-    """E_P[log Y; above the step]."""
+
+def _nodes_above(part: Coordinates, top: Step) -> Nodes:
     start, end = max(top.start, LOWEST), HIGHEST + part.s
     if start >= end:
-        return 0.0
+        return Nodes(*np.empty((3, 0)))
     nodes = part.nodes(start, end, 1.0, bends=top.bends)
-    nodes = nodes.weighted(top.above(nodes.x))
-    return float((np.exp(nodes.log_mass + nodes.loss) * nodes.loss).sum())
+    return nodes.weighted(top.above(nodes.x))
 
 
 def mean_below(part: Coordinates, top: Step) -> float:
@@ -195,7 +236,7 @@ def _top(parts: Parts, strike: float, size: float) -> float:
     high = low + max(float(part.loss(np.array(HIGHEST + part.s))) for part in parts)
     limit = math.log(LEFT_OUT * size)
     for _ in range(_ROUNDS):
-        tops = np.linspace(low, high, _TRIES)
+        tops = np.geomspace(low, high, _TRIES)
         fitting = np.flatnonzero(_log_strays(parts, tops, highest) <= limit)
         enough = int(fitting[0]) if fitting.size else _TRIES - 1
         low, high = float(tops[max(enough - 1, 0)]), float(tops[enough])
@@ -229,7 +270,7 @@ def _far(parts: Parts, top: float, tops: tuple[Step, ...]) -> Far:
     log_q = log_any(parts, [log_q_above(step) for step in tops])
     places = [(step.place / step.spread, HIGHEST + part.s) for part, step in zip(parts, tops, strict=True)]
     steepest = max([0.0, *(x * x for x, end in places if x < end)])
-    return Far(parts, top, tops, p, log_q, p * (1e-14 + 1e-15 * steepest))
+    return Far(parts, top, tops, p, log_q, 1e-14 + 1e-15 * steepest)
 
 
 def _log_strays(parts: Parts, tops: Array, strike: float) -> Array:

@@ -40,7 +40,7 @@ from csgm_cli.core.contour import Direction, Law
 from csgm_cli.core.loss_event import add_event, first_size, remove_bracket
 from csgm_cli.core.loss_far import SMALLEST, Parts
 from csgm_cli.core.loss_line import RAISED, Bracket, outward
-from csgm_cli.core.loss_mixture import bounds_of_family, convex_event
+from csgm_cli.core.loss_mixture import Powers, bounds_of_family, convex_event, power_event
 from csgm_cli.core.loss_nodes import TooManyNodesError
 from csgm_cli.core.search import downhill
 from csgm_cli.core.single_round import single_mixture, single_round
@@ -125,6 +125,50 @@ def _single_bracket(part: Coordinates, direction: Direction, epsilon: float) -> 
     t = part.s**2
     low, high = (single_round(part.gamma, t, direction, epsilon + d) for d in (slack, -slack))
     return outward(low * (1 - 1e-11), high * (1 + 1e-11))
+
+
+def grid_powers(law: Law, powers: Powers, away: float, known: tuple[float, ...]) -> Mixture | None:
+    """The same for test functions with an exponent > 0, their costs included.
+
+    ``known`` are strikes at which some work may have been done: those of the hockey-stick, and of B = 0.
+    """
+    try:
+        return _powers(law, powers, away, known)
+    except TooManyNodesError:
+        return None
+
+
+def _powers(law: Law, powers: Powers, away: float, known: tuple[float, ...]) -> Mixture | None:
+    parts, moved = _parts_of(law), powers.moved(away)
+    if parts[0].s > _LARGEST_S:
+        return None
+    if sum(part.count for part in parts) == 1.0:
+        return _single_powers(parts[0], moved)
+    found, shared = power_event(parts, powers, known), True
+    if found is not None and not found[0].serves(moved.log_strikes[found[1]], powers.exponent):
+        found, shared = power_event(parts, moved, ()), False
+    if found is None:
+        return None
+    event, at = found
+    bounds = moved.bounds(event)
+    at = downhill(bounds, at, len(moved.weights) - 1)
+    if not math.isfinite(bounds(at)):
+        return None
+    strike = moved.log_strikes[at]
+    wobble = event.mixture(strike, powers.exponent).wobble if shared else math.inf
+    return Mixture(bounds(at), at, event.mixture_blur(strike, powers.exponent), wobble)
+
+
+def _single_powers(part: Coordinates, powers: Powers) -> Mixture:
+    @cache
+    def bound(i: int) -> float:
+        mean = max(single_mixture(part, powers.log_strikes[i], powers.exponent), SMALLEST)
+        return powers.weights[i] * mean * (1 + RAISED) + powers.costs[i]
+
+    last = len(powers.weights) - 1
+    at = downhill(bound, last // 2, last)
+    mean = single_mixture(part, powers.log_strikes[at], powers.exponent)
+    return Mixture(bound(at), at, RAISED * mean / (1 + powers.exponent), 1e-12)
 
 
 def _single_convex(part: Coordinates, weights: Array, log_strikes: Array) -> Mixture | None:

@@ -58,33 +58,35 @@ class Transform:
     errors: Array
     log_beyond: float
 
-    def integral(self, variance: float, away: float, *, mixture: bool = False) -> tuple[float, float]:
+    def integral(self, variance: float, away: float, exponent: float | None = None) -> tuple[float, float]:
         """A(variance) at the strike of the cuts + ``away``, and a bound on its error besides the aliases.
 
-        ``mixture``: the mean of y log(y/v) - y + v for y >= v, log v that strike, instead of the
-        hockey-stick's.
+        With an ``exponent``: the mean of that test function (``loss_power``), log v that strike, instead of
+        the hockey-stick's.
         """
         z, step = self.line.z, self.line.step
         kernel = np.exp(z * ((z + 1) * (variance / 2) - away)) / (z * (z + 1))
-        if mixture:
-            kernel /= z
+        if exponent is not None:
+            kernel *= (1 + exponent) / (exponent + z)
         terms, moduli = (self.values * kernel).real, np.abs(kernel)
-        unseen = self._unseen(variance, away, float(moduli[-1]), 3 if mixture else 2)
+        unseen = self._unseen(variance, away, float(moduli[-1]), exponent)
         value = step * (float(terms.sum()) - float(terms[0]) / 2)
         rounding = self.errors + 4e-16 * abs(away) * np.abs(z)
         error = step * float((rounding * moduli).sum()) + unseen
         scale = math.exp(self.cuts.log_peak) / math.pi
         return scale * value, scale * error
 
-    def _unseen(self, variance: float, away: float, last: float, power: int) -> float:
+    def _unseen(self, variance: float, away: float, last: float, exponent: float | None) -> float:
         """A bound on the integral beyond the end, where the transform is at most exp(``log_beyond``).
 
-        The kernel is at most exp(-shift away) y^-power; with a blur it falls like exp(-variance y^2/2).
+        The kernel is at most exp(-shift away) y^-2, times (1 + exponent)/max(y, exponent + shift); with a
+        blur it falls like exp(-variance y^2/2).
         """
         end = self.line.step * (self.line.count - 1)
         shift = self.cuts.shift
-        log_kernel = shift * ((shift + 1) * (variance / 2) - away) - (power - 1) * math.log(end)
-        bound = math.exp(min(log_kernel, 700.0)) / (power - 1)
+        bound = math.exp(min(shift * ((shift + 1) * (variance / 2) - away), 700.0)) / end
+        if exponent is not None:
+            bound *= (1 + exponent) * min(0.5 / end, 1 / (exponent + shift))
         bound = min(bound, last / (variance * end)) if variance > 0.0 else bound
         return math.exp(min(self.log_beyond, 700.0)) * bound
 
@@ -92,9 +94,8 @@ class Transform:
         """A bound on what the aliases of a hockey-stick add."""
         cuts, turns = self.cuts, self.cuts.shift * self.line.period
         lower = cuts.mass * math.exp(-turns) / -math.expm1(-turns)
-        return lower + math.exp(
-            min(0.0, cuts.kept.log_far_aliases(cuts.strike + away, cuts.shift, self.line.period, variance))
-        )
+        higher = cuts.kept.log_far_aliases(cuts.strike + away, cuts.shift, self.line.period, variance)
+        return lower + math.exp(min(higher, 700.0))
 
     def dropped(self, away: float) -> float:
         """A bound on the hockey-stick of what the cuts dropped."""

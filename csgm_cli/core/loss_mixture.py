@@ -1,6 +1,7 @@
 """Test functions where few mask bits are sent: what serves a whole family of them, and the best one.
 
-The mean of y log(y/v) - y + v for y >= v is a mixture of hockey-sticks, which ``loss_event`` bounds.
+The mean of y log(y/v) - y + v for y >= v is a mixture of hockey-sticks, which ``loss_event`` bounds, and
+so are those of the other functions of ``loss_power``. Bounds are for c = 1 + B there, 1 for B = 0.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from functools import cache, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from csgm_cli.core.loss_beyond import convex
 from csgm_cli.core.loss_cuts import Cuts, add_cuts
 from csgm_cli.core.loss_event import (
     BLUR_COST,
@@ -23,11 +25,14 @@ from csgm_cli.core.loss_event import (
     Mean,
     expected_size,
     first_size,
+    gaussian_size,
+    little_loss,
     shorter,
     summed_apart,
 )
 from csgm_cli.core.loss_far import SMALLEST, Chernoff, Far, Parts, far_event, mean_below, softened
 from csgm_cli.core.loss_line import RAISED, choose_line, transform
+from csgm_cli.core.loss_power import power_function
 from csgm_cli.core.loss_window import Step
 from csgm_cli.core.search import downhill
 from csgm_cli.core.sliced_law import HIGHEST, LOWEST, excess
@@ -42,7 +47,9 @@ _MIXTURE_BLUR = 0.003
 _SIZES, _ENOUGH = 7, 1e-3
 #: A first guess looks at one test function in so many, and not at losses below this.
 _COARSE = 4
-_LEAST_LOSS = 1e-4
+#: So often what serves the least is made anew at most.
+_STEPS = 8
+_LEAST_LOSS = 1e-12
 
 
 @dataclass(frozen=True)
@@ -87,18 +94,70 @@ def bounds_of_family(event: Event | Settled, weights: Array, log_strikes: Array)
     return bound
 
 
+@dataclass(frozen=True)
+class Powers:
+    """Test functions of one ``exponent`` > 0, and what each costs besides its mean."""
+
+    exponent: float
+    weights: tuple[float, ...]
+    log_strikes: tuple[float, ...]
+    costs: tuple[float, ...]
+
+    def moved(self, away: float) -> Powers:
+        """With strikes further up."""
+        return replace(self, log_strikes=tuple(strike + away for strike in self.log_strikes))
+
+    def bounds(self, event: Event) -> Callable[[int], float]:
+        """The bound on the mean of each, with its cost, by index."""
+
+        @cache
+        def bound(i: int) -> float:
+            mean = event.mixture(self.log_strikes[i], self.exponent).upper
+            return self.weights[i] * mean * (1 + RAISED) + self.costs[i]
+
+        return bound
+
+
+@lru_cache(maxsize=64)
+def power_event(parts: Parts, powers: Powers, known: tuple[float, ...]) -> tuple[Event, int] | None:
+    """What serves these around the least of their bounds, and the index of that.
+
+    What was made for one of the ``known`` strikes is taken where it serves.
+    """
+    weights, strikes = np.array(powers.weights), np.array(powers.log_strikes)
+    at = _first_guess(parts, weights, strikes, np.array(powers.costs), powers.exponent)
+    event = None
+    for _ in range(3):
+        further = _serving(parts, powers.log_strikes[at], powers.exponent, known)
+        if further is None:
+            break
+        event, tried = further, at
+        at = downhill(powers.bounds(event), at, strikes.size - 1)
+        if at == tried or event.serves(powers.log_strikes[at], powers.exponent):
+            break
+    return None if event is None else (event, at)
+
+
+def _serving(parts: Parts, strike: float, exponent: float, known: tuple[float, ...]) -> Event | None:
+    for there in (*known, strike):
+        event = _mixture_event(parts, there)
+        if isinstance(event, Event) and (there == strike or event.serves(strike, exponent)):
+            return event
+    return None
+
+
 @lru_cache(maxsize=8)
 def convex_event(
     parts: Parts, weights: tuple[float, ...], log_strikes: tuple[float, ...]
 ) -> tuple[Event | Settled, int] | None:
     """What serves the family around its least mean, and the index of that."""
     c, strikes = np.array(weights), np.array(log_strikes)
-    at = _first_guess(parts, c, strikes)
+    at = _first_guess(parts, c, strikes, np.zeros(c.size))
     event = _mixture_event(parts, log_strikes[at])
     while event is None and at >= _COARSE:  # next to the lowest loss nothing may be known: narrower ones
         at -= _COARSE
         event = _mixture_event(parts, log_strikes[at])
-    for _ in range(3):
+    for _ in range(_STEPS):
         if event is None:
             return None
         tried, at = at, downhill(bounds_of_family(event, c, strikes), at, c.size - 1)
@@ -126,28 +185,38 @@ def _least_around(
     return event, at
 
 
-def _first_guess(parts: Parts, weights: Array, strikes: Array) -> int:
+def _first_guess(parts: Parts, weights: Array, strikes: Array, costs: Array, exponent: float = 0.0) -> int:
     """The index of about the least: the least of one in so many, and then of all around that."""
-    at = _COARSE * int(np.argmin(weights[::_COARSE] * _mixture_sizes(parts, strikes[::_COARSE])))
+
+    def least(some: slice) -> int:
+        return int(np.argmin(weights[some] * _mixture_sizes(parts, strikes[some], exponent) + costs[some]))
+
+    at = _COARSE * least(slice(None, None, _COARSE))
     around = slice(max(at - _COARSE + 1, 0), at + _COARSE)
-    return around.start + int(np.argmin(weights[around] * _mixture_sizes(parts, strikes[around])))
+    return around.start + least(around)
 
 
-def _mixture_sizes(parts: Parts, log_strikes: Array) -> Array:
-    """About the answers for c = 1: what the coordinates do one at a time.
+def _mixture_sizes(parts: Parts, log_strikes: Array, exponent: float = 0.0) -> Array:
+    """About the answers for c = 1 + B: what the coordinates do one at a time, or all by a little.
 
     Below 0 those that do nothing, with a loss of about 0, come on top.
     """
+    mu = little_loss(parts)
+    far_out = np.maximum(log_strikes / mu, 1.0)
+    little = np.exp(gaussian_size(mu, np.maximum(log_strikes, 0.0)))
+    little = little * (1 + exponent) / (exponent + far_out / mu)
     v, total = np.maximum(log_strikes, _LEAST_LOSS)[:, None], np.zeros(log_strikes.size)
     for part in parts:
         x = np.linspace(LOWEST, HIGHEST + part.s, 300)
         loss, log_mass = part.loss(x), math.log(x[1] - x[0]) - x * x / 2
         above = np.maximum(loss - v, 0.0)
-        total += part.count * (np.exp(log_mass + v) * (above * np.exp(above) - np.expm1(above))).sum(axis=1)
+        total += part.count * (np.exp(log_mass + v) * power_function(above, exponent)).sum(axis=1)
     low = np.minimum(log_strikes, 0.0)
-    return np.asarray(total / math.sqrt(2 * math.pi) + SMALLEST + np.expm1(low) - low)
+    nothing = np.exp(low) * power_function(-low, exponent)
+    return np.asarray(total / math.sqrt(2 * math.pi) + little + SMALLEST + nothing)
 
 
+@lru_cache(maxsize=16)
 def _mixture_event(parts: Parts, log_strike: float) -> Event | Settled | None:
     """What serves the means with strikes around that one; None where nothing is known."""
     if log_strike <= sum(part.count * part.floor for part in parts):
@@ -190,7 +259,7 @@ def _summed(far: Far, cuts: Cuts, size: float) -> Event | None:
         cuts = together
     event = Event(softened(far, cuts.strike, size), cuts)
     rest = 0.1 * expected_size(cuts, size) / (1.0 + cuts.saddle)
-    expected = event.mixture_settled(cuts.strike) + rest + SMALLEST
+    expected = convex(event.far, cuts.strike)[0] + rest + SMALLEST
     cuts, falling = shorter(cuts, expected, size)
     if falling is not None:
         return replace(event, cuts=cuts, sums=transform(cuts, *falling))

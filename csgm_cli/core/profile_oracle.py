@@ -143,27 +143,33 @@ def cone_add(
     """E_Q[phi(e^L)] for the phi of ``add_shape``: with ``err_add`` a bound on every add delta.
 
     With a ``blur`` > 0, as in ``profile_delta``, the mean of that at strikes times R: no less.
-    ``least`` is as there, too. One coordinate-round is a plain integral for exponent 0.
+    ``least`` is as there, too. One coordinate-round is a plain integral.
     """
     law = Law(gamma, parts, Direction.ADD)
-    if law.count == 1 and exponent == 0:
-        return _one_coordinate(gamma, parts, *add_shape(epsilon, 0, r, 2 * digits + SPARE_DIGITS), digits)
+    if law.count == 1:
+        shape = add_shape(epsilon, exponent, r, 2 * digits + SPARE_DIGITS)
+        return _one_coordinate(gamma, parts, *shape, exponent, digits)
     return contour_integral(law, add_kernel(epsilon, exponent, r, digits, blur), digits, least)
 
 
 def _one_coordinate(
-    gamma: Number, parts: Parts, scale: mpmath.mpf, knee: mpmath.mpf, digits: int
+    gamma: Number, parts: Parts, scale: mpmath.mpf, knee: mpmath.mpf, exponent: Number, digits: int
 ) -> mpmath.mpf:
-    """E_Q[scale (Y log(Y/knee) - Y + knee); Y > knee], Y = 1 - g + g exp(x s - s^2/2), over x ~ N(0, 1)."""
+    """The mean of the phi with this shape at Y = 1 - g + g exp(x s - s^2/2), over x ~ N(0, 1).
+
+    It is scale (Y int_knee^Y k^(-B-1) dk - int_knee^Y k^-B dk) knee^B for Y > knee.
+    """
     with mpmath.workdps(2 * digits + SPARE_DIGITS):
-        g, t = mpmath.mpf(gamma), mpmath.mpf(parts[0][1])
+        g, t, power = mpmath.mpf(gamma), mpmath.mpf(parts[0][1]), mpmath.mpf(exponent)
         s, odds = mpmath.sqrt(t), (knee - 1 + g) / g
         reach = mpmath.sqrt(2 * (digits + SPARE_DIGITS) * mpmath.log(10))
         start = max((mpmath.log(odds) + t / 2) / s, -reach) if odds > 0 else -reach
 
         def term(x: mpmath.mpf) -> mpmath.mpf:
             y = 1 - g + g * mpmath.exp(x * s - t / 2)
-            return (y * mpmath.log(y / knee) - y + knee) * mpmath.npdf(x)
+            ratio = y / knee
+            slopes = ratio * _power_integral(-power, ratio) - _power_integral(1 - power, ratio)
+            return knee * slopes * mpmath.npdf(x)
 
         end = max(start, s) + reach  # beyond, terms are below 10^-digits of what is before
         ends = [start, start + 1 / max(start, 1)]  # a normal tail falls within 1/x

@@ -8,6 +8,7 @@ import numpy as np
 
 from csgm_cli.core.contour import Direction
 from csgm_cli.core.gaussian import mills
+from csgm_cli.core.loss_power import power_function
 from csgm_cli.core.sliced_law import HIGHEST, LOWEST, Coordinates, excess, log_upper_tail, upper_tail
 
 #: The trapezoid rule of `_mills_difference` on x from e^-26 of the last node on, relative to that.
@@ -39,12 +40,18 @@ def single_round(gamma: float, t: float, direction: Direction, epsilon: float) -
     return math.exp(epsilon) * gamma * (math.exp(log_m0) * upper_tail(u) - upper_tail(s - x0))
 
 
-def single_mixture(part: Coordinates, log_strike: float) -> float:
-    """The mean of y log(y/v) - y + v for y >= v, log v = ``log_strike``, for ONE coordinate-round."""
+def single_mixture(part: Coordinates, log_strike: float, exponent: float = 0.0) -> float:
+    """The mean of y log(y/v) - y + v for y >= v, log v = ``log_strike``, for ONE coordinate-round.
+
+    Or of the test function of ``loss_power`` with that ``exponent``.
+    """
     low, end = max(part.place(log_strike), LOWEST), HIGHEST + part.s
     if low >= end:
         return 0.0
-    nodes = part.nodes(low, end, 1.0)
+    nodes = part.nodes(low, end, 1.0 + exponent)
+    if exponent > 0.0:
+        above = np.maximum(nodes.loss - log_strike, 0.0)
+        return float((np.exp(nodes.log_mass + log_strike) * power_function(above, exponent)).sum())
     return float((np.exp(nodes.log_mass + nodes.loss) * excess(log_strike - nodes.loss)).sum())
 
 

@@ -45,6 +45,8 @@ HIGHEST = 38.0
 _LARGE = 30.0
 #: Sums of terms relative to the largest of all are not trusted below this.
 _UNDERFLOWN = 1e-250
+#: e^w is not taken by itself beyond this.
+_OVERFLOWING = 600.0
 #: |log Y^a| up to which Y^a is summed as a power series.
 _NEAR = 4.0
 _UNSEEN = 46.0  # all terms below exp(-46) of the largest are less than the errors of their sum
@@ -252,9 +254,9 @@ class Coordinates:
 
     def _near_one(self, nodes: Nodes, levels: Array, at: NDArray[np.intp], orders: Array) -> Array:
         """The first of these for orders where no term is large."""
-        a, mass = orders[:, None], np.exp(nodes.log_mass)
-        gained, _ = sums_around(excess(a * nodes.loss) * mass, at)
-        lost, _ = sums_around((excess(nodes.loss) * mass)[None, :], at)
+        a = orders[:, None]
+        gained, _ = sums_around(_weighted_excess(a * nodes.loss, nodes.log_mass), at)
+        lost, _ = sums_around(_weighted_excess(nodes.loss, nodes.log_mass)[None, :], at)
         up = np.array([self.excess_above(x) for x in levels.tolist()])
         gone = np.array([upper_tail(x) for x in levels.tolist()])
         return np.asarray(np.log1p(gained - a * (lost + up) - gone))
@@ -304,9 +306,9 @@ def _real_less_one(orders: Array, nodes: Nodes, outside: Outside) -> Array:
     """E_Q[Y^a] over the nodes - 1 at real orders; what is not covered by them counts as if a were 1."""
     mass, largest = np.exp(nodes.log_mass), float(np.abs(orders).max())
     near = np.abs(nodes.loss) * largest <= _NEAR
-    lost = float((excess(nodes.loss) * mass).sum()) + outside.excess
+    lost = float(_weighted_excess(nodes.loss, nodes.log_mass).sum()) + outside.excess
     gained, _ = _series(orders / largest, largest * nodes.loss[near], mass[near])
-    gained += (excess(orders[:, None] * nodes.loss[~near]) * mass[~near]).sum(axis=1)
+    gained += _weighted_excess(orders[:, None] * nodes.loss[~near], nodes.log_mass[~near]).sum(axis=1)
     return np.asarray(gained - orders * lost - outside.mass)
 
 
@@ -314,7 +316,7 @@ def _less_one(line: Line, nodes: Nodes, outside: Outside) -> tuple[ComplexArray,
     """E_Q[Y^a] over the nodes - 1 and its errors; what is below the nodes counts as if a were 1."""
     mass, orders = np.exp(nodes.log_mass), line.orders
     near = np.abs(nodes.loss) * line.size <= _NEAR
-    flat, gone = float((excess(nodes.loss) * mass).sum()) + outside.excess, outside.mass
+    flat, gone = float(_weighted_excess(nodes.loss, nodes.log_mass).sum()) + outside.excess, outside.mass
     series, error = _series(orders / line.size, line.size * nodes.loss[near], mass[near])
     total = series - orders * flat - gone
     error += 4e-15 * (np.abs(orders) * abs(flat) + gone)
@@ -362,6 +364,16 @@ def excess(w: Array) -> Array:
     small = np.abs(w) < 0.02
     v = w[small]
     result[small] = v * v / 2 * (1 + v / 3 * (1 + v / 4 * (1 + v / 5 * (1 + v / 6 * (1 + v / 7)))))
+    return result
+
+
+def _weighted_excess(w: Array, log_mass: Array) -> Array:
+    """(e^w - 1 - w) e^log_mass, also where e^w alone would overflow."""
+    mass, top = np.exp(log_mass), np.minimum(w, _OVERFLOWING)
+    result = np.asarray(excess(top) * mass)
+    if w.size and w.max() > _OVERFLOWING:
+        large = np.exp(w + log_mass) - (1.0 + w) * mass
+        return np.where(w > _OVERFLOWING, large, result)
     return result
 
 

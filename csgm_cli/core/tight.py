@@ -19,7 +19,7 @@ from csgm_cli.core.cones import (
     POLE_ROOM,
     add_cone,
     concave_twin,
-    grid_add_cone,
+    least_remove_cone,
     remove_cone,
     remove_exponent,
 )
@@ -27,6 +27,7 @@ from csgm_cli.core.contour import Contour, Direction, Law, build_contour
 from csgm_cli.core.conversion import best_log_delta
 from csgm_cli.core.curves import Curve, renyi_curve
 from csgm_cli.core.gaussian import exp_upwards, log_delta
+from csgm_cli.core.grid_cone import grid_add_cone
 from csgm_cli.core.profile import Profile, over, profile, profile_from_above, reach
 from csgm_cli.core.retrace import add_cone_again, concave_again, held_at, profile_again, remove_cone_again
 from csgm_cli.core.single_round import single_round
@@ -211,7 +212,9 @@ def _remove_proofs(
     if exact:
         return
     scale, least = max(scale, LEAST_DELTA), renyi.value
-    contour = _remove_contour(law, epsilon, scale)
+    contour = None
+    if least_remove_cone(law, epsilon, least) < least:
+        contour = _remove_contour(law, epsilon, scale)
     if contour is not None:
         cone = remove_cone(law, contour, epsilon, scale)
         if cone is not None:

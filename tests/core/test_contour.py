@@ -155,3 +155,20 @@ def test_mixtures_are_the_sums_over_the_contour(law, exponent):
         terms = np.exp(built.exponent + tilt * built.z) / (built.z * (built.z + 1) * (exponent + built.z))
         direct = weight * built.step / math.pi * (math.fsum(terms.real) - terms[0].real / 2)
         assert direct <= found <= direct * (1 + 1e-6)
+
+
+#: E[Y^a] explodes from about a = 81 on, where Y^a is made by single losses that hardly ever occur.
+_WALL = Law(1e-9, ((8778290000000000.0, 0.4995582652851448), (1e9, 0.2503406371515683)))
+
+
+@pytest.mark.parametrize("epsilon", [0.37, 0.373, 0.42, 0.48, 0.6])
+def test_rare_large_losses_leave_contours_a_way(epsilon):
+    """Where the saddle is next to such a wall, a contour on its left has few points and all digits."""
+    value, error = delta(_WALL, Direction.ADD, epsilon)
+    parts = tuple((int(count), mpmath.mpf(t)) for count, t in _WALL.parts)
+    exact = profile_oracle.profile_delta(_WALL.gamma, parts, "add", epsilon, 20)
+    assert abs(value - exact) <= error < 1e-9 * value
+    built = build_contour(_WALL, Direction.ADD, epsilon)
+    assert built is not None
+    assert built.z.size < 1000
+    assert built.aliases < 1e-11 * value

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from scipy import special
 
 from csgm_cli.core import gaussian
-from csgm_cli.core.cones import grid_add_cone, lattice, touching
+from csgm_cli.core.cones import lattice, touching
 from csgm_cli.core.contour import Direction, Law
+from csgm_cli.core.grid_cone import grid_add_cone
 from csgm_cli.core.loss_event import add_event
 from csgm_cli.core.loss_far import Chernoff
 from csgm_cli.core.loss_grid import Bracket, _parts_of, cell, grid_convex, grid_hockey_stick

@@ -288,3 +288,19 @@ def test_the_concave_twin_is_as_narrow_as_losses_are(gamma, ratio, rounds, delta
     assert deltas == sorted(deltas, reverse=True)
     [found] = account_epsilon(mechanism, answer.sigma, [delta]).guarantees
     assert found.epsilon <= 1e-6
+
+
+def test_bounds_do_not_rise_where_contours_pass_a_wall():
+    """Delta falls with epsilon all the way along a law whose E[Y^a] explodes soon after its saddle."""
+    mechanism = Mechanism("l2-csgm", 1e-9, Geometry(2962.818, 1.0, 846_000_000), 10**9)
+    sigma = 0.00047753141901902136
+    bounds = [tight_delta(mechanism, sigma, epsilon) for epsilon in np.linspace(0.36, 0.5, 57).tolist()]
+    uppers = [bound.upper for bound in bounds]
+    assert all(lower < upper for upper, lower in itertools.pairwise(uppers))
+    logs = np.log(uppers)
+    assert np.diff(logs, 2).max() < 1e-3  # about a Gaussian's: no step
+
+    target = Target(0.37, 8e-9)
+    answer = calibrate(mechanism, target, Accountant.TIGHT)
+    (confirmed,) = account_epsilon(mechanism, answer.sigma, [target.delta], Accountant.TIGHT).guarantees
+    assert confirmed.epsilon <= target.epsilon

@@ -231,7 +231,8 @@ def test_a_bracket_that_is_off_is_caught(monkeypatch, setting, factor):
         return dataclasses.replace(far, p=far.p * factor, log_q=far.log_q + math.log(factor))
 
     def forget():
-        for cached in (tight.tight_delta, profile.profile, loss_event.add_event, loss_mixture.convex_event):
+        events = (loss_event.add_event, loss_mixture.convex_event, loss_mixture.power_event)
+        for cached in (tight.tight_delta, profile.profile, *events, loss_mixture._mixture_event):
             cached.cache_clear()
 
     monkeypatch.setattr(loss_line.Transform, "integral", wrong_sum)
@@ -271,6 +272,24 @@ def test_few_mask_bits_are_verified(mechanism, epsilon, delta):
     answer = calibrate.calibrate(mechanism, Target(epsilon, delta), verify=True)
     assert answer.guarantee.bound in (Bound.TIGHT_ADD, Bound.TIGHT_REMOVE, Bound.PROFILE)
     assert answer.guarantee.verified.relative_difference < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "epsilon", "delta", "off"),
+    [
+        (Mechanism(L2, 1e-6, Geometry(3162.0)), 1e-3, 1e-6, 1e-4),
+        (Mechanism(L2, 0.3, Geometry(1.0)), 0.1, 1e-5, 1e-4),
+        (Mechanism(L2, 1e-8, Geometry(1e6), 10**6), 0.01, 1e-10, 1e-11),
+        (Mechanism(L2, 1e-9, Geometry(2962.818, dim=846_000_000), 10**9), 0.37, 8e-9, 1e-11),
+    ],
+)
+def test_large_exponents_are_verified(mechanism, epsilon, delta, off):
+    """Of test functions on brackets and on contours; those of a million touch within 1e-15 of a strike."""
+    answer = calibrate.calibrate(mechanism, Target(epsilon, delta), verify=True)
+    found = tight.tight_delta(mechanism, answer.sigma, epsilon)
+    assert answer.guarantee.bound is Bound.TIGHT_ADD
+    assert found.add.exponent > 0.5
+    assert answer.guarantee.verified.relative_difference < off
 
 
 def test_a_far_saddle_of_the_remove_direction_is_verified():

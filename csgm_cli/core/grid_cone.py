@@ -1,0 +1,92 @@
+"""The add direction's cone where contours are out of reach: means of test functions from the loss grid.
+
+The same bounds as ``cones.add_cone``; docs/theory.md, "Upper bounds over all vectors".
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from csgm_cli.core.certificate import Certificate, Proof
+from csgm_cli.core.cones import (
+    ERROR_SHARE,
+    admissible_exponent,
+    good_set,
+    lattice,
+    log_outside,
+    over_good_sets,
+    touching,
+)
+from csgm_cli.core.loss_grid import cell, grid_convex, grid_powers
+from csgm_cli.core.loss_mixture import Powers
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from csgm_cli.core.contour import Law
+    from csgm_cli.core.loss_grid import Mixture
+
+#: Between which log r test functions are looked at where there is no contour that says; the first relative to
+#: an epsilon between the bounds that follow.
+_SPREADS, _EPSILONS = (1e-4, 60.0), (1e-8, 1e-2)
+#: By how much bounds from the loss grid may exceed what they bound, relative.
+_GRID_SLACK = 1e-4
+#: There no exponents are used that are closer to 0 or 1 than this.
+_LEAST_EXPONENT, _ROOM_AT_ONE = 0.01, 0.05
+
+
+def grid_add_cone(law: Law, epsilon: float, enough: float) -> Certificate | None:
+    """`add_cone` where contours are out of reach; None where the bracket is, too.
+
+    Not the least where one that is at most ``enough`` was found before.
+    """
+    middle, _ = cell(epsilon)
+    spreads = _grid_spreads(middle)
+    weights, log_v = touching(middle, 0.0, spreads)
+    found = grid_convex(law, weights, log_v, away=epsilon - middle, enough=enough)
+    if found is None:
+        return None
+    plain = _of_grid(found, epsilon, 0.0, None)
+    if plain.value <= enough or not plain.value > 0.0:
+        return plain
+    known = (middle, float(log_v[found.index]))
+
+    def with_exponent(z: float) -> Certificate | None:
+        exponent, log_error = _clear_of_one(admissible_exponent(law.gamma, z)), log_outside(law, z)
+        if exponent < _LEAST_EXPONENT or math.log(exponent) + log_error >= math.log(plain.value):
+            return None
+        weights, log_v = touching(middle, exponent, spreads)
+        costs = tuple((math.exp(log_error) * weights).tolist())
+        powers = Powers(exponent, tuple((weights / (1 + exponent)).tolist()), tuple(log_v.tolist()), costs)
+        found = grid_powers(law, powers, epsilon - middle, known)
+        return None if found is None else _of_grid(found, epsilon, exponent, z)
+
+    best = over_good_sets(law, good_set(law, 10.0 / law.gamma, ERROR_SHARE * plain.value), with_exponent)
+    return plain if best is None else min(plain, best, key=lambda proof: proof.value)
+
+
+def _grid_spreads(epsilon: float) -> NDArray[np.float64]:
+    return lattice(_SPREADS[0] * min(max(epsilon, _EPSILONS[0]), _EPSILONS[1]), _SPREADS[1])
+
+
+def _clear_of_one(exponent: float) -> float:
+    """That, or a bit less: next to B = 1 digits cancel. Smaller ones are admissible as well."""
+    return 1.0 - _ROOM_AT_ONE if abs(exponent - 1.0) < _ROOM_AT_ONE else exponent
+
+
+def _of_grid(found: Mixture, epsilon: float, exponent: float, z: float | None) -> Certificate:
+    middle, inside = cell(epsilon)
+    spread = float(_grid_spreads(middle)[found.index])
+    wobble = found.wobble if inside else math.inf
+    return Certificate(
+        Proof.ADD_CONE,
+        found.upper,
+        exponent,
+        spread,
+        z,
+        slack=_GRID_SLACK,
+        blur=found.blur,
+        wobble=wobble,
+    )
