@@ -2,7 +2,7 @@
 
 E_Q[Y - k; far] and E_Q[Y log(Y/v) - Y + v; far], each with a bound on its rounding. Probabilities and
 means of far losses are many times larger than these where the strike is next to the losses: each such
-sum is also taken coordinate by coordinate, of terms that are not negative, and what is left of the
+sum is also taken coordinate by coordinate, where nothing cancels, and what is left of the
 probabilities is of second order. With q and p = k q + d the Q- and P-mass of one coordinate's far losses,
 r = -n log(1 - q) and -n log(1 - p) = k r + D,
 
