@@ -51,6 +51,16 @@ def admissible_exponent(gamma: float, z: float) -> float:
     return max(0.0, 1 / (2 * high) + 2 * low * high / (low + high) ** 2 - 1)
 
 
+def admissible_exponent_below(gamma: float, z: float) -> float:
+    """The least B' that the good set |Z| <= z allows."""
+    return 1 / (2 * posterior(gamma, -z)) - 0.5
+
+
+def log_steepest(epsilon: float, exponent: float) -> float:
+    """About the log of c v^B', by which errors of a `concave_twin` grow, at large epsilons."""
+    return epsilon * max(0.0, 1.0 - exponent)
+
+
 def good_set(law: Law, weight: float, share: float) -> float:
     """A z whose error 2 total_t weight P(N > (z - t/2)/sqrt t) is at most ``share``.
 
@@ -247,14 +257,16 @@ def concave_twin(law: Law, epsilon: float, scale: float) -> Certificate | None:
     """
 
     def with_exponent(z: float) -> Certificate | None:
-        exponent = 1 / (2 * posterior(law.gamma, -z)) - 0.5
+        exponent = admissible_exponent_below(law.gamma, z)
         if exponent > 1e3:
             return None
         log_error = concave_log_error(law, exponent, z)
         return concave_bound(law.gamma**2 * law.total_t, epsilon, exponent, log_error, z)
 
     s = math.sqrt(law.largest_t)
-    q = math.sqrt(max(0.0, 2 * (math.log(law.total_t / law.gamma) - math.log(scale))) + 20.0)
+    steepest = log_steepest(epsilon, admissible_exponent_below(law.gamma, 0.0))
+    excess = math.log(law.total_t / law.gamma) + steepest - math.log(scale)
+    q = math.sqrt(2 * max(0.0, excess) + 20.0)
     return _over_good_sets(law, s * q + s * s / 2, with_exponent)
 
 

@@ -44,6 +44,8 @@ _MANY_TIMES = 2.0
 #: Deltas of the remove direction from here on may rise with epsilon; how many smaller powers of two are
 #: looked at then, and how far ahead, relative, a rise is told.
 _MAY_RISE, _POWERS, _AHEAD = 0.5, 10, 1e-3
+#: Between them so many places at most, each better than the one before by so much, relative, but the last.
+_REFINEMENTS, _CREEP = 8, 1e-6
 _CONES = {Proof.REMOVE_CONE, Proof.CONCAVE}
 
 
@@ -128,16 +130,34 @@ def _remove_from_below(mechanism: Mechanism, sigma: float, epsilon: float, at: C
         looked.append((_remove_at(mechanism, sigma, there), there))
         if {looked[-2][0].proof, looked[-1][0].proof} <= _CONES and looked[-1][0].value > looked[-2][0].value:
             break
-    cones = [index for index, (proof, _) in enumerate(looked) if proof.proof in _CONES]
-    if cones:
-        least = min(cones, key=lambda index: looked[index][0].value)
-        above, below = looked[max(least - 1, 0)][1], looked[min(least + 1, len(looked) - 1)][1]
-        place = _lowest(looked[least][0], below, above)
-        looked.append((_remove_at(mechanism, sigma, place), place))
+    looked = _refined(mechanism, sigma, looked)
     best, place = min(looked, key=lambda each: each[0].value)
     if place == epsilon:
         return at
     return replace(best, epsilon=place, again=None if best.again is None else held_at(best.again, place))
+
+
+_Looked = list[tuple[Certificate, float]]
+
+
+def _refined(mechanism: Mechanism, sigma: float, looked: _Looked) -> _Looked:
+    """With more places around the least of the cones, each where the one before says that it is the least.
+
+    Each place has other parameters, for errors grow with epsilon, and so says something else.
+    """
+    looked = list(looked)
+    for _ in range(_REFINEMENTS):
+        cones = [(proof, place) for proof, place in looked if proof.proof in _CONES]
+        if not cones:
+            return looked
+        least, place = min(cones, key=lambda each: each[0].value)
+        above = min((e for _, e in looked if e > place), default=place)
+        below = max((e for _, e in looked if e < place), default=place)
+        found = _lowest(least, below, above)
+        looked.append((_remove_at(mechanism, sigma, found), found))
+        if not looked[-1][0].value < least.value * (1 - _CREEP):
+            return looked
+    return looked
 
 
 def _lowest(cone: Certificate, below: float, above: float) -> float:
@@ -150,8 +170,13 @@ def _lowest(cone: Certificate, below: float, above: float) -> float:
 
 
 def _smaller(epsilon: float) -> Iterator[float]:
-    """Powers of two, the same for all epsilons between them, and 0."""
-    power = math.ceil(math.log2(epsilon)) - 1
+    """Powers of 2^(1/4) down to a half, then of two, the same for all epsilons between them, and 0.
+
+    What errors leave of one good set of the lattice ends about 2^(1/4) above what they leave of the next.
+    """
+    power = math.ceil(4 * math.log2(epsilon)) - 1
+    yield from (2.0 ** ((power - step) / 4) for step in range(4))
+    power = math.ceil(math.log2(epsilon)) - 2
     yield from (2.0 ** (power - step) for step in range(_POWERS))
     yield 0.0
 

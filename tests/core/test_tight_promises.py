@@ -242,6 +242,7 @@ def test_what_borders_on_the_unknown_is_not_sought(monkeypatch):
         (0.0405, 87.27, 3, 0.1244, 0.972),
         (0.08651099393486225, 293.39258591914995, 1, 0.9282493552571812, 0.9990007793873367),
         (0.07221563866319852, 417.7345800226791, 1, 18.86913097008829, 0.7108917070276335),
+        (0.2508757302453281, 166.77473852427758, 100, 50.759, 0.94767),
     ],
 )
 def test_large_deltas_that_are_met_are_met_at_larger_epsilons(gamma, ratio, rounds, epsilon, delta):
