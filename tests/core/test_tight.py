@@ -283,6 +283,24 @@ def test_proofs_at_smaller_epsilons_hold_there_and_where_they_serve(
             assert profile_oracle.profile_delta(gamma, parts, direction, place, 10) <= proof.value
 
 
+@pytest.mark.parametrize(
+    ("gamma", "ratio", "rounds", "sigma", "epsilons"),
+    [
+        (0.02427132881058414, 35.91727650562862, 523, 0.09178643617207881, (17.0, 18.0, 18.7, 19.5, 20.5)),
+        (0.008347048534443976, 318.7504138057022, 12, 0.007098959262494408, (13.6, 13.75, 14.1, 14.44, 14.7)),
+        (0.08164205076787485, 49.393559445209746, 42, 0.11742946765923253, (14.0, 14.12, 14.4, 14.9, 15.1)),
+        (0.045532149913226655, 83.0490015423322, 29, 0.07000584514001192, (18.0, 18.06, 18.1, 18.17, 18.3)),
+    ],
+)
+def test_a_larger_epsilon_never_raises_delta_in_the_dips(gamma, ratio, rounds, sigma, epsilons):
+    """The cone's error grows with epsilon: deltas of 0.66, 0.2, 0.29 and 8e-4 rose by up to 25 %."""
+    mechanism = Mechanism("l2-csgm", gamma, Geometry(ratio), rounds)
+    found = [tight_delta(mechanism, sigma, epsilon) for epsilon in epsilons]
+    assert any(each.decisive.epsilon is not None for each in found)
+    for before, after in itertools.pairwise(found):
+        assert after.upper <= before.upper * (1 + 1e-12)
+
+
 @pytest.mark.parametrize("k", [10.5, 10.99])
 def test_every_coordinate_at_its_clip_bounds_the_rest(k):
     """With dim known the profile of all coordinates serves where it is smaller, and is not called exact."""
