@@ -36,6 +36,8 @@ POLE_ROOM = 0.9
 LEAST_POLE = 0.1
 #: Between which log r test functions are looked at where there is no contour that says.
 _SPREADS = (1e-6, 60.0)
+#: log(sinh(x)/x) in powers of x^2, from the first on, which serve up to this x.
+_LOG_SINHC, _NEAR = (1 / 6, -1 / 180, 1 / 2835, -1 / 37800, 1 / 467775), 0.1
 #: By how much bounds from the loss grid may exceed what they bound, relative.
 _GRID_SLACK = 1e-4
 
@@ -316,20 +318,42 @@ def _touching_below(
 
 
 def _log_touch(exponent: float, spreads: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Log of B (e^((1-B) s) - 1)/((1-B) (1 - e^(-B s))), s the spreads, with all digits near s = 0.
+    """Log of B (e^((1-B) s) - 1)/((1-B) (1 - e^(-B s))), s the spreads, to 1e-14 of s.
 
-    Orders near 1/s multiply it in exponents. With (e^x - 1)/x = e^(x/2) sinh(x/2)/(x/2) for both.
+    Orders near 1/s multiply it in exponents. It is s/2 + log sinhc((1-B) s/2) - log sinhc(B s/2), which
+    but for s/2 is even in s; for B >= 2 and s > 0 also (1 - (e^s - 1)/(e^(B s) - 1))/(1 - 1/B), where the
+    two sinhc may be large.
     """
-    half = spreads / 2
-    return half + _log_sinhc((1.0 - exponent) * half) - _log_sinhc(exponent * half)
+    half, size = spreads / 2, np.abs(spreads)
+    near = half + _log_sinhc_ratio(exponent, half)
+    if exponent >= 2.0:
+        ratio = np.expm1(np.minimum(size, 700.0)) / np.expm1(np.minimum(exponent * size, 700.0))
+        far = np.minimum(spreads, 0.0) + np.log1p(-ratio) - math.log1p(-1 / exponent)
+    else:
+        far = half + _log_sinhc((1.0 - exponent) * half) - _log_sinhc(exponent * half)
+    return np.where(max(exponent, abs(1.0 - exponent)) * size / 2 < _NEAR, near, far)
+
+
+def _log_sinhc_ratio(exponent: float, half: NDArray[np.float64]) -> NDArray[np.float64]:
+    """By what log sinhc(a) exceeds log sinhc(b), a = (1-B) half and b = B half, both small.
+
+    No digit is lost: differences of the series in squares have the factor a^2 - b^2 = (1-2B) half^2.
+    """
+    a, b = ((1.0 - exponent) * half) ** 2, (exponent * half) ** 2
+    powers, sums, total = np.ones_like(half), np.ones_like(half), np.zeros_like(half)
+    for coefficient in _LOG_SINHC:  # sums: of a^i b^j, i + j = n
+        total += coefficient * sums
+        powers = powers * b
+        sums = a * sums + powers
+    return (1.0 - 2.0 * exponent) * half**2 * total
 
 
 def _log_sinhc(x: NDArray[np.float64]) -> NDArray[np.float64]:
     """log(sinh(x)/x): a series up to 0.1, to 1e-17."""
     size = np.abs(x)
-    near, far = np.minimum(size, 0.1) ** 2, np.maximum(size, 0.1)
-    series = near * (1 / 6 - near * (1 / 180 - near * (1 / 2835 - near * (1 / 37800 - near / 467775))))
-    return np.where(size < 0.1, series, far + np.log(-np.expm1(-2 * far) / (2 * far)))
+    near, far = np.minimum(size, _NEAR) ** 2, np.maximum(size, _NEAR)
+    series = near * np.polynomial.polynomial.polyval(near, _LOG_SINHC)
+    return np.asarray(np.where(size < _NEAR, series, far + np.log(-np.expm1(-2 * far) / (2 * far))))
 
 
 def _lognormal_mixtures(
