@@ -35,6 +35,8 @@ POLE_ROOM = 0.9
 LEAST_POLE = 0.1
 #: The bounds that say which good sets may do are far less than this times what they bound.
 _FAR_MORE = 1e3
+#: log(sinh(x)/x) in powers of x^2, from the first on, which serve up to this x.
+_LOG_SINHC, _NEAR = (1 / 6, -1 / 180, 1 / 2835, -1 / 37800, 1 / 467775), 0.1
 
 
 def posterior(gamma: float, z: float) -> float:
@@ -46,6 +48,16 @@ def admissible_exponent(gamma: float, z: float) -> float:
     """The largest B that the good set |Z| <= z allows; 0 where that is negative."""
     high, low = posterior(gamma, z), posterior(gamma, -z)
     return max(0.0, 1 / (2 * high) + 2 * low * high / (low + high) ** 2 - 1)
+
+
+def admissible_exponent_below(gamma: float, z: float) -> float:
+    """The least B' that the good set |Z| <= z allows."""
+    return 1 / (2 * posterior(gamma, -z)) - 0.5
+
+
+def log_steepest(epsilon: float, exponent: float) -> float:
+    """About the log of c v^B', by which errors of a `concave_twin` grow, at large epsilons."""
+    return epsilon * max(0.0, 1.0 - exponent)
 
 
 def good_set(law: Law, weight: float, share: float) -> float:
@@ -238,14 +250,16 @@ def concave_twin(law: Law, epsilon: float, scale: float) -> Certificate | None:
     """
 
     def with_exponent(z: float) -> Certificate | None:
-        exponent = 1 / (2 * posterior(law.gamma, -z)) - 0.5
+        exponent = admissible_exponent_below(law.gamma, z)
         if exponent > 1e3:
             return None
         log_error = concave_log_error(law, exponent, z)
         return concave_bound(law.gamma**2 * law.total_t, epsilon, exponent, log_error, z)
 
     s = math.sqrt(law.largest_t)
-    q = math.sqrt(max(0.0, 2 * (math.log(law.total_t / law.gamma) - math.log(scale))) + 20.0)
+    steepest = log_steepest(epsilon, admissible_exponent_below(law.gamma, 0.0))
+    excess = math.log(law.total_t / law.gamma) + steepest - math.log(scale)
+    q = math.sqrt(2 * max(0.0, excess) + 20.0)
     return over_good_sets(law, s * q + s * s / 2, with_exponent)
 
 
@@ -295,28 +309,42 @@ def _touching_below(
 
 
 def _log_touch(exponent: float, spreads: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Log of B (e^((1-B) s) - 1)/((1-B) (1 - e^(-B s))), s the spreads, with all digits near s = 0.
+    """Log of B (e^((1-B) s) - 1)/((1-B) (1 - e^(-B s))), s the spreads, to 1e-14 of s.
 
-    Orders near 1/s multiply it in exponents. With (e^x - 1)/x = e^(x/2) sinh(x/2)/(x/2) for both; these
-    cancel where B s is large, and the logarithm of r = inf is close.
+    Orders near 1/s multiply it in exponents. It is s/2 + log sinhc((1-B) s/2) - log sinhc(B s/2), which
+    but for s/2 is even in s; for B >= 2 and s > 0 also (1 - (e^s - 1)/(e^(B s) - 1))/(1 - 1/B), where the
+    two sinhc may be large.
     """
-    half = spreads / 2
-    near = half + _log_sinhc((1.0 - exponent) * half) - _log_sinhc(exponent * half)
-    large = (exponent - 1.0) * np.maximum(spreads, 0.0) > 1.0
-    if not large.any():
-        return near
-    fall = np.where(large, spreads, np.inf)
-    with np.errstate(invalid="ignore"):
-        far = np.log1p(-np.exp((1.0 - exponent) * fall)) - np.log1p(-np.exp(-exponent * fall))
-    return np.where(large, far - math.log1p(-1 / exponent), near)
+    half, size = spreads / 2, np.abs(spreads)
+    near = half + _log_sinhc_ratio(exponent, half)
+    if exponent >= 2.0:
+        ratio = np.expm1(np.minimum(size, 700.0)) / np.expm1(np.minimum(exponent * size, 700.0))
+        far = np.minimum(spreads, 0.0) + np.log1p(-ratio) - math.log1p(-1 / exponent)
+    else:
+        far = half + _log_sinhc((1.0 - exponent) * half) - _log_sinhc(exponent * half)
+    return np.where(max(exponent, abs(1.0 - exponent)) * size / 2 < _NEAR, near, far)
+
+
+def _log_sinhc_ratio(exponent: float, half: NDArray[np.float64]) -> NDArray[np.float64]:
+    """By what log sinhc(a) exceeds log sinhc(b), a = (1-B) half and b = B half, both small.
+
+    No digit is lost: differences of the series in squares have the factor a^2 - b^2 = (1-2B) half^2.
+    """
+    a, b = ((1.0 - exponent) * half) ** 2, (exponent * half) ** 2
+    powers, sums, total = np.ones_like(half), np.ones_like(half), np.zeros_like(half)
+    for coefficient in _LOG_SINHC:  # sums: of a^i b^j, i + j = n
+        total += coefficient * sums
+        powers = powers * b
+        sums = a * sums + powers
+    return (1.0 - 2.0 * exponent) * half**2 * total
 
 
 def _log_sinhc(x: NDArray[np.float64]) -> NDArray[np.float64]:
     """log(sinh(x)/x): a series up to 0.1, to 1e-17."""
     size = np.abs(x)
-    near, far = np.minimum(size, 0.1) ** 2, np.maximum(size, 0.1)
-    series = near * (1 / 6 - near * (1 / 180 - near * (1 / 2835 - near * (1 / 37800 - near / 467775))))
-    return np.where(size < 0.1, series, far + np.log(-np.expm1(-2 * far) / (2 * far)))
+    near, far = np.minimum(size, _NEAR) ** 2, np.maximum(size, _NEAR)
+    series = near * np.polynomial.polynomial.polyval(near, _LOG_SINHC)
+    return np.asarray(np.where(size < _NEAR, series, far + np.log(-np.expm1(-2 * far) / (2 * far))))
 
 
 def _lognormal_mixtures(

@@ -26,6 +26,7 @@ from csgm_cli.core.cones import (
     best_spread,
     concave_bound,
     concave_bounds,
+    log_steepest,
     remove_bound,
 )
 from csgm_cli.core.contour import Contour, Direction, Law, build_contour
@@ -304,7 +305,8 @@ def _concave_twin(releases: Composition, epsilon: float, delta: float) -> Certif
 
     def near_enough(law: Law, exponent: float) -> bool:
         q = reach_of(law, narrowest(law.gamma, exponent))
-        return q * abs(q) / 2 >= math.log(law.total_t / law.gamma) - math.log(delta) + 10.0
+        error = math.log(law.total_t / law.gamma) + log_steepest(epsilon, exponent)
+        return q * abs(q) / 2 >= error - math.log(delta) + 10.0
 
     enough = (j for j, b in enumerate(exponents) if all(near_enough(law, b) for law in laws))
     twin = least_over(exponents, next(enough, len(exponents) - 1), bound)

@@ -42,9 +42,10 @@ _EQUAL = 1e-9
 LEAST_DELTA = 1e-320
 #: The profile with all coordinates at the clip is not looked at where there are more than this times k.
 _MANY_TIMES = 2.0
-#: Deltas of the remove direction from here on may rise with epsilon; how many smaller powers of two are
-#: looked at then, and how far ahead, relative, a rise is told.
-_MAY_RISE, _POWERS, _AHEAD = 0.5, 10, 1e-3
+#: Bounds were seen to rise with epsilon from 8e-4 on. How far aside, relative, that is told, how many smaller
+#: powers of two are looked at, how closely the least is sought, and while it is lower by how much, relative.
+_MAY_RISE, _ASIDE, _POWERS, _CLOSE = 1e-4, 1e-6, 10, 1e-8
+_REFINEMENTS, _CREEP, _NO_BOUND = 8, 1e-12, 1e300
 _CONES = {Proof.REMOVE_CONE, Proof.CONCAVE}
 
 
@@ -125,39 +126,67 @@ def tight_delta(mechanism: Mechanism, sigma: float, epsilon: float) -> TightDelt
 def _remove_from_below(mechanism: Mechanism, sigma: float, epsilon: float, at: Certificate) -> Certificate:
     """The least of ``at`` and of what smaller epsilons prove, for delta falls with epsilon.
 
-    Large deltas of the cone may rise with it, and where it ends those of the Renyi bound take over.
+    The bound of a cone may rise with it, and where it ends that of the Renyi bound takes over.
     """
-    if at.again is not None and at.proof in _CONES and at.again(epsilon * (1 + _AHEAD)) <= at.value:
-        return at  # it falls, as it should
-    looked = [(at, epsilon)]
+    law, looked = worst_law(mechanism, sigma), [(at, epsilon)]
     for there in _smaller(epsilon):
+        if _infinitely_spread(law, there) >= at.value:  # no cone there is below
+            break
         looked.append((_remove_at(mechanism, sigma, there), there))
         if {looked[-2][0].proof, looked[-1][0].proof} <= _CONES and looked[-1][0].value > looked[-2][0].value:
             break
-    cones = [index for index, (proof, _) in enumerate(looked) if proof.proof in _CONES]
-    if cones:
-        least = min(cones, key=lambda index: looked[index][0].value)
-        above, below = looked[max(least - 1, 0)][1], looked[min(least + 1, len(looked) - 1)][1]
-        place = _lowest(looked[least][0], below, above)
-        looked.append((_remove_at(mechanism, sigma, place), place))
-    best, place = min(looked, key=lambda each: each[0].value)
+    best, place = min(_refined(mechanism, sigma, looked), key=lambda each: each[0].value)
     if place == epsilon:
         return at
     return replace(best, epsilon=place, again=None if best.again is None else held_at(best.again, place))
 
 
-def _lowest(cone: Certificate, below: float, above: float) -> float:
-    """About where between two epsilons a cone's bound, with parameters as in ``cone``, is the least."""
+_Looked = list[tuple[Certificate, float]]
+
+
+def _refined(mechanism: Mechanism, sigma: float, looked: _Looked) -> _Looked:
+    """With places between and beside them, where cones say that they are the least, while that helps.
+
+    A cone found elsewhere has other parameters, for errors grow with epsilon.
+    """
+    looked, highest = list(looked), looked[0][1]
+    ahead = [_lowest(proof, place, highest) for proof, place in looked if proof.proof in _CONES]
+    for _ in range(_REFINEMENTS):
+        expected, there = min(ahead, default=(math.inf, 0.0))
+        if expected >= min(proof.value for proof, _ in looked) * (1 - _CREEP):
+            break
+        ahead.remove((expected, there))
+        proof = _remove_at(mechanism, sigma, there)
+        looked.append((proof, there))
+        if proof.proof in _CONES:
+            ahead.append(_lowest(proof, there, highest))
+    return looked
+
+
+def _lowest(cone: Certificate, place: float, highest: float) -> tuple[float, float]:
+    """The least of a cone's bound with its parameters at ``place``, up to ``highest``, and where that is."""
     from scipy.optimize import minimize_scalar
 
-    if cone.again is None:
-        return below
-    return float(minimize_scalar(cone.again, bounds=(below, above), options={"xatol": _AHEAD**2 * above}).x)
+    again = cone.again
+    below = next(_smaller(place)) if place > 0.0 else 0.0
+    if again is None or (place == highest and again(place * (1 - _ASIDE)) >= cone.value):
+        return cone.value, place
+    found = minimize_scalar(
+        lambda there: math.log(min(again(there), _NO_BOUND)),
+        bounds=(below, highest),
+        options={"xatol": _CLOSE * highest},
+    )
+    return math.exp(found.fun), float(found.x)
 
 
 def _smaller(epsilon: float) -> Iterator[float]:
-    """Powers of two, the same for all epsilons between them, and 0."""
-    power = math.ceil(math.log2(epsilon)) - 1
+    """Powers of 2^(1/8) down to a half, then of two, the same for all epsilons between them, and 0.
+
+    What errors leave of one good set of the lattice ends about 2^(1/4) above what they leave of the next.
+    """
+    power = math.ceil(8 * math.log2(epsilon)) - 1
+    yield from (2.0 ** ((power - step) / 8) for step in range(8))
+    power = math.ceil(math.log2(epsilon)) - 2
     yield from (2.0 ** (power - step) for step in range(_POWERS))
     yield 0.0
 

@@ -280,7 +280,8 @@ def _slopes(point: Converted | None, epsilon: float, delta: float) -> tuple[floa
     if point is not None:
         slopes = 2 * point.moment.d_log_t, (point.order - 1) * epsilon
         if math.isfinite(sum(slopes)):
-            return max(slopes[0], least), max(slopes[1], least if least == 1.0 else least * min(1.0, epsilon))
+            in_sigma = max(slopes[0], least) if least == 1.0 else least  # the Renyi bound's does not vanish
+            return in_sigma, max(slopes[1], least if least == 1.0 else least * min(1.0, epsilon))
     return SLOPE * least, SLOPE * least
 
 

@@ -20,7 +20,7 @@ from csgm_cli.core.cones import (
     touching,
 )
 from csgm_cli.core.contour import Direction, Law, build_contour
-from csgm_cli.core.tight import tight_delta
+from csgm_cli.core.tight import kappa_delta, tight_delta
 from csgm_cli.model import Geometry, Mechanism
 
 _SHAPES = [(e, b) for e in (0.0, 0.5, 4.0) for b in (0.0, 1e-3, 0.5, 0.999, 1.0, 1.001, 2.0, 30.0)]
@@ -71,15 +71,17 @@ def test_twin_functions_dominate_and_touch(epsilon, exponent):
         assert below(at, c, v, exponent) == pytest.approx(1 - math.exp(epsilon) * at, rel=1e-8, abs=1e-8)
 
 
-@pytest.mark.parametrize("exponent", [0.0, 0.5, 0.999, 1.0, 1.001, 7.3, 300.0])
+@pytest.mark.parametrize("exponent", [0.0, 0.5, 0.999, 1.0, 1.001, 2.0, 7.3, 300.0, 2e4, 2e8, 1e10])
 def test_strikes_keep_their_digits(exponent):
-    """Orders near 1/epsilon multiply log v in exponents: small ones need small errors (30 digits know v)."""
-    epsilon, spreads = 1e-5, np.array([1e-6, 3e-4, 0.02, 0.3, 2.0, 60.0])
+    """Orders near 1/epsilon multiply log v in exponents: small ones need small errors (30 digits know v).
+
+    With B s = 1e5, errors of 1e-16 of that put bounds 1.5e-6 below what they bound.
+    """
+    epsilon, spreads = 1e-5, np.array([1e-9, 1e-6, 3e-4, 0.02, 0.3, 2.0, 60.0])
     for spread, log_v in zip(spreads, touching(epsilon, exponent, spreads)[1], strict=True):
         with mpmath.workdps(40):
             _, v = profile_oracle.add_shape(epsilon, exponent, mpmath.exp(spread), 30)
-            # terms up to B spread cancel where that is large, and are as large as the sum otherwise
-            assert abs(log_v - mpmath.log(v)) < 1e-15 * (epsilon + spread * (1 + exponent))
+            assert abs(log_v - mpmath.log(v)) < 3e-15 * (epsilon + spread)
 
 
 @pytest.mark.parametrize("exponent", [0.5, 1.0, 7.3, 300.0])
@@ -89,7 +91,27 @@ def test_strikes_of_twins_keep_their_digits(exponent):
     for spread, log_v in zip(spreads, _touching_below(epsilon, exponent, spreads)[1], strict=True):
         with mpmath.workdps(40):
             _, v = profile_oracle.concave_shape(epsilon, exponent, mpmath.exp(spread), 30)
-            assert abs(log_v - mpmath.log(v)) < 1e-15 * (epsilon - spread * (1 + exponent))
+            assert abs(log_v - mpmath.log(v)) < 3e-15 * (epsilon - spread)
+
+
+@pytest.mark.parametrize(
+    ("gamma", "ratio", "rounds", "sigma"),
+    [
+        (1e-9, 1e5, 10_000, 1e-3),
+        (2.3704087137278442e-09, 5538.844978567396, 261_657, 0.03726222603853957),
+        (1e-7, 1e4, 10_000, 0.02),
+    ],
+)
+def test_cones_of_huge_exponents_are_above_the_oracle(gamma, ratio, rounds, sigma):
+    """They were up to 1.5e-6 below it, and once below the profile at kappa*."""
+    mechanism = Mechanism("l2-csgm", gamma, Geometry(ratio), rounds)
+    for epsilon in (0.0, 1e-6, 5e-5, 3e-4):
+        found = tight_delta(mechanism, sigma, epsilon)
+        assert kappa_delta(mechanism, sigma, epsilon) <= found.upper
+        exact = tight_oracle.certified_delta(mechanism, sigma, epsilon, "add", found.add, 14)
+        assert found.add.proof is Proof.ADD_CONE
+        assert found.add.exponent > 1e6
+        assert exact <= found.add.value <= exact * (1 + 1e-10)
 
 
 def test_a_twin_of_a_large_order_is_above_the_oracle():

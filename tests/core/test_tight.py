@@ -9,7 +9,7 @@ from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
 
 from benchmarks.adversary import World, best_response, constant, fitting_grid, gaussian_spectrum, spectrum
 from benchmarks.attack import run
-from csgm_cli.core import contour, profile_oracle
+from csgm_cli.core import contour, oracle, profile_oracle, tight_oracle
 from csgm_cli.core.account import account_delta, account_epsilon
 from csgm_cli.core.calibrate import calibrate
 from csgm_cli.core.certificate import Proof
@@ -241,6 +241,7 @@ def test_delta_moves_one_way(gamma, k, rounds, sigma, epsilon, name, sign):
     [
         (2.2e-8, 457981.0, 3, 0.0026, 6e-5),  # delta at 1.05 sigma was three times that at 1.03 sigma
         (1.511706439222781e-06, 22**0.5, 552965, 13.5, 9e-6),
+        (0.6413371525588533, 15.45312114006501, 1087, 3.05, 46.501922917163576),  # no twin was found
     ],
 )
 def test_more_noise_never_raises_delta_where_orders_are_huge(gamma, ratio, rounds, sigma, epsilon):
@@ -252,6 +253,52 @@ def test_more_noise_never_raises_delta_where_orders_are_huge(gamma, ratio, round
         [tight_delta(mechanism, sigma, epsilon * step).upper for step in steps],
     ):
         assert all(after < before for before, after in itertools.pairwise(uppers))
+
+
+@pytest.mark.parametrize(
+    ("gamma", "ratio", "rounds", "sigma", "epsilon", "missed"),
+    [
+        (0.2508757302453281, 166.77473852427758, 100, 0.235, 50.759, 0.97),  # a dip between 32 and epsilon
+        (0.2508757302453281, 166.77473852427758, 100, 0.23147764600507917, 50.759, 0.99),  # two dips
+        (0.0405, 87.27, 3, 0.02620396632793865, 0.2488, 0.9721),  # that at 0
+        (0.07221563866319852, 417.7345800226791, 1, 0.012346507263860784, 18.86913097008829, 0.72),
+    ],
+)
+def test_proofs_at_smaller_epsilons_hold_there_and_where_they_serve(
+    gamma, ratio, rounds, sigma, epsilon, missed
+):
+    """High precision finds the cone where it was looked at; kappa* and its spread limit show less at both."""
+    mechanism = Mechanism("l2-csgm", gamma, Geometry(ratio), rounds)
+    proof = tight_delta(mechanism, sigma, epsilon).decisive
+    assert proof.proof is Proof.REMOVE_CONE
+    assert 0.0 <= proof.epsilon < epsilon
+    assert proof.value < missed
+    cone = tight_oracle.certified_delta(mechanism, sigma, proof.epsilon, "remove", proof, 10)
+    assert cone <= proof.value <= cone * (1 + 1e-9)
+    parts = tight_oracle.kappa_parts(mechanism, sigma)
+    spread = gamma * float(tight_oracle.total_t(parts)) ** 0.5
+    for place in (proof.epsilon, epsilon):
+        assert oracle.gaussian_delta(spread, place, 15) <= proof.value
+        for direction in ("add", "remove"):
+            assert profile_oracle.profile_delta(gamma, parts, direction, place, 10) <= proof.value
+
+
+@pytest.mark.parametrize(
+    ("gamma", "ratio", "rounds", "sigma", "epsilons"),
+    [
+        (0.02427132881058414, 35.91727650562862, 523, 0.09178643617207881, (17.0, 18.0, 18.7, 19.5, 20.5)),
+        (0.008347048534443976, 318.7504138057022, 12, 0.007098959262494408, (13.6, 13.75, 14.1, 14.44, 14.7)),
+        (0.08164205076787485, 49.393559445209746, 42, 0.11742946765923253, (14.0, 14.12, 14.4, 14.9, 15.1)),
+        (0.045532149913226655, 83.0490015423322, 29, 0.07000584514001192, (18.0, 18.06, 18.1, 18.17, 18.3)),
+    ],
+)
+def test_a_larger_epsilon_never_raises_delta_in_the_dips(gamma, ratio, rounds, sigma, epsilons):
+    """The cone's error grows with epsilon: deltas of 0.66, 0.2, 0.29 and 8e-4 rose by up to 25 %."""
+    mechanism = Mechanism("l2-csgm", gamma, Geometry(ratio), rounds)
+    found = [tight_delta(mechanism, sigma, epsilon) for epsilon in epsilons]
+    assert any(each.decisive.epsilon is not None for each in found)
+    for before, after in itertools.pairwise(found):
+        assert after.upper <= before.upper * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("k", [10.5, 10.99])
