@@ -55,6 +55,7 @@ HOMES = {
             "retrace",
             "profile",
             "loss_grid",
+            "loss_beyond",
             "loss_cuts",
             "loss_event",
             "loss_fall",
