@@ -72,6 +72,7 @@ HOMES = {
             "retrace",
             "profile",
             "loss_grid",
+            "loss_beyond",
             "loss_cuts",
             "loss_event",
             "loss_fall",
