@@ -17,6 +17,8 @@ from csgm_cli.core.law_oracle import Direction as OracleDirection
 from csgm_cli.core.mixed_law import MixedLaw
 from csgm_cli.core.mixed_oracle import certified_delta
 from csgm_cli.core.mixed_tight import kappa_delta, mixed_delta
+from csgm_cli.core.tight import kappa_delta as single_kappa_delta
+from csgm_cli.core.tight import tight_delta
 from csgm_cli.core.verify import verify_composed_epsilon
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.model import Accountant, Adjacency, Bound, Geometry, Mechanism
@@ -295,3 +297,15 @@ def test_under_replace_one():
     assert "replace-one" in spent(releases, Accountant.TIGHT).fell_back
     assert spent(releases).fell_back == ""
     assert spent(releases).value == spent(releases, Accountant.TIGHT).value
+
+
+@pytest.mark.parametrize("sigma", [1.2, 1.26, 1.3])
+def test_the_concave_twin_is_found_at_large_epsilons(sigma):
+    """With next to nothing beside it a release has what it has alone; Renyi decided, with 4.6 times that."""
+    mechanism = Mechanism("l2-csgm", 0.8, Geometry(10.0), 100)
+    alone = tight_delta(mechanism, sigma, 50.0)
+    together = mixed_delta(composition_of([(mechanism, sigma), gaussian(1, 100.0)]), 50.0, alone.upper)
+    assert alone.remove.proof is together.remove.proof is Proof.CONCAVE
+    assert alone.upper <= together.upper <= alone.upper * (1 + 1e-3)
+    shown = single_kappa_delta(mechanism, sigma, 50.0)
+    assert shown <= alone.upper <= 2 * shown
