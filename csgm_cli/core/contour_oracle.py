@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING
 import mpmath
 
 from csgm_cli.core.law_oracle import Direction, Kernel, Law
+from csgm_cli.core.oracle import SPARE_DIGITS
 from csgm_cli.core.split_oracle import SplitLaw, split_laws
-from csgm_cli.core.tilt_oracle import SPARE_DIGITS, Tilted, exponent_digits, not_converged
+from csgm_cli.core.tilt_oracle import Tilted, exponent_digits, not_converged
 
 if TYPE_CHECKING:
     from csgm_cli.core.oracle import Number

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import mpmath
 
-from csgm_cli.core.oracle import Number
-from csgm_cli.core.tilt_oracle import Tilted, require, tilt
+from csgm_cli.core.oracle import Number, require
+from csgm_cli.core.tilt_oracle import Tilted, tilt
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

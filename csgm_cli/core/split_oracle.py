@@ -20,6 +20,7 @@ import mpmath
 
 from csgm_cli.core.cut_oracle import Cut, Kind, log_far, log_near, remembered, split
 from csgm_cli.core.law_oracle import Direction, Point
+from csgm_cli.core.oracle import SPARE_DIGITS
 from csgm_cli.core.tilt_oracle import Tilted, not_converged
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from csgm_cli.core.law_oracle import Kernel, Law
 
-_ROUGH, _SPARE_DIGITS = 4, 10
+_ROUGH = 4  # digits of what only bounds
 _SHARE = 32  # of the error is what is left out on either side
 _RESOLUTION = mpmath.mpf(1) / 4  # in x, of the cuts
 _FURTHEST = 300  # deviations
@@ -157,7 +158,7 @@ def split_laws(law: Law, kernel: Kernel, error: mpmath.mpf) -> tuple[list[SplitL
         return [], kernel
     kernel = replace(kernel, blur=mpmath.mpf(kernel.blur) + always)
     digits = _ROUGH + len(str(law.count))
-    with mpmath.workdps(digits + _SPARE_DIGITS):
+    with mpmath.workdps(digits + SPARE_DIGITS):
         search = _Search(sparse, kernel, error / _SHARE, digits)
         low = search.low()
         far = search.far(low)

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 import mpmath
 
 from csgm_cli.core.fourier_oracle import cost, exponential_sums
-from csgm_cli.errors import NoAnswerError, UsageError
+from csgm_cli.core.oracle import SPARE_DIGITS, require
+from csgm_cli.errors import NoAnswerError
 
 if TYPE_CHECKING:
     from csgm_cli.core.oracle import Number
 
-SPARE_DIGITS = 10
 _MOST_NODES = 60_000  # of one quadrature in x
 _DESCENTS = 4  # of an end of the integrand
 _TAIL = 10  # nodes count up to exp(-_TAIL) of the error
@@ -162,12 +162,6 @@ def exponent_digits(order: Number, t: Number) -> int:
 
 
 # ---------------------------------------------------------------- refusals
-
-
-def require(holds: bool, name: str, allowed: str, value: object) -> None:  # noqa: FBT001 - an assertion
-    """Raise ``UsageError`` (slug ``out-of-range``) unless ``holds``."""
-    if not holds:
-        raise UsageError("out-of-range", f"{name} must be {allowed}, got {value}")
 
 
 def not_converged(what: str, steps: int) -> NoAnswerError:
