@@ -105,11 +105,12 @@ HOMES = {
             "compose_oracle",
             "conditional_oracle",
             "contour_oracle",
+            "cut_oracle",
             "fourier_oracle",
             "law_oracle",
             "mixed_oracle",
             "profile_oracle",
-            "rare_oracle",
+            "split_oracle",
             "tight_oracle",
             "tilt_oracle",
         )
@@ -191,7 +192,7 @@ def test_oracle_is_independent(place):
         "csgm_cli.ranges.",
         "csgm_cli.core.certificate.",
     )
-    words = ("conditional", "contour", "fourier", "law", "profile", "rare", "tight", "tilt")
+    words = ("conditional", "contour", "cut", "fourier", "law", "profile", "split", "tight", "tilt")
     oracles = ("oracle", *(f"{word}_oracle" for word in words))
     known += tuple(f"csgm_cli.core.{name}." for name in oracles)
     assert {name for name in names if not f"{name}.".startswith(known)} == set()

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 
 import mpmath
 
-from csgm_cli.core.oracle import Number, gaussian_epsilon, renyi_divergence, total_mu
+from csgm_cli.core.oracle import SPARE_DIGITS, Number, converted, gaussian_epsilon, renyi_divergence, total_mu
 
 if TYPE_CHECKING:
     from csgm_cli.model import Bound, Mechanism
-
-_SPARE_DIGITS = 10
 
 
 def epsilon(
@@ -27,7 +25,7 @@ def epsilon(
     ``order`` is the Renyi order to convert at; None for ``Bound.EXACT`` and ``Bound.MASK_REVEALED``.
     Errors are those of ``csgm_cli.core.oracle.epsilon``.
     """
-    with mpmath.workdps(digits + _SPARE_DIGITS):
+    with mpmath.workdps(digits + SPARE_DIGITS):
         if order is None:
             squares = [total_mu(mechanism, sigma) ** 2 for mechanism, sigma in releases]
             return gaussian_epsilon(mpmath.sqrt(mpmath.fsum(squares)), delta, digits)
@@ -35,5 +33,4 @@ def epsilon(
         divergence = mpmath.fsum(
             renyi_divergence(mechanism, sigma, a, bound, digits) for mechanism, sigma in releases
         )
-        cost = (mpmath.log(delta) + mpmath.log(a)) / (a - 1) - mpmath.log1p(-1 / a)
-        return max(mpmath.mpf(0), divergence - cost)
+        return converted(divergence, a, delta)

@@ -15,7 +15,8 @@ import mpmath
 
 from csgm_cli.core.contour_oracle import saddle
 from csgm_cli.core.law_oracle import Direction, Law, Parts, hockey_stick
-from csgm_cli.core.tilt_oracle import SPARE_DIGITS, log_ratio, not_converged, require
+from csgm_cli.core.oracle import SPARE_DIGITS, require
+from csgm_cli.core.tilt_oracle import log_ratio, not_converged
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -3,7 +3,7 @@
 E_Q[phi(e^L)], for phi a mixture of (u - w)_+ or of (w - u)_+ over strikes w, is one contour integral
 of E_Q[Y^a] over complex a, times a ``Kernel``. On the contour E_Q[Y^a] is E_Q[Y^(Re a)] times the
 characteristic function of log Y under the law tilted by Y^(Re a): sums of positive weights times
-exp(i y loss). That hardly decays where few coordinates are ever sent; ``rare_oracle`` is for that.
+exp(i y loss). That hardly decays where few coordinates are ever sent; ``split_oracle`` is for that.
 As in ``oracle``, ``digits`` are the decimal digits that a
 result has right, results are ``mpf``, and the global precision is left alone. Nothing of the
 float64 path is used here.
@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 
 import mpmath
 
-from csgm_cli.core.fourier_oracle import cost
 from csgm_cli.core.law_oracle import Direction, Kernel, Law
-from csgm_cli.core.rare_oracle import rare_integral
-from csgm_cli.core.tilt_oracle import SPARE_DIGITS, Tilted, exponent_digits, not_converged
+from csgm_cli.core.oracle import SPARE_DIGITS
+from csgm_cli.core.split_oracle import SplitLaw, split_laws
+from csgm_cli.core.tilt_oracle import Tilted, exponent_digits, not_converged
 
 if TYPE_CHECKING:
     from csgm_cli.core.oracle import Number
@@ -51,35 +51,36 @@ def contour_integral(law: Law, kernel: Kernel, digits: int = 20, least: Number =
             return lowest.bound
         scale = mpmath.mpf(least) or lowest.estimate
         while True:
-            value = _integral(lowest, tolerance * scale / _SPARE)
+            value = _integral(law, lowest, tolerance * scale / _SPARE)
             smaller = max(value, least, scale * tolerance)
             if scale <= _SPARE * smaller:
                 return value
             scale = smaller
 
 
-def _integral(lowest: _Spot, error: mpmath.mpf) -> mpmath.mpf:
-    """The integral to an absolute ``error``: in equal steps, or where that is dear as of a rare loss."""
+def _integral(law: Law, lowest: _Spot, error: mpmath.mpf) -> mpmath.mpf:
+    """The integral to an absolute ``error``: of all of the law, or where that is dear of what counts."""
     line = _line(lowest, error, _FEW_NODES, _FEW_TURNS)
-    if line is None:
-        rare = _rare(lowest.law, lowest.kernel, error)
-        if rare is not None:
-            return rare
-        line = _line(lowest, error, _MOST_NODES, _MOST_TURNS)
-    if line is None:
-        raise not_converged(f"a contour for {lowest.law.count} coordinates", _MOST_NODES)
-    return line.integral()
-
-
-def _rare(law: Law, kernel: Kernel, error: mpmath.mpf) -> mpmath.mpf | None:
-    """The same by `rare_integral`; None where that does not help.
-
-    In the remove direction of phi minus a line, which is 0 where u is small: see `Kernel.mirrored`.
-    """
+    if line is not None:
+        return line.integral()
+    kernel = lowest.kernel
     if law.direction is Direction.ADD:
-        return rare_integral(law, kernel, error)
-    found = rare_integral(replace(law, direction=Direction.ADD), kernel.mirrored, error)
-    return None if found is None else kernel.line + found
+        return _in_parts(law, kernel, error)
+    # phi minus a line, which is 0 where u is small
+    return kernel.line + _in_parts(law.mirrored, kernel.mirrored, error)
+
+
+def _in_parts(law: Law, kernel: Kernel, error: mpmath.mpf) -> mpmath.mpf:
+    """The same of the parts of the law that count, each on its own line."""
+    parts, kernel = split_laws(law, kernel, error / 2)
+    every: list[Law | SplitLaw] = [*parts] or [law]
+    share, total = error / 2 / len(every), mpmath.mpf(0)
+    for part in every:
+        line = _line(_lowest(part, kernel), share, _MOST_NODES, _MOST_TURNS)
+        if line is None:
+            raise not_converged(f"a contour for {law.count} coordinates", _MOST_NODES)
+        total += line.integral()
+    return total
 
 
 # ---------------------------------------------------------------- where the contour passes
@@ -89,7 +90,7 @@ def _rare(law: Law, kernel: Kernel, error: mpmath.mpf) -> mpmath.mpf | None:
 class _Spot:
     """Where a contour may cross the real axis."""
 
-    law: Law
+    law: Law | SplitLaw
     kernel: Kernel
     real: mpmath.mpf
     log_moment: mpmath.mpf
@@ -116,21 +117,21 @@ class _Spot:
         return _spot(self.law, self.kernel, low + share * (self.real - low))
 
 
-def _spot(law: Law, kernel: Kernel, real: mpmath.mpf) -> _Spot:
+def _spot(law: Law | SplitLaw, kernel: Kernel, real: mpmath.mpf) -> _Spot:
     point = law.point(real, _digits(law))
     return _Spot(law, kernel, real, point.value, point.curvature + kernel.curvature(real))
 
 
-def _lowest(law: Law, kernel: Kernel) -> _Spot:
+def _lowest(law: Law | SplitLaw, kernel: Kernel) -> _Spot:
     """About there."""
     return _spot(law, kernel, saddle(law, kernel))
 
 
-def _digits(law: Law) -> int:
+def _digits(law: Law | SplitLaw) -> int:
     return _ROUGH + len(str(law.count))
 
 
-def saddle(law: Law, kernel: Kernel) -> mpmath.mpf:
+def saddle(law: Law | SplitLaw, kernel: Kernel) -> mpmath.mpf:
     """Return about the lowest point of the integrand between the poles, by bisection of its slope."""
     digits, low = _digits(law), max(kernel.left)
     room = min(kernel.right) - low if kernel.right else mpmath.inf
@@ -176,7 +177,7 @@ class _Line:
 
     def cost(self, count: int) -> int:
         """About how many turns ``count`` values take."""
-        sums = sum(cost(len(each.losses), count, self._wanted) for each in self.coordinates)
+        sums = sum(each.cost(count, self._wanted) for each in self.coordinates)
         return sums + _PER_VALUE * count
 
     @property
@@ -194,13 +195,12 @@ class _Line:
         law, kernel, real = self.spot.law, self.spot.kernel, self.spot.real
         if self.cost(count) > _MOST_TURNS:
             raise not_converged(f"a contour for {law.count} coordinates", self.cost(count))
-        sign, kinds = law.direction.sign, law.kinds
+        sign = law.direction.sign
         columns = [
             each.characteristic(sign * first, sign * step, count, self._wanted) for each in self.coordinates
         ]
         unit, values = kernel.at(real, mpmath.mpf(0)), []
-        for j in range(count):
-            moment = mpmath.fprod(column[j] ** n for (n, _, _), column in zip(kinds, columns, strict=True))
+        for j, moment in enumerate(law.moments(self.coordinates, columns)):
             z = mpmath.mpc(real, first + j * step)
             values.append(moment * kernel.at(z, mpmath.mpf(0)) / unit)
         return values
@@ -223,7 +223,7 @@ class _Line:
         with mpmath.workdps(self.working_digits):
             step = self.window / self.count
             terms = [term.real for term in self.integrand(mpmath.mpf(0), step, self.count)]
-            kernel, log_moment = self.spot.kernel, self.spot.law.sum([c.log_moment for c in self.coordinates])
+            kernel, log_moment = self.spot.kernel, self.spot.law.log_total(self.coordinates)
             unit = kernel.scale * kernel.at(self.spot.real, log_moment)
             return unit * (mpmath.fsum(terms) - terms[0] / 2) * step / mpmath.pi
 
@@ -244,7 +244,7 @@ def _line(lowest: _Spot, error: mpmath.mpf, most_nodes: int, most_turns: int) ->
     with mpmath.workdps(wanted + exponent_digits(abs(spot.real) + 1, law.largest_t) + SPARE_DIGITS):
         while True:
             window, goal = factor * window, goal / factor
-            tilted = law.tilt(spot.real, window, wanted)
+            tilted = law.along(spot.real, window, wanted)
             line = _Line(spot, window, math.ceil(window / step), tilted, digits)
             quiet, ratio = line.quiet_from(goal)
             if quiet <= _QUIET * window:

@@ -23,8 +23,8 @@ _FEW = 80
 class _Asked:
     """The sums that are asked for, in units of 2^-bits."""
 
-    points: Sequence[mpmath.mpf]
-    weights: Sequence[mpmath.mpf]
+    points: Sequence[mpmath.mpf | mpmath.mpc]
+    weights: Sequence[mpmath.mpf | mpmath.mpc]
     first: mpmath.mpf
     step: mpmath.mpf
     count: int
@@ -47,6 +47,21 @@ def exponential_sums(
         return [mpmath.mpc(x, y) / (1 << bits) for x, y in sums]
 
 
+def falling_sums(
+    points: Sequence[mpmath.mpc],
+    weights: Sequence[mpmath.mpc],
+    first: mpmath.mpf,
+    step: mpmath.mpf,
+    count: int,
+    digits: int,
+) -> list[mpmath.mpc]:
+    """The same for complex weights and points, Im points >= 0: terms that have fallen drop out."""
+    bits = math.ceil((digits + 3) * math.log2(10)) + count.bit_length() + 10
+    with mpmath.workprec(bits + 20):
+        sums = _turned(_Asked(points, weights, first, step, count, bits))
+        return [mpmath.mpc(x, y) / (1 << bits) for x, y in sums]
+
+
 def cost(points: int, count: int, digits: int) -> int:
     """About how many elementary steps (of about a microsecond) `exponential_sums` takes."""
     if count <= _FEW:
@@ -61,22 +76,25 @@ def _reach(digits: int) -> int:
 def _turned(asked: _Asked) -> list[tuple[int, int]]:
     """From one frequency to the next each term turns by its own angle."""
     bits = asked.bits
-    terms = [_fixed(w, asked.first * u, bits) for u, w in zip(asked.points, asked.weights, strict=True)]
-    turns = [_fixed(mpmath.mpf(1), asked.step * u, bits) for u in asked.points]
+    terms = [
+        (_fixed(w, asked.first * u, bits), _fixed(mpmath.mpf(1), asked.step * u, bits))
+        for u, w in zip(asked.points, asked.weights, strict=True)
+    ]
     sums = []
     for _ in range(asked.count):
-        sums.append((sum(x for x, _ in terms), sum(y for _, y in terms)))
+        sums.append((sum(x for (x, _), _ in terms), sum(y for (_, y), _ in terms)))
         terms = [
-            ((x * c - y * s) >> bits, (x * s + y * c) >> bits)
-            for (x, y), (c, s) in zip(terms, turns, strict=True)
+            (((x * c - y * s) >> bits, (x * s + y * c) >> bits), (c, s))
+            for (x, y), (c, s) in terms
+            if not -2 < x < 2 or not -2 < y < 2
         ]
     return sums
 
 
-def _fixed(factor: mpmath.mpf, angle: mpmath.mpf, bits: int) -> tuple[int, int]:
+def _fixed(factor: mpmath.mpc, angle: mpmath.mpc, bits: int) -> tuple[int, int]:
     """Return factor exp(i angle) in units of 2^-bits."""
-    cos, sin = mpmath.cos_sin(angle)
-    return int(mpmath.ldexp(factor * cos, bits)), int(mpmath.ldexp(factor * sin, bits))
+    value = factor * mpmath.expj(angle)
+    return int(mpmath.ldexp(value.real, bits)), int(mpmath.ldexp(value.imag, bits))
 
 
 def _transformed(asked: _Asked, reach: int) -> list[tuple[int, int]]:

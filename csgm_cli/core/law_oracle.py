@@ -9,14 +9,14 @@ is used here.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
 import mpmath
 
-from csgm_cli.core.oracle import Number
-from csgm_cli.core.tilt_oracle import Tilted, require, tilt
+from csgm_cli.core.oracle import Number, require
+from csgm_cli.core.tilt_oracle import Tilted, tilt
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,6 +95,34 @@ class Law:
         order = self.direction.order(z)
         return [tilt(order, gamma, t, height, digits) for _, gamma, t in self.kinds]
 
+    def along(self, z: mpmath.mpf, height: mpmath.mpf, digits: int) -> list[Tilted]:
+        """The same for a line through ``z`` up to a ``height``."""
+        return self.tilt(z, height, digits)
+
+    def log_total(self, tilted: Sequence[Tilted]) -> mpmath.mpf:
+        """Return log E[e^(aL)] on the real axis."""
+        return self.sum([each.log_moment for each in tilted])
+
+    def moments(self, _tilted: Sequence[Tilted], columns: Sequence[Sequence[mpmath.mpc]]) -> list[mpmath.mpc]:
+        """Return the characteristic function of L from those of every kind of coordinate."""
+        counts = [n for n, _, _ in self.kinds]
+        return [
+            mpmath.fprod(value**n for n, value in zip(counts, values, strict=True))
+            for values in zip(*columns, strict=True)
+        ]
+
+    @property
+    def mirrored(self) -> Law:
+        """The same losses seen in the other direction."""
+        other = Direction.REMOVE if self.direction is Direction.ADD else Direction.ADD
+        return replace(self, direction=other, others=tuple(law.mirrored for law in self.others))
+
+    @property
+    def sparse(self) -> Law | None:
+        """Without what is always sent."""
+        laws = [law for law in (replace(self, others=()), *self.others) if law.gamma < 1]
+        return replace(laws[0], others=tuple(laws[1:])) if laws else None
+
     def point(self, z: mpmath.mpf, digits: int) -> Point:
         """Log E[e^(aL)] at the real point ``z``."""
         every = self.tilt(z, mpmath.mpf(0), digits)
@@ -102,7 +130,7 @@ class Law:
             self.sum([each.mean for each in every]),
             self.sum([each.variance for each in every]),
         )
-        return Point(self.sum([each.log_moment for each in every]), self.direction.sign * slope, curvature)
+        return Point(self.log_total(every), self.direction.sign * slope, curvature)
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ Number: TypeAlias = float | mpmath.mpf
 
 _LARGEST_SUMMED_ORDER = 2000  # integer orders up to here take the finite sum, the others quadrature
 _MOST_NODES = 300_000  # of one quadrature: about half a minute
-_SPARE_DIGITS = 10  # beyond those that an analysis of the rounding errors asks for
+SPARE_DIGITS = 10  # beyond those that an analysis of the rounding errors asks for
 
 
 # ---------------------------------------------------------------- one coordinate
@@ -41,11 +41,11 @@ def log_moment(order: Number, gamma: Number, t: Number, digits: int = 50) -> mpm
     ``NoAnswerError`` (slug ``oracle-not-converged``) where the quadrature would take too long,
     which orders up to 1e9 do not see while order * sqrt(t) <= 1e4.
     """
-    _require(order > 1, "order", "above 1", order)
-    _require(0 < gamma <= 1, "gamma", "in (0, 1]", gamma)
-    _require(t >= 0, "t", "at least 0", t)
+    require(order > 1, "order", "above 1", order)
+    require(0 < gamma <= 1, "gamma", "in (0, 1]", gamma)
+    require(t >= 0, "t", "at least 0", t)
     if gamma == 1 or t == 0:
-        with mpmath.workdps(digits + _SPARE_DIGITS):
+        with mpmath.workdps(digits + SPARE_DIGITS):
             return _gaussian_log_moment(mpmath.mpf(order), mpmath.mpf(t))
     if order <= _LARGEST_SUMMED_ORDER and order == int(order):
         return summed_log_moment(int(order), gamma, t, digits)
@@ -63,7 +63,7 @@ def summed_log_moment(order: int, gamma: Number, t: Number, digits: int = 50) ->
     K = log1p( sum_{l=2}^{a} C(a,l) (1-g)^(a-l) g^l expm1(l(l-1) t/2) ): the terms are positive, and
     l = 0, 1 have dropped out because the binomial weights add up to 1, so nothing cancels.
     """
-    with mpmath.workdps(digits + _SPARE_DIGITS + len(str(order))):
+    with mpmath.workdps(digits + SPARE_DIGITS + len(str(order))):
         g, t = mpmath.mpf(gamma), mpmath.mpf(t)
         weight = (1 - g) ** order
         total = mpmath.mpf(0)
@@ -83,7 +83,7 @@ def integrated_log_moment(order: Number, gamma: Number, t: Number, digits: int =
     wanted = digits + max(0, -int(mpmath.floor(size)))
     # Exponents reach (a sqrt t)^2, and the a-th power multiplies a relative error by a.
     scale = int(mpmath.ceil(mpmath.log10(order) + mpmath.log10(1 + order**2 * mpmath.mpf(t))))
-    with mpmath.workdps(wanted + scale + _SPARE_DIGITS):
+    with mpmath.workdps(wanted + scale + SPARE_DIGITS):
         integrand = _Integrand(mpmath.mpf(order), mpmath.mpf(gamma), mpmath.mpf(t))
         return mpmath.log(_trapezoid(integrand, wanted + 2) / mpmath.sqrt(2 * mpmath.pi))
 
@@ -213,11 +213,11 @@ def renyi_divergence(
     bound goes through the world where the client is absent: (2a/(2a-1)) eps(2a-1) + eps(2a).
     Raises ``UsageError`` for other arguments, and what ``log_moment`` raises.
     """
-    _require(order > 1, "order", "above 1", order)
-    _require(sigma > 0, "sigma", "above 0", sigma)
-    _require(bound in (Bound.RDP, Bound.PAPER), "bound", "rdp or paper", bound)
+    require(order > 1, "order", "above 1", order)
+    require(sigma > 0, "sigma", "above 0", sigma)
+    require(bound in (Bound.RDP, Bound.PAPER), "bound", "rdp or paper", bound)
     # Where K rises steeply a relative error of t grows by about the order.
-    with mpmath.workdps(digits + len(str(int(order))) + _SPARE_DIGITS):
+    with mpmath.workdps(digits + len(str(int(order))) + SPARE_DIGITS):
         a = mpmath.mpf(order)
         if mechanism.is_gaussian:
             return a * total_mu(mechanism, sigma) ** 2 / 2
@@ -282,14 +282,18 @@ def epsilon(
     and ``Bound.MASK_REVEALED``, which need none. ``digits`` count relative to the Renyi divergence
     where epsilon is a small difference. Raises ``UsageError`` for arguments that do not fit.
     """
-    _require(0 < delta < 1, "delta", "in (0, 1)", delta)
-    with mpmath.workdps(digits + _SPARE_DIGITS):
+    require(0 < delta < 1, "delta", "in (0, 1)", delta)
+    with mpmath.workdps(digits + SPARE_DIGITS):
         a = _renyi_order(mechanism, order, bound)
         if a is None:
             return gaussian_epsilon(total_mu(mechanism, sigma), delta, digits)
-        divergence = renyi_divergence(mechanism, sigma, a, bound, digits)
-        cost = (mpmath.log(delta) + mpmath.log(a)) / (a - 1) - mpmath.log1p(-1 / a)
-        return max(mpmath.mpf(0), divergence - cost)
+        return converted(renyi_divergence(mechanism, sigma, a, bound, digits), a, delta)
+
+
+def converted(divergence: mpmath.mpf, a: mpmath.mpf, delta: Number) -> mpmath.mpf:
+    """Return the epsilon >= 0 that a Renyi divergence of order ``a`` proves at ``delta``."""
+    cost = (mpmath.log(delta) + mpmath.log(a)) / (a - 1) - mpmath.log1p(-1 / a)
+    return max(mpmath.mpf(0), divergence - cost)
 
 
 def delta(
@@ -304,14 +308,14 @@ def delta(
 
     The relative error is below 10^-digits, down to any delta.
     """
-    _require(epsilon >= 0, "epsilon", "at least 0", epsilon)
-    with mpmath.workdps(digits + _SPARE_DIGITS):
+    require(epsilon >= 0, "epsilon", "at least 0", epsilon)
+    with mpmath.workdps(digits + SPARE_DIGITS):
         a = _renyi_order(mechanism, order, bound)
         if a is None:
             return gaussian_delta(total_mu(mechanism, sigma), epsilon, digits)
     # An absolute error in the exponent is a relative one in delta.
     exponent_digits = int(mpmath.ceil(mpmath.log10((1 + a) * (1 + epsilon))))
-    with mpmath.workdps(digits + exponent_digits + _SPARE_DIGITS):
+    with mpmath.workdps(digits + exponent_digits + SPARE_DIGITS):
         divergence = renyi_divergence(mechanism, sigma, a, bound, digits + exponent_digits)
         exponent = (a - 1) * (divergence - epsilon) - mpmath.log(a - 1) + a * mpmath.log1p(-1 / a)
         return mpmath.exp(min(mpmath.mpf(0), exponent))
@@ -320,10 +324,10 @@ def delta(
 def _renyi_order(mechanism: Mechanism, order: Number | None, bound: Bound) -> mpmath.mpf | None:
     """Return the order, None where the bound is a Gaussian profile; refuse what does not fit."""
     if bound in (Bound.EXACT, Bound.MASK_REVEALED):
-        _require(order is None, "order", f"absent for {bound}", order)
-        _require(bound is not Bound.EXACT or mechanism.is_gaussian, "gamma", "1 for exact", mechanism.gamma)
+        require(order is None, "order", f"absent for {bound}", order)
+        require(bound is not Bound.EXACT or mechanism.is_gaussian, "gamma", "1 for exact", mechanism.gamma)
         return None
-    _require(order is not None and order > 1, "order", "above 1", order)
+    require(order is not None and order > 1, "order", "above 1", order)
     return mpmath.mpf(order)
 
 
@@ -332,12 +336,12 @@ def gaussian_delta(mu: Number, epsilon: Number, digits: int = 50) -> mpmath.mpf:
 
     delta = Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu) (Balle and Wang 2018), ``epsilon`` >= 0.
     """
-    _require(mu > 0, "mu", "above 0", mu)
-    _require(epsilon >= 0, "epsilon", "at least 0", epsilon)
+    require(mu > 0, "mu", "above 0", mu)
+    require(epsilon >= 0, "epsilon", "at least 0", epsilon)
     # The tail's exponent is far^2/2, and the two terms agree to about mu/(1+far) of their size.
     far = mpmath.mpf(mu) / 2 + mpmath.mpf(epsilon) / mpmath.mpf(mu)
     lost = 3 * mpmath.log10(1 + far) + mpmath.log10(1 + 1 / mpmath.mpf(mu))
-    with mpmath.workdps(digits + int(mpmath.ceil(lost)) + _SPARE_DIGITS):
+    with mpmath.workdps(digits + int(mpmath.ceil(lost)) + SPARE_DIGITS):
         mu, epsilon = mpmath.mpf(mu), mpmath.mpf(epsilon)
         sent = mpmath.ncdf(mu / 2 - epsilon / mu)
         return sent - mpmath.exp(epsilon) * mpmath.ncdf(-mu / 2 - epsilon / mu)
@@ -351,10 +355,10 @@ def gaussian_epsilon(mu: Number, delta: Number, digits: int = 50) -> mpmath.mpf:
     it descends and never passes it. It starts where exp(-x^2/2) >= Phi(-x) >= delta(eps) is small
     enough, x = eps/mu - mu/2.
     """
-    _require(mu > 0, "mu", "above 0", mu)
-    _require(0 < delta < 1, "delta", "in (0, 1)", delta)
-    working = digits + 2 * _SPARE_DIGITS
-    with mpmath.workdps(working + _SPARE_DIGITS):
+    require(mu > 0, "mu", "above 0", mu)
+    require(0 < delta < 1, "delta", "in (0, 1)", delta)
+    working = digits + 2 * SPARE_DIGITS
+    with mpmath.workdps(working + SPARE_DIGITS):
         mu, delta = mpmath.mpf(mu), mpmath.mpf(delta)
         if gaussian_delta(mu, 0, working) <= delta:
             return mpmath.mpf(0)
@@ -368,7 +372,7 @@ def gaussian_epsilon(mu: Number, delta: Number, digits: int = 50) -> mpmath.mpf:
                 return guess
 
 
-def _require(holds: bool, name: str, allowed: str, value: object) -> None:  # noqa: FBT001 - an assertion
+def require(holds: bool, name: str, allowed: str, value: object) -> None:  # noqa: FBT001 - an assertion
     """Raise ``UsageError`` (slug ``out-of-range``) unless ``holds``."""
     if not holds:
         raise UsageError("out-of-range", f"{name} must be {allowed}, got {value}")

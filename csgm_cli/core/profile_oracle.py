@@ -22,7 +22,8 @@ import mpmath
 from csgm_cli.core.conditional_oracle import beyond_any_loss, conditional_delta
 from csgm_cli.core.contour_oracle import contour_integral
 from csgm_cli.core.law_oracle import Direction, Kernel, Law, Parts, hockey_stick
-from csgm_cli.core.tilt_oracle import SPARE_DIGITS, complex_log_moment, require
+from csgm_cli.core.oracle import SPARE_DIGITS, require
+from csgm_cli.core.tilt_oracle import complex_log_moment
 
 if TYPE_CHECKING:
     from csgm_cli.core.oracle import Number

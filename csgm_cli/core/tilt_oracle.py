@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 import mpmath
 
-from csgm_cli.core.fourier_oracle import exponential_sums
-from csgm_cli.errors import NoAnswerError, UsageError
+from csgm_cli.core.fourier_oracle import cost, exponential_sums
+from csgm_cli.core.oracle import SPARE_DIGITS, require
+from csgm_cli.errors import NoAnswerError
 
 if TYPE_CHECKING:
     from csgm_cli.core.oracle import Number
 
-SPARE_DIGITS = 10
 _MOST_NODES = 60_000  # of one quadrature in x
 _DESCENTS = 4  # of an end of the integrand
 _TAIL = 10  # nodes count up to exp(-_TAIL) of the error
@@ -48,6 +48,10 @@ class Tilted:
     ) -> list[mpmath.mpc]:
         """Return E[exp(i y log Y)] at y = first + j step, j < count, to about 10^-digits."""
         return exponential_sums(self.losses, self.weights, first, step, count, digits)
+
+    def cost(self, count: int, digits: int) -> int:
+        """About how many elementary steps that takes."""
+        return cost(len(self.losses), count, digits)
 
 
 def log_ratio(gamma: mpmath.mpf, t: mpmath.mpf, x: mpmath.mpf) -> mpmath.mpf:
@@ -81,12 +85,22 @@ def tilt(order: mpmath.mpf, gamma: mpmath.mpf, t: mpmath.mpf, height: mpmath.mpf
         sent *= ratio
     logs = [order * u - x * x / 2 for u, x in zip(losses, nodes, strict=True)]
     peak = max(logs)
-    alive = [
-        (u, mpmath.exp(log - peak)) for u, log in zip(losses, logs, strict=True) if log > peak - depth - _TAIL
-    ]
-    total = mpmath.fsum(weight for _, weight in alive)
-    log_moment = peak + mpmath.log(total * step / mpmath.sqrt(2 * mpmath.pi))
-    return Tilted(log_moment, [u for u, _ in alive], [weight / total for _, weight in alive])
+    return tilted(losses, [mpmath.exp(log - peak) for log in logs], peak, step, depth)
+
+
+def tilted(
+    losses: list[mpmath.mpf],
+    sizes: list[mpmath.mpf],
+    log_unit: mpmath.mpf,
+    step: mpmath.mpf,
+    depth: mpmath.mpf,
+) -> Tilted:
+    """The law of the ``sizes`` at ``losses``, in steps of x, without what is exp(-depth) of the largest."""
+    least = max(sizes) * mpmath.exp(-depth - _TAIL)
+    alive = [(u, size) for u, size in zip(losses, sizes, strict=True) if size > least]
+    total = mpmath.fsum(size for _, size in alive)
+    log_moment = log_unit + mpmath.log(total * step / mpmath.sqrt(2 * mpmath.pi))
+    return Tilted(log_moment, [u for u, _ in alive], [size / total for _, size in alive])
 
 
 def _ends(
@@ -148,12 +162,6 @@ def exponent_digits(order: Number, t: Number) -> int:
 
 
 # ---------------------------------------------------------------- refusals
-
-
-def require(holds: bool, name: str, allowed: str, value: object) -> None:  # noqa: FBT001 - an assertion
-    """Raise ``UsageError`` (slug ``out-of-range``) unless ``holds``."""
-    if not holds:
-        raise UsageError("out-of-range", f"{name} must be {allowed}, got {value}")
 
 
 def not_converged(what: str, steps: int) -> NoAnswerError:
