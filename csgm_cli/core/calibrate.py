@@ -33,8 +33,8 @@ from csgm_cli.ranges import RANGES, check_range, check_type
 #: Room for the rounding of numbers derived from sigma (noise multiplier, sigma / l2_norm l2_norm).
 _MARGIN = 2e-13
 #: Room, tried in turn, for an answer that account, on its own way to the best bound, does not confirm:
-#: an order next to 1 moves epsilon by how float64 rounds it, and a bracket of a profile by its own width,
-#: which may be per cents where delta is below 1e-100 or so. The bound that comes next may be far off.
+#: an order next to 1 moves epsilon by how float64 rounds it, and a bracket of a profile by its own width. The
+#: bound that comes next may be far off.
 _ROOM = (0.0, 1e-11, 1e-10, 1e-9, 1e-7, 1e-5, 1e-3)
 #: What epsilon misses by takes at least this share of it as room: epsilon falls at most so steeply in sigma.
 _SHARE = 1e-3

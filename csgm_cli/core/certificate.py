@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
@@ -52,3 +53,8 @@ class Certificate:
     wobble: float = 0.0
     epsilon: float | None = None
     again: Again | None = field(default=None, compare=False, repr=False)
+
+
+def value_of(certificate: Certificate | None) -> float:
+    """Its bound on delta, infinite where there is none."""
+    return math.inf if certificate is None else certificate.value

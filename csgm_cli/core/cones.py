@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from csgm_cli.core.certificate import Certificate, Proof
+from csgm_cli.core.certificate import Certificate, Proof, value_of
 from csgm_cli.core.search import downhill
 
 if TYPE_CHECKING:
@@ -108,18 +108,14 @@ def over_good_sets(
         return bound(2 ** ((least + j) / 8))
 
     at = max(0, round(8 * math.log2(min(first, 1e308))) - least)
-    while math.isinf(_value_of(found(at))) and at > 0:  # no exponent is admissible: a smaller good set
+    while math.isinf(value_of(found(at))) and at > 0:  # no exponent is admissible: a smaller good set
         at -= 1
     return least_downhill(found, at, at + _FURTHEST)
 
 
 def least_downhill(found: Callable[[int], Certificate | None], first: int, last: int) -> Certificate | None:
     """The least of what is ``found`` at 0 ... ``last``, downhill from ``first``; each is asked for again."""
-    return found(downhill(lambda j: _value_of(found(j)), first, last))
-
-
-def _value_of(certificate: Certificate | None) -> float:
-    return math.inf if certificate is None else certificate.value
+    return found(downhill(lambda j: value_of(found(j)), first, last))
 
 
 def add_cone(law: Law, contour: Contour, epsilon: float, scale: float) -> Certificate:
@@ -138,11 +134,7 @@ def add_cone(law: Law, contour: Contour, epsilon: float, scale: float) -> Certif
 
     first = good_set(law, 10.0 / law.gamma, ERROR_SHARE * scale)
     best = over_good_sets(law, first, with_exponent)
-    return plain if best is None else min(plain, best, key=_value)
-
-
-def _value(certificate: Certificate) -> float:
-    return certificate.value
+    return plain if best is None else min(plain, best, key=value_of)
 
 
 def best_spread(

@@ -1,6 +1,7 @@
 """The add direction's cone where contours are out of reach: means of test functions from the loss grid.
 
-The same bounds as ``cones.add_cone``; docs/theory.md, "Upper bounds over all vectors".
+The same bounds as ``cones.add_cone``; docs/theory.md, "Upper bounds over all vectors" and, on the means,
+"The privacy profile": mixtures of hockey-sticks.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from csgm_cli.core.certificate import Certificate, Proof
+from csgm_cli.core.certificate import Certificate, Proof, value_of
 from csgm_cli.core.cones import (
     ERROR_SHARE,
     admissible_exponent,
@@ -64,7 +65,7 @@ def grid_add_cone(law: Law, epsilon: float, enough: float) -> Certificate | None
         return None if found is None else _of_grid(found, epsilon, exponent, z)
 
     best = over_good_sets(law, good_set(law, 10.0 / law.gamma, ERROR_SHARE * plain.value), with_exponent)
-    return plain if best is None else min(plain, best, key=lambda proof: proof.value)
+    return plain if best is None else min(plain, best, key=value_of)
 
 
 def _grid_spreads(epsilon: float) -> NDArray[np.float64]:

@@ -277,11 +277,11 @@ def complex_log_moment(orders: ComplexArray, gamma: float, t: float) -> ComplexA
 
     The principal branch of log E[Y^a]: only its exponential to integer powers is free of that
     choice. None where it would take too long: the integrand oscillates as fast as the orders are
-    far from real. With E[Y] = 1, for orders below 0 and, as these keep their digits close to 1, for
-    those above 1,
+    far from real. As E[Y] = 1, for orders below 0 and for those above 1, where it keeps its digits next
+    to 1,
 
-        E[Y^a] - 1 = E[e^w - 1 - w] - a E[Y - 1 - log Y],            w = a log Y,
-                   = E[Y (e^w - 1 - w)] + (a - 1) E[Y log Y - Y + 1], w = (a - 1) log Y.
+        E[Y^a] - 1 = E[e^w - 1 - w] - a E[Y - 1 - log Y],              w = a log Y,
+                   = E[Y (e^w - 1 - w)] + (a - 1) E[Y log Y - Y + 1],  w = (a - 1) log Y.
     """
     if gamma == 1.0:
         return orders * (orders - 1) * (t / 2)

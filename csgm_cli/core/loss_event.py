@@ -226,10 +226,10 @@ class Event:
     def mixture(self) -> Callable[..., Mean]:
         """An upper bound on the mean of a test function of ``loss_power``, by log v and the exponent B.
 
-        Where some coordinate is far, the function is at most y log(y/v) - y + v, which is not negative
-        below v either, and to which a blur adds y variance/2. Jensen and Chernoff serve the rest as
-        they serve hockey-sticks, of which the function is a mixture.
-        Raised by `RAISED` it is one; what a blur adds is left out but for its square, if it is less.
+        Where some coordinate is far, the function is at most itself continued below v (`convex`,
+        `far_power`). Jensen and Chernoff serve the rest as they serve hockey-sticks, of which the function
+        is a mixture. Raised by `RAISED` it is a bound; what a blur adds is left out but for its square, if it
+        is less.
         """
         return lru_cache(maxsize=_STRIKES)(self._mean)
 

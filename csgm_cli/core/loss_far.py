@@ -168,7 +168,7 @@ class Far:
     @cached_property
     def above(self) -> list[Nodes]:
         """Nodes for one coordinate's far losses, for each part."""
-        return [_nodes_above(part, top) for part, top in zip(self.parts, self.tops, strict=True)]
+        return [nodes_above(part, top, 1.0) for part, top in zip(self.parts, self.tops, strict=True)]
 
     @cached_property
     def out_of_sight(self) -> float:
@@ -195,11 +195,12 @@ class Far:
         return float((self.counts * np.array(means)).sum()) + self.mean_beside
 
 
-def _nodes_above(part: Coordinates, top: Step) -> Nodes:
+def nodes_above(part: Coordinates, top: Step, order: float) -> Nodes:
+    """Nodes for the losses of one coordinate above its step, for means of Y^order, order >= 1 or so."""
     start, end = max(top.start, LOWEST), HIGHEST + part.s
     if start >= end:
         return Nodes(*np.empty((3, 0)))
-    nodes = part.nodes(start, end, 1.0, bends=top.bends)
+    nodes = part.nodes(start, end, order, bends=top.bends)
     return nodes.weighted(top.above(nodes.x))
 
 

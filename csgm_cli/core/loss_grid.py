@@ -128,9 +128,10 @@ def _single_bracket(part: Coordinates, direction: Direction, epsilon: float) -> 
 
 
 def grid_powers(law: Law, powers: Powers, away: float, known: tuple[float, ...]) -> Mixture | None:
-    """The same for test functions with an exponent > 0, their costs included.
+    """As `grid_convex` for test functions with an exponent > 0 and what each costs besides: the least sum.
 
-    ``known`` are strikes at which some work may have been done: those of the hockey-stick, and of B = 0.
+    Strikes are those of ``powers``, moved ``away``. At the ``known`` ones, of the hockey-stick and of B = 0,
+    some work may have been done.
     """
     try:
         return _powers(law, powers, away, known)
@@ -143,7 +144,7 @@ def _powers(law: Law, powers: Powers, away: float, known: tuple[float, ...]) -> 
     if parts[0].s > _LARGEST_S:
         return None
     if sum(part.count for part in parts) == 1.0:
-        return _single_powers(parts[0], moved)
+        return _single(parts[0], moved)
     found, shared = power_event(parts, powers, known), True
     if found is not None and not found[0].serves(moved.log_strikes[found[1]], powers.exponent):
         found, shared = power_event(parts, moved, ()), False
@@ -159,33 +160,21 @@ def _powers(law: Law, powers: Powers, away: float, known: tuple[float, ...]) -> 
     return Mixture(bounds(at), at, event.mixture_blur(strike, powers.exponent), wobble)
 
 
-def _single_powers(part: Coordinates, powers: Powers) -> Mixture:
+def _single(part: Coordinates, powers: Powers) -> Mixture:
+    """By quadrature, for the Q-density beyond the strike is smooth.
+
+    The blur adds about half of `RAISED`: that of v adds at most (1 + B) E[Y] v/2.
+    """
+
     @cache
     def bound(i: int) -> float:
         mean = max(single_mixture(part, powers.log_strikes[i], powers.exponent), SMALLEST)
         return powers.weights[i] * mean * (1 + RAISED) + powers.costs[i]
 
-    last = len(powers.weights) - 1
-    at = downhill(bound, last // 2, last)
+    count = len(powers.weights)
+    at = downhill(bound, count // 2, count - 1)
     mean = single_mixture(part, powers.log_strikes[at], powers.exponent)
     return Mixture(bound(at), at, RAISED * mean / (1 + powers.exponent), 1e-12)
-
-
-def _single_convex(part: Coordinates, weights: Array, log_strikes: Array) -> Mixture | None:
-    """The least of the family by quadrature; the Q-density beyond the strike is smooth."""
-
-    @cache
-    def bound(i: int) -> float:
-        mean = max(single_mixture(part, float(log_strikes[i])), SMALLEST)
-        return float(weights[i]) * mean * (1 + RAISED)
-
-    at = downhill(bound, weights.size // 2, weights.size - 1)
-    return Mixture(bound(at), at, _single_blur(part, float(log_strikes[at])), 1e-12)
-
-
-def _single_blur(part: Coordinates, log_strike: float) -> float:
-    """Log-variance of a blur that adds about half of `RAISED`: that of v adds at most E[Y] v/2 = v/2."""
-    return RAISED * single_mixture(part, log_strike)
 
 
 def one_at_a_time(law: Law, epsilon: float) -> float:
@@ -216,14 +205,12 @@ def _convex(law: Law, weights: Array, log_strikes: Array, away: float, enough: f
     parts = _parts_of(law)
     if parts[0].s > _LARGEST_S:
         return None
+    c, moved = tuple(weights.tolist()), tuple((log_strikes + away).tolist())
     if sum(part.count for part in parts) == 1.0:
-        return _single_convex(parts[0], weights, log_strikes + away)
-    found, shared = convex_event(parts, tuple(weights.tolist()), tuple(log_strikes.tolist())), True
+        return _single(parts[0], Powers(0.0, c, moved, (0.0,) * len(c)))
+    found, shared = convex_event(parts, c, tuple(log_strikes.tolist())), True
     if found is not None and not found[0].serves(float(log_strikes[found[1]]) + away):
-        found, shared = (
-            convex_event(parts, tuple(weights.tolist()), tuple((log_strikes + away).tolist())),
-            False,
-        )
+        found, shared = convex_event(parts, c, moved), False
     if found is None:
         return None
     event, at = found

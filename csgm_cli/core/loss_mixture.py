@@ -1,7 +1,7 @@
 """Test functions where few mask bits are sent: what serves a whole family of them, and the best one.
 
 The mean of y log(y/v) - y + v for y >= v is a mixture of hockey-sticks, which ``loss_event`` bounds, and
-so are those of the other functions of ``loss_power``. Bounds are for c = 1 + B there, 1 for B = 0.
+so are those of the other functions of ``loss_power``. Bounds are for c = 1 + B there.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def bounds_of_family(event: Event | Settled, weights: Array, log_strikes: Array)
 
 @dataclass(frozen=True)
 class Powers:
-    """Test functions of one ``exponent`` > 0, and what each costs besides its mean."""
+    """Test functions of one ``exponent``, at least 0, and what each costs besides its mean."""
 
     exponent: float
     weights: tuple[float, ...]
@@ -139,6 +139,7 @@ def power_event(parts: Parts, powers: Powers, known: tuple[float, ...]) -> tuple
 
 
 def _serving(parts: Parts, strike: float, exponent: float, known: tuple[float, ...]) -> Event | None:
+    """What was made for one of the ``known`` strikes and serves this one, or else what is made for it."""
     for there in (*known, strike):
         event = _mixture_event(parts, there)
         if isinstance(event, Event) and (there == strike or event.serves(strike, exponent)):

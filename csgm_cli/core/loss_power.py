@@ -12,10 +12,19 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from csgm_cli.core.loss_far import LOG_HEIGHTS, STAIRS, Far, Parts, log_kappa, negative_moments, rounded
+from csgm_cli.core.loss_far import (
+    LOG_HEIGHTS,
+    STAIRS,
+    Far,
+    Parts,
+    log_kappa,
+    negative_moments,
+    nodes_above,
+    rounded,
+)
 from csgm_cli.core.loss_nodes import TooManyNodesError
 from csgm_cli.core.loss_window import Step, beyond
-from csgm_cli.core.sliced_law import HIGHEST, LOWEST, Coordinates, excess, log_upper_tail
+from csgm_cli.core.sliced_law import HIGHEST, Coordinates, excess, log_upper_tail
 
 Array = NDArray[np.float64]
 
@@ -45,7 +54,7 @@ def far_power(far: Far, strike: float, exponent: float) -> tuple[float, float]:
 
 
 def _continued(far: Far, strike: float, exponent: float) -> tuple[float, float]:
-    """V ((Y/v - 1) - ((Y/v)^(1-B) - 1)/(1-B)) (1 + B)/B, not negative below v either."""
+    """(1 + B)/B v ((Y/v - 1) - ((Y/v)^(1-B) - 1)/(1-B)), not negative below v either."""
     order = 1.0 - exponent
     try:
         log_moment, off = _far_moment(far.parts, far.tops, order)
@@ -120,9 +129,5 @@ def _log_below(part: Coordinates, top: Step, order: float) -> float:
 
 def _above(part: Coordinates, top: Step, order: float, log_below: float) -> float:
     """E_Q[Y^order; above the step] / E_Q[Y^order; below it]."""
-    start, end = max(top.start, LOWEST), HIGHEST + part.s
-    if start >= end:
-        return 0.0
-    nodes = part.nodes(start, end, max(1.0, abs(order)), bends=top.bends)
-    nodes = nodes.weighted(top.above(nodes.x))
+    nodes = nodes_above(part, top, max(1.0, abs(order)))
     return float(np.exp(nodes.log_mass + order * nodes.loss - log_below).sum())

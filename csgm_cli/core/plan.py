@@ -98,6 +98,7 @@ def _checked_overhead(geometry: Geometry, mse: float | None, noise: float | None
 
 
 def _shortage(mechanism: Mechanism, used: Accountant, sigma: float, target: Target) -> float:
+    """At most 0 where ``sigma`` is positive and enough for the target."""
     if mechanism.is_gaussian:
         return sufficient_sigma(mechanism, used, target) - sigma
     return shortfall(mechanism, used, sigma * (1 - _ROOM), target) if sigma > 0.0 else math.inf

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from csgm_cli.core.certificate import Certificate, Proof
+from csgm_cli.core.certificate import Certificate, Proof, value_of
 from csgm_cli.core.cones import (
     POLE_ROOM,
     add_cone,
@@ -204,19 +204,18 @@ def _proven_at(mechanism: Mechanism, sigma: float, epsilon: float) -> TightDelta
         law, every = worst_law(mechanism, sigma), _every_law(mechanism, sigma)
         exact = is_exact(mechanism)
         adding = [p for p in _add_proofs(law, every, epsilon, exact=exact) if p is not None]
-        add = min([rdp, *adding], key=_value)
+        add = min([rdp, *adding], key=value_of)
         enough = add.value if adding else 0.0
         remove = rdp
         for proof in _remove_proofs(law, every, epsilon, add.value, exact=exact):
             if remove.value <= enough:  # the dear proofs only where they could matter
                 break
-            remove = remove if proof is None else min(remove, proof, key=_value)
+            remove = remove if proof is None else min(remove, proof, key=value_of)
         if adding or exact or remove is rdp:
             return TightDelta(add, remove, is_known=bool(adding) or not exact)
-        last = grid_add_cone(
-            law, epsilon, remove.value
-        )  # dear, and in vain where the other direction has rdp alone
-        return TightDelta(min(rdp, last or rdp, key=_value), remove, is_known=last is not None)
+        # Dear, and in vain where the other direction has rdp alone
+        last = grid_add_cone(law, epsilon, remove.value)
+        return TightDelta(min(rdp, last or rdp, key=value_of), remove, is_known=last is not None)
 
 
 def _add_proofs(law: Law, every: Law | None, epsilon: float, *, exact: bool) -> Iterator[Certificate | None]:
@@ -281,10 +280,6 @@ def _remove_contour(law: Law, epsilon: float, scale: float) -> Contour | None:
     if room <= 0.0 or epsilon + law.floor >= 0.0:
         return None
     return build_contour(law, Direction.REMOVE, epsilon, pole=POLE_ROOM * room)
-
-
-def _value(certificate: Certificate) -> float:
-    return certificate.value
 
 
 def kappa_delta(mechanism: Mechanism, sigma: float, epsilon: float) -> float:

@@ -103,7 +103,7 @@ def test_strikes_of_twins_keep_their_digits(exponent):
     ],
 )
 def test_cones_of_huge_exponents_are_above_the_oracle(gamma, ratio, rounds, sigma):
-    """They were up to 1.5e-6 below it, and once below the profile at kappa*."""
+    """Digits lost where they touch would put them below it, and even below the profile at kappa*."""
     mechanism = Mechanism("l2-csgm", gamma, Geometry(ratio), rounds)
     for epsilon in (0.0, 1e-6, 5e-5, 3e-4):
         found = tight_delta(mechanism, sigma, epsilon)

@@ -301,7 +301,7 @@ def test_under_replace_one():
 
 @pytest.mark.parametrize("sigma", [1.2, 1.26, 1.3])
 def test_the_concave_twin_is_found_at_large_epsilons(sigma):
-    """With next to nothing beside it a release has what it has alone; Renyi decided, with 4.6 times that."""
+    """With next to nothing beside it a release has what it has alone; Renyi's bound is 4.6 times that."""
     mechanism = Mechanism("l2-csgm", 0.8, Geometry(10.0), 100)
     alone = tight_delta(mechanism, sigma, 50.0)
     together = mixed_delta(composition_of([(mechanism, sigma), gaussian(1, 100.0)]), 50.0, alone.upper)
