@@ -16,17 +16,9 @@ from csgm_cli.core.loss_event import first_size
 from csgm_cli.core.loss_grid import grid_hockey_stick
 from csgm_cli.core.loss_line import RAISED
 from csgm_cli.core.sliced_law import Coordinates
+from tests.core.few_rounds import add_stick
 
 ADD = Direction.ADD
-
-
-def stick(gamma, s, epsilon):
-    """E_Q[(Y - e^epsilon)_+] of one coordinate-round, also for epsilon < 0."""
-    m0 = mpmath.expm1(epsilon) / gamma + 1
-    if m0 <= 0:
-        return -mpmath.expm1(epsilon)
-    x0 = (mpmath.log(m0) + s * s / 2) / s
-    return gamma * (mpmath.ncdf(s - x0) - m0 * mpmath.ncdf(-x0))
 
 
 def two(gamma, s, epsilon):
@@ -37,7 +29,7 @@ def two(gamma, s, epsilon):
         def term(x):
             loss = mpmath.log1p(gamma * mpmath.expm1(s * x - s * s / 2))
             density = (1 - gamma) * mpmath.npdf(x) + gamma * mpmath.npdf(x - s)
-            return density * stick(gamma, s, epsilon - loss) * 10**30
+            return density * add_stick(gamma, s, epsilon - loss) * 10**30
 
         # From here on the second coordinate may lose anything
         m0 = mpmath.expm1(epsilon - mpmath.log1p(-gamma)) / gamma + 1
@@ -125,7 +117,7 @@ def test_deltas_next_to_the_smallest():
     """1e15 coordinates, each of which adds 1e-315: what stairs leave out must be far less than that."""
     s, log_gamma, count, epsilon = 1 / 1.5242, math.log(1e-9), 856e12, 4.0
     with mpmath.workdps(30):
-        exact = count * stick(mpmath.mpf(1e-9), mpmath.mpf(s), mpmath.mpf(epsilon))
+        exact = count * add_stick(mpmath.mpf(1e-9), mpmath.mpf(s), mpmath.mpf(epsilon))
     bracket = grid_hockey_stick(Law(math.exp(log_gamma), ((count, s * s),)), ADD, epsilon)
     assert 0.5 * exact < bracket.lower <= bracket.upper <= bracket.lower * (1 + 1e-6)
 
