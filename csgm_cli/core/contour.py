@@ -179,11 +179,14 @@ class Contour:
         Besides the aliases, which are at least 0. |factor| must be largest at the shift.
         """
         exponent = self.exponent + self.z * tilt
-        terms = np.exp(exponent) * factor / (self.z * (self.z + 1))
-        value = self.step / math.pi * (float(terms.real.sum()) - float(terms[0].real) / 2)
-        size = self.step / math.pi * float((np.abs(terms) * (1 + np.abs(exponent))).sum())
-        tail = math.exp(float(exponent[0].real) + self.log_tail) * float(abs(factor[0]))
-        return value, 1e-14 * size + tail
+        peak = float(exponent[0].real)
+        poles = self.z * (self.z + 1) / self.step  # of the size of the step, so that no term underflows
+        terms = np.exp(exponent - peak) * factor / poles
+        sums = float(terms.real.sum()) - float(terms[0].real) / 2
+        size = float((np.abs(terms) * (1 + np.abs(exponent))).sum())
+        tail = math.exp(peak + self.log_tail) * float(abs(factor[0]))
+        scale = float(np.exp(peak)) / math.pi
+        return scale * sums, scale * 1e-14 * size + tail
 
     def mixtures(self, tilts: Array, weights: Array, exponent: float) -> Array:
         """Upper bounds on the add integral with factor weight/(exponent + z), for many (tilt, weight).

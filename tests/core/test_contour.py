@@ -8,6 +8,7 @@ import pytest
 
 from csgm_cli.core import contour, profile_oracle
 from csgm_cli.core.contour import Direction, Law, build_contour
+from csgm_cli.core.gaussian import log_delta
 
 
 def delta(law, direction, epsilon):
@@ -172,3 +173,13 @@ def test_rare_large_losses_leave_contours_a_way(epsilon):
     assert built is not None
     assert built.z.size < 1000
     assert built.aliases < 1e-11 * value
+
+
+def test_terms_do_not_underflow_at_huge_orders():
+    """z near 5e18 and delta 1e-300: exp(S - z eps)/(z (z+1)) is 1e-317, of which floats keep seven digits."""
+    law = Law(0.7899534677763107, ((127433.0, 7.847260913578115e-40),))
+    contour = build_contour(law, Direction.ADD, 2.833532928130587e-16)
+    value, error = contour.integral(-2.833532928130587e-16, np.ones_like(contour.z))
+    mu = law.gamma * math.sqrt(law.total_t)  # so little noise is seen that the loss is a Gaussian's
+    assert math.log(value) == pytest.approx(log_delta(mu, 2.833532928130587e-16), rel=1e-13)
+    assert error < 1e-10 * value
