@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from csgm_cli.core.certificate import Certificate, Proof, value_of
+from csgm_cli.core.loss_line import ROUNDING
 from csgm_cli.core.search import downhill
 
 if TYPE_CHECKING:
@@ -201,7 +202,8 @@ def remove_bound(
     value, rounding = contour.integral(tilt, (exponent - 1) / (exponent - 1 - contour.z))
     if not value > 0.0:
         return None
-    return Certificate(Proof.REMOVE_CONE, value + rounding + error, exponent, z=z)
+    bound = value + rounding + error
+    return Certificate(Proof.REMOVE_CONE, bound, exponent, z=z, wobble=ROUNDING * rounding / bound)
 
 
 def remove_exponent(law: Law, epsilon: float, scale: float) -> float:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-#: Far losses that are likelier than the first, or strikes higher than the second, are not next to each other.
-_RARE, _LOW = 0.1, 3.0
+#: Far losses are next to the strike if less likely than the first, and the strike is below the second.
+_SURE, _LOW = 0.99, 3.0
 #: How many digits the loss of a coordinate has, and sums, and the mean loss of the other coordinates.
 _LOSS, _SUM, _BESIDE = 1e-14, 1e-14, 3e-13
 #: Up to this x the series of log(1 - x) is used.
@@ -38,7 +38,7 @@ def linear(far: Far, strike: float) -> tuple[float, float]:
     direct = far.p - math.exp(strike + far.log_q), far.error(strike)
     if not _is_next_to(far, strike):
         return direct
-    return min(direct, _rare_linear(far, strike), key=lambda pair: pair[1])
+    return min(direct, _paired_linear(far, strike), key=lambda pair: pair[1])
 
 
 def convex(far: Far, strike: float) -> tuple[float, float]:
@@ -48,14 +48,14 @@ def convex(far: Far, strike: float) -> tuple[float, float]:
     direct = value, far.error(strike) * (2 + abs(strike)) + 1e-12 * abs(mean)
     if not _is_next_to(far, strike):
         return direct
-    return min(direct, _rare_convex(far, strike), key=lambda pair: pair[1])
+    return min(direct, _paired_convex(far, strike), key=lambda pair: pair[1])
 
 
 def _is_next_to(far: Far, strike: float) -> bool:
-    return 0.0 < far.p < _RARE and strike < _LOW
+    return 0.0 < far.p < _SURE and strike < _LOW
 
 
-def _rare_linear(far: Far, strike: float) -> tuple[float, float]:
+def _paired_linear(far: Far, strike: float) -> tuple[float, float]:
     gained, off = _gained(far, strike)
     counts, q, k = far.counts, far.qs, math.exp(strike)
     kq = k * q
@@ -67,7 +67,7 @@ def _rare_linear(far: Far, strike: float) -> tuple[float, float]:
     return value, float((counts * off).sum()) + _SUM * second + far.out_of_sight
 
 
-def _rare_convex(far: Far, strike: float) -> tuple[float, float]:
+def _paired_convex(far: Far, strike: float) -> tuple[float, float]:
     """Of the mean, (1 + strike) n p and v n q go to the coordinates: the rest has n p - P and n q - Q."""
     bent, off = np.zeros((2, len(far.parts)))
     for i, nodes in enumerate(far.above):

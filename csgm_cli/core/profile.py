@@ -15,7 +15,7 @@ import numpy as np
 
 from csgm_cli.core.contour import Contour, Direction, Law, build_contour
 from csgm_cli.core.loss_grid import grid_hockey_stick
-from csgm_cli.core.loss_line import RAISED
+from csgm_cli.core.loss_line import RAISED, ROUNDING
 
 if TYPE_CHECKING:
     from csgm_cli.core.loss_line import Bracket
@@ -112,7 +112,7 @@ def _by_contour(law: Law, direction: Direction, epsilon: float) -> Profile | Non
         return None
     lower = min(1.0, max(0.0, value - error - contour.aliases))
     upper = min(1.0, (value + error) * (1 + over(law)))
-    return Profile(lower, upper, over(law), contour, raised=over(law))
+    return Profile(lower, upper, over(law), contour, wobble=ROUNDING * error / value, raised=over(law))
 
 
 def _of_bracket(bracket: Bracket) -> Profile:

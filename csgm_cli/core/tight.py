@@ -227,7 +227,8 @@ def _add_proofs(law: Law, every: Law | None, epsilon: float, *, exact: bool) -> 
     if at_kappa.contour is not None:
         cone = add_cone(law, at_kappa.contour, epsilon, max(at_kappa.lower, LEAST_DELTA))
         again = add_cone_again(cone, at_kappa.contour, law)
-        yield replace(cone, value=cone.value * (1 + over(law)), slack=over(law), again=again)
+        value, slack, wobble = cone.value * (1 + over(law)), over(law), at_kappa.wobble  # the same sums
+        yield replace(cone, value=value, slack=slack, wobble=wobble, again=again)
 
 
 def _remove_proofs(

@@ -91,6 +91,24 @@ def test_what_likely_far_losses_add(share):
         assert error <= 1e-9 * abs(exact)
 
 
+@pytest.mark.parametrize(("place", "count", "share"), [(2.2, 45, 0.9), (2.2, 300, -5.0), (-0.3, 2, 2.0)])
+def test_likely_far_losses_next_to_the_strike(place, count, share):
+    """Where gamma is tiny so are the losses, however likely far ones, and digits of probabilities cancel."""
+    part, top = Coordinates(float(count), 3.5e-8, 0.37), Step(place)
+    level = float(part.loss(np.array(place)))
+    strike = share * level
+    with mpmath.workdps(45):
+        q, p, *_ = one(part, top)
+        p_any, q_any = (float(1 - (1 - x) ** count) for x in (p, q))
+    assert 0.4 < p_any < 0.99
+    far = Far((part,), level, (top,), p_any, math.log(q_any), 1.5e-14)
+    for (value, error), exact in zip(
+        (linear(far, strike), convex(far, strike)), exactly(far, strike), strict=True
+    ):
+        assert abs(value - exact) <= error
+        assert error <= 3e-5 * abs(exact)
+
+
 def test_mean_below_everything_is_the_divergence():
     """With the step at infinity it is E_P[log Y]."""
     part = Coordinates(1.0, 0.01, 1.0)

@@ -68,6 +68,36 @@ def test_accountants_are_ordered_and_answers_certified(gamma, k, rounds, epsilon
     assert at.lower_bound <= at.epsilon
 
 
+#: A contour far left of the saddle, where the terms of its integral cancel.
+_CANCELLED = Mechanism("l2-csgm", 2.5162996603575813e-09, Geometry(147.10765348831725, 1.0), 10**9)
+
+
+def test_what_cancels_is_known_to_wobble():
+    """From one epsilon to the next the bound jumps by rounding, and by no more than it says."""
+    epsilon, sigma = 0.04249872299302316, 0.011369468195262543
+    found = [tight_delta(_CANCELLED, sigma, epsilon * (1 + i * 1e-13)).decisive for i in range(12)]
+    logs = [math.log(proof.value) for proof in found]
+    assert 1e-11 < max(logs) - min(logs) < 2 * found[0].wobble
+
+
+def test_answers_keep_clear_of_what_cancels():
+    """An epsilon solved at calibrate's noise is not above the target, and is at hardly less noise."""
+    target = Target(0.04249872299302316, 2.0376830251867372e-11)
+    sigma = calibrate(_CANCELLED, target, Accountant.TIGHT).sigma
+    [at] = account_epsilon(_CANCELLED, sigma, [target.delta], Accountant.TIGHT).guarantees
+    [less] = account_epsilon(_CANCELLED, sigma * (1 - 1e-8), [target.delta], Accountant.TIGHT).guarantees
+    assert at.epsilon <= target.epsilon < less.epsilon
+
+
+@pytest.mark.parametrize("step", [1e-9, 1e-8, 1e-7])
+def test_likely_far_losses_next_to_the_strike_leave_no_steps(step):
+    """Where tiny losses are all but sure, hardly more noise raises no delta."""
+    mechanism = Mechanism("l2-csgm", 3.46785590885956e-08, Geometry(2.9743487973663703, 1.0), 5)
+    sigmas = (0.12500484275184473 * (1 + i * step) for i in range(4))
+    deltas = [tight_delta(mechanism, sigma, 1.6946213343121174e-05).upper for sigma in sigmas]
+    assert all(after <= before * (1 + 1e-8) for before, after in itertools.pairwise(deltas))
+
+
 @pytest.mark.parametrize(("gamma", "k", "rounds", "epsilon", "delta"), _TABLE[:6])
 def test_tight_is_the_smallest_bound(gamma, k, rounds, epsilon, delta):
     """It takes the profile, rdp or the mask-revealed Gaussian, whichever asks for the least noise."""
