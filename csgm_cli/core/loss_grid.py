@@ -130,7 +130,7 @@ def _single_bracket(part: Coordinates, direction: Direction, epsilon: float) -> 
 def grid_powers(law: Law, powers: Powers, away: float, known: tuple[float, ...]) -> Mixture | None:
     """The same for test functions with an exponent > 0, their costs included.
 
-    ``known`` are strikes at which some work may have been done: those of the hockey-stick, and of B = 0.
+    ``known`` are strikes at which some work may have been done: that of B = 0.
     """
     try:
         return _powers(law, powers, away, known)
