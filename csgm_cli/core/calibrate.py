@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from csgm_cli.core import gaussian
 from csgm_cli.core.account import NO_LOWER_BOUND, epsilon_guarantee
@@ -30,6 +31,9 @@ from csgm_cli.errors import NoAnswerError
 from csgm_cli.model import Accountant, Bound, Calibration, Guarantee, Mechanism, Target, accountant_named
 from csgm_cli.ranges import RANGES, check_range, check_type
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
 #: Room for the rounding of numbers derived from sigma (noise multiplier, sigma / l2_norm l2_norm).
 _MARGIN = 2e-13
 #: Room, tried in turn, for an answer that account, on its own way to the best bound, does not confirm:
@@ -40,6 +44,8 @@ _ROOM = (0.0, 1e-11, 1e-10, 1e-9, 1e-7, 1e-5, 1e-3)
 _SHARE = 1e-3
 #: A relative jump of delta that moves sigma by less than "hardly less" noise.
 _WOBBLE = 1e-8
+#: Where the profile saves more than this, relative, it need not be known what other bounds prove exactly.
+_CLEARLY = 1e-6
 
 
 def calibrate(
@@ -133,7 +139,7 @@ def _certified(
     mechanism: Mechanism, accountant: Accountant, target: Target, *, verify: bool
 ) -> tuple[float, Guarantee]:
     """The least sigma that account, asked for its epsilon, agrees with."""
-    for enough in reversed(_sufficient(mechanism, accountant, target)):
+    for enough in _sufficient(mechanism, accountant, target):
         least = 0.0
         for room in _ROOM:
             if room < least:
@@ -186,31 +192,46 @@ def _agreed(
             mechanism, noise * l2_norm, target.delta, accountant, verify=verify, with_lower=False
         )
 
-    highest = sufficient_sigma(mechanism, Accountant.RDP, target) / l2_norm
+    highest = _near_sigma(mechanism, Bound.RDP, target) / l2_norm
     noise = agreed(lambda noise: at(noise).epsilon, target.epsilon, sigma / l2_norm, highest)
+    if noise == highest:
+        noise = least_sigma(mechanism, Bound.RDP, target) / l2_norm
     return noise * l2_norm, at(noise, verify=verify)
 
 
 def sufficient_sigma(mechanism: Mechanism, accountant: Accountant, target: Target) -> float:
     """The least sigma at which one of the accountant's bounds proves ``target``."""
-    return _sufficient(mechanism, accountant, target)[-1]
+    return next(_sufficient(mechanism, accountant, target))
 
 
-def _sufficient(mechanism: Mechanism, accountant: Accountant, target: Target) -> list[float]:
-    """The least sigma of the Renyi and Gaussian bounds, and then a smaller one of the profile's, if any."""
+def _sufficient(mechanism: Mechanism, accountant: Accountant, target: Target) -> Iterator[float]:
+    """The least sigma that a bound on the profile proves, if that is any good, and that of the others."""
     bounds = bounds_of(mechanism, accountant)
-    sigma = min(least_sigma(mechanism, bound, target) for bound in bounds)
     if not looks_at_profile(mechanism, accountant):
-        return [sigma]
+        yield _others_sigma(bounds, mechanism, target)
+        return
     from csgm_cli.core.tight import LARGEST_DELTA
     from csgm_cli.core.tight_solve import tight_sigma
 
-    ceiling = sigma
-    if target.delta > LARGEST_DELTA:  # the same search for all of them, which ends at the same noise
-        target = Target(target.epsilon, LARGEST_DELTA)
-        ceiling = min(least_sigma(mechanism, bound, target) for bound in bounds)
-    tight = tight_sigma(mechanism, target.epsilon, target.delta, ceiling)
-    return [sigma, tight] if tight < sigma else [sigma]
+    # A search for all deltas above, which ends at the same noise.
+    limit = Target(target.epsilon, min(target.delta, LARGEST_DELTA))
+    near = [min(_near_sigma(mechanism, bound, goal) for bound in bounds) for goal in {limit, target}]
+    ceiling = max(near)
+    tight = tight_sigma(mechanism, limit.epsilon, limit.delta, ceiling)
+    if tight < min(near) * (1 - _CLEARLY):  # as a rule; what the others prove need not be known
+        yield tight
+        yield _others_sigma(bounds, mechanism, target)
+        return
+    ceiling, sigma = (_others_sigma(bounds, mechanism, goal) for goal in (limit, target))
+    tight = tight_sigma(mechanism, limit.epsilon, limit.delta, ceiling)
+    if tight < sigma:
+        yield tight
+    yield sigma
+
+
+def _others_sigma(bounds: Sequence[Bound], mechanism: Mechanism, target: Target) -> float:
+    """The least sigma of Renyi and Gaussian bounds."""
+    return min(least_sigma(mechanism, bound, target) for bound in bounds)
 
 
 def shortfall(mechanism: Mechanism, accountant: Accountant, sigma: float, target: Target) -> float:
@@ -249,10 +270,23 @@ def _with_lower_bound(guarantee: Guarantee, lower: float | None) -> Guarantee:
 def least_sigma(mechanism: Mechanism, bound: Bound, target: Target) -> float:
     """The least sigma at which ``bound`` proves ``target``, on the private side with room to spare."""
     if bound in (Bound.EXACT, Bound.MASK_REVEALED):
-        return total_mu(mechanism, 1.0) / gaussian.mu_for(target.epsilon, target.delta) * (1 + _MARGIN)
+        return _least_gaussian_sigma(mechanism, target)
     from csgm_cli.core.renyi_noise import least_renyi_sigma
 
     return least_renyi_sigma(mechanism, bound, target) * (1 + _MARGIN)
+
+
+def _near_sigma(mechanism: Mechanism, bound: Bound, target: Target) -> float:
+    """That, but for rounding: not proven, where that is dear."""
+    if bound in (Bound.EXACT, Bound.MASK_REVEALED):
+        return _least_gaussian_sigma(mechanism, target)
+    from csgm_cli.core.renyi_noise import near_renyi_sigma
+
+    return near_renyi_sigma(mechanism, bound, target)
+
+
+def _least_gaussian_sigma(mechanism: Mechanism, target: Target) -> float:
+    return total_mu(mechanism, 1.0) / gaussian.mu_for(target.epsilon, target.delta) * (1 + _MARGIN)
 
 
 def gaussian_sigma(

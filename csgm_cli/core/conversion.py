@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from csgm_cli.core.search import Slope, increasing_root
@@ -37,6 +38,8 @@ _ULP = 2.0**-53
 _SETTLED = 1e-15
 #: Orders closer to 1 than exp of this are not looked at: their float64 would not tell them apart.
 _LEAST_LOG_GAP = -27.0
+#: Below this what is wanted of a slope is itself a difference of nearly equal numbers.
+_TOO_FEW_DIGITS = 1e-3
 #: A log delta below this (that of 1e-300) is as good as any.
 _LEAST_LOG_DELTA = -690.8
 
@@ -85,6 +88,18 @@ def epsilon_slope(order: float, moment: LogMoment, log_delta: float) -> Slope:
     return value, (order - 1) * moment.d2_order + 1 / order
 
 
+def _flattened(slope: Slope, wanted: float) -> Slope:
+    """About the same close to its root, but for Newton's method: of what exceeds ``wanted`` the logarithm.
+
+    For it may grow like an exponential, where K has a cliff.
+    """
+    value, derivative = slope
+    found = value + wanted
+    if found <= 0.0 or wanted < _TOO_FEW_DIGITS or not math.isfinite(value):
+        return slope
+    return wanted * math.log(found / wanted), derivative * wanted / found
+
+
 def log_delta_at(order: float, moment: LogMoment, epsilon: float) -> Converted:
     """Log delta at one order: K - (a-1) eps - log(a-1) + a log(1 - 1/a)."""
     gap = order - 1
@@ -108,6 +123,9 @@ def best_epsilon(curve: Curve, sigma: float, log_delta: float, start: float | No
 def best_epsilon_from(curve: RenyiCurve, sigma: float, log_delta: float, start: float) -> Converted:
     """`best_epsilon` of any curve, searched from the order ``start``."""
 
+    def slope(order: float, moment: LogMoment) -> Slope:
+        return _flattened(epsilon_slope(order, moment, log_delta), -log_delta - math.log(order))
+
     def settled(point: Converted, value: float, step: float) -> bool:
         renyi = point.moment.value / (point.order - 1)
         return abs(value * step) / (point.order - 1) <= _SETTLED * max(renyi, abs(point.value))
@@ -116,7 +134,7 @@ def best_epsilon_from(curve: RenyiCurve, sigma: float, log_delta: float, start: 
         curve,
         sigma,
         start,
-        lambda a, m: epsilon_slope(a, m, log_delta),
+        slope,
         settled,
         lambda a, m: epsilon_at(a, m, log_delta),
     )
@@ -127,8 +145,8 @@ def best_log_delta(curve: Curve, sigma: float, epsilon: float) -> Converted:
 
     def slope(order: float, moment: LogMoment) -> Slope:
         """The derivative of log delta in the order."""
-        value = moment.d_order - epsilon + log_shrink(order)
-        return value, moment.d2_order + 1 / (order * (order - 1))
+        wanted = epsilon - log_shrink(order)
+        return _flattened((moment.d_order - wanted, moment.d2_order + 1 / (order * (order - 1))), wanted)
 
     def settled(point: Converted, value: float, step: float) -> bool:
         gain = abs(value * step) * (point.order - 1)
@@ -202,9 +220,21 @@ def stationary_order(
 
 
 def first_order(curve: Curve, sigma: float, log_tail: float) -> float:
-    """Where to start looking: the optimum of the curve's Gaussian limit, kept where it is finite."""
+    """Where to start looking: the optimum of the curve's Gaussian limit, but not beyond its cliff."""
     t_total = math.fsum(count * (delta / sigma) ** 2 for count, delta in curve.parts)
-    t_max = max((delta / sigma) ** 2 for _, delta in curve.parts)
-    gap = math.sqrt(2 * max(log_tail, 1e-3) / (curve.gamma**2 * t_total))
-    ceiling = 0.5 + 2 * (3.0 - math.log(curve.gamma)) / t_max
-    return 1.0 + min(max(gap, 1e-9), ceiling, 1e15)
+    gap = max(math.sqrt(2 * max(log_tail, 1e-3) / (curve.gamma**2 * t_total)), 1e-9)
+    return 1.0 + min(gap, _cliff(curve, sigma, max(log_tail, 1e-3) / gap), 1e15)
+
+
+def _cliff(curve: Curve, sigma: float, slope: float) -> float:
+    """About the order - 1 at which n gamma^a exp(a (a-1) t/2), of the n largest coordinates, has that slope.
+
+    Its logarithm rises by about -log gamma there.
+    """
+    count, delta = max(curve.parts, key=itemgetter(1))
+    t, steepness = (delta / sigma) ** 2, -math.log(curve.gamma)
+    height = math.log(slope / (count * max(steepness, 1.0)))
+    middle = t / 2 + steepness
+    square = middle * middle + 2 * t * height
+    gap = (middle + math.sqrt(square)) / t - 1.0 if 0.0 < square < math.inf and steepness > 0.0 else 0.0
+    return gap if gap > 1.0 else 0.5 + 2 * (3.0 + steepness) / t

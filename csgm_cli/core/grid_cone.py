@@ -52,7 +52,7 @@ def grid_add_cone(law: Law, epsilon: float, enough: float) -> Certificate | None
     plain = _of_grid(found, epsilon, 0.0, None)
     if plain.value <= enough or not plain.value > 0.0:
         return plain
-    known = (middle, float(log_v[found.index]))
+    known = (float(log_v[found.index]),)
 
     def with_exponent(z: float) -> Certificate | None:
         exponent, log_error = _clear_of_one(admissible_exponent(law.gamma, z)), log_outside(law, z)

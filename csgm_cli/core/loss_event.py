@@ -55,8 +55,9 @@ _FAR_ROUNDING = 0.05
 LEFT = 1e-7
 #: And so many times that where it serves a strike that it was not made for.
 _SERVING = 10.0
-#: Bounds that exceed what they bound by no more than this, relative, serve wherever they were made for.
-EXACT = 3e-11
+#: Bounds that exceed what they bound by no more than the first, relative, can't be had any closer; and by no
+#: more than the second they serve wherever they were made for, far below what they are raised by.
+EXACT, _AS_GOOD = 3e-11, 1e-8
 #: So many orders are too many where fewer might do.
 _MANY_ORDERS = 4096
 #: The means at so many strikes are kept: searches ask for the same ones again.
@@ -144,7 +145,7 @@ class Event:
         mean = self.mixture(strike, exponent)
         left_out = self.mixture_left_out(strike, exponent)
         near = self.is_near(strike) and left_out <= _SERVING * LEFT * mean.upper
-        return near or mean.slack <= EXACT
+        return near or mean.slack <= _AS_GOOD
 
     def bracket(self, strike: float) -> Bracket:
         """Of the add direction's hockey-stick."""

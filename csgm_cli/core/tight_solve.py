@@ -63,6 +63,9 @@ _CONE = 0.34
 _LARGE = 0.8
 #: Where fewer coordinates than this are sent on average, one at a time they are most of delta.
 _FEW_SENT = 1.0
+#: So they are where the log-moment at the saddle is less than the first and than the second of what it is
+#: taken off, which is a half for a Gaussian: there the moment is that of a loss of next to nothing.
+_LITTLE, _LEAST_SHARE_TAKEN = 15.0, 1 / 3
 
 
 @dataclass(frozen=True)
@@ -127,7 +130,7 @@ def _root_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: flo
         on = tight_delta(mechanism, sigma, epsilon).decisive.again
         return None if on is None else lambda there: log_ratio(on(there), delta) + room
 
-    size = _Size(worst_law(mechanism, sigma), renyi)
+    size = _Size(worst_law(mechanism, sigma), renyi, ceiling)
     start = _first(size.at_epsilon, ceiling, _LEAST_EPSILON, math.log(delta) - _above(mechanism), slope)
     return Search(excess, again, size.at_epsilon, slope).root(start, ceiling, 0.0, _WIDTH / 2)
 
@@ -148,7 +151,7 @@ def kappa_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: flo
         on = _again_from_below(law, direction, epsilon)
         return None if on is None else lambda there: log_ratio(on(there), delta) + room
 
-    size = _Size(law, renyi)
+    size = _Size(law, renyi, ceiling)
     search = Search(excess, again, size.at_epsilon, slope)
     found = _as_far_as_known(search, ceiling, ceiling, 0.0, _LOOSE)
     return max(0.0, found * (1 - 2 * _LOOSE))
@@ -183,7 +186,7 @@ def tight_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: flo
         margin = clear(0.0) + _WIDTH / 2 * slope
         return lambda there: log_ratio(on(epsilon, there / share), delta) + margin
 
-    size = partial(_Size(worst_law(mechanism, ceiling), renyi).at, epsilon)
+    size = partial(_Size(worst_law(mechanism, ceiling), renyi, epsilon).at, epsilon)
     start = _first(size, 1.0, _LEAST_SHARE, math.log(delta) - _above(mechanism), slope / 2)
     # log delta is nearly straight in sigma^2
     return sigma(Search(excess, again, size, slope / 2).root(start, 1.0, _LEAST_SHARE, 2 * _WIDTH))
@@ -216,8 +219,9 @@ def _kappa_share(mechanism: Mechanism, epsilon: float, delta: float, ceiling: fl
         on = _again_from_below(law(share), direction, epsilon)
         return None if on is None else lambda there: log_ratio(on(epsilon, there / share), delta) + room
 
-    size, start = partial(_Size(law(1.0), renyi).at, epsilon), 1.0
-    if reach(law(1.0)) == 0.0:  # a bracket, which is dear
+    sizes, start = _Size(law(1.0), renyi, epsilon), 1.0
+    size = partial(sizes.at, epsilon)
+    if sizes.is_rare or reach(law(1.0)) == 0.0:  # a bracket, which is dear
         start = _first(size, 1.0, _DEEPEST**2, math.log(delta), slope / 2)
     direction = kappa_direction(law(start), epsilon)
     search = Search(excess, again, size, slope / 2)
@@ -297,12 +301,12 @@ class _Size:
     """About log delta at kappa*: the add integrand's peak, and how wide a parabola there is.
 
     Smooth, which takes the saddle point to many digits; each is sought from the one before. Where few
-    mask bits are sent: what coordinates do one at a time.
+    mask bits are sent, or few of those sent count: what coordinates do one at a time.
     """
 
-    def __init__(self, law: Law, renyi: Converted | None) -> None:
+    def __init__(self, law: Law, renyi: Converted | None, epsilon: float) -> None:
         self.law = law
-        self.is_rare = reach(law) == 0.0 and law.gamma * law.total_t < _FEW_SENT * law.largest_t
+        self.is_rare = _is_rare(law, renyi, epsilon)
         self.log_z = math.nan if renyi is None else math.log(renyi.order - 1)
         self.at = cache(self._at)
 
@@ -336,6 +340,16 @@ class _Size:
         if not math.isfinite(curvature):
             return math.nan
         return moment.value - z * epsilon - math.log(z * (z + 1)) - 0.5 * math.log(2 * math.pi * curvature)
+
+
+def _is_rare(law: Law, renyi: Converted | None, epsilon: float) -> bool:
+    """Whether delta is what coordinates do one at a time."""
+    if reach(law) == 0.0 and law.gamma * law.total_t < _FEW_SENT * law.largest_t:
+        return True
+    if renyi is None:
+        return False
+    moment, taken_off = renyi.moment.value, (renyi.order - 1) * epsilon
+    return moment < min(_LITTLE, _LEAST_SHARE_TAKEN * taken_off)
 
 
 def _above(mechanism: Mechanism) -> float:
