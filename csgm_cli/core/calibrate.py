@@ -42,8 +42,8 @@ _MARGIN = 2e-13
 _ROOM = (0.0, 1e-11, 1e-10, 1e-9, 1e-7, 1e-5, 1e-3)
 #: What epsilon misses by takes at least this share of it as room: epsilon falls at most so steeply in sigma.
 _SHARE = 1e-3
-#: A relative jump of delta that moves sigma by less than "hardly less" noise, for it falls at least as 1/sigma:
-#: in fact by that over a slope, of which this share is counted on.
+#: A relative jump of delta that moves sigma by less than "hardly less" noise where delta falls as 1/sigma. It
+#: falls more steeply, and this share of that slope is counted on.
 _WOBBLE, _SURELY = 1e-8, 0.25
 #: Where the profile saves more than this, relative, it need not be known what other bounds prove exactly.
 _CLEARLY = 1e-6

@@ -282,7 +282,7 @@ def _renyi(mechanism: Mechanism, sigma: float, epsilon: float) -> Converted | No
 
 
 def slope_in_sigma(mechanism: Mechanism, sigma: float, epsilon: float, delta: float) -> float:
-    """About how steeply log delta falls in log sigma there: as what is about as large, or as its Renyi bound."""
+    """About how steeply log delta falls in log sigma: as what is about as large, or as its Renyi bound."""
     renyi = _renyi(mechanism, sigma, epsilon)
     size = _Size(worst_law(mechanism, sigma), renyi, epsilon)
     if size.is_rare:
