@@ -281,9 +281,9 @@ def _end(law: AnyLaw, order: float, at_shift: LogMoment, log_tail: float, step: 
     furthest = _MOST_NODES * step
     high = min(math.sqrt(2 * max(-log_tail, 1.0) / max(at_shift.d2_order, 1e-300)), furthest)
     factor, low = _END_WIDTH, 0.0
+    if not ends(high) and not ends(furthest):
+        return None
     while not ends(high):
-        if high >= furthest:
-            return None
         high, low, factor = min(high * factor, furthest), high, factor**2
     while low == 0.0 and ends(high / factor):
         high, factor = high / factor, factor**2

@@ -105,7 +105,7 @@ def gaussian_size(mu: float | Array, epsilon: float | Array) -> Array:
 
 @dataclass(frozen=True)
 class Mean:
-    """``upper`` is above the mean of a test function, by ``slack``, relative, at most.
+    """``upper`` is above the mean of a test function, by ``slack``, relative, at most, and by aliases.
 
     ``wobble`` is as in a `Certificate`.
     """
@@ -145,7 +145,14 @@ class Event:
         mean = self.mixture(strike, exponent)
         left_out = self.mixture_left_out(strike, exponent)
         near = self.is_near(strike) and left_out <= _SERVING * LEFT * mean.upper
-        return near or mean.slack <= _AS_GOOD
+        return near or mean.slack + 2 * self._mixture_aliases(strike, exponent) / mean.upper <= _AS_GOOD
+
+    def _mixture_aliases(self, strike: float, exponent: float) -> float:
+        """About what aliases add to the mean of a test function."""
+        return sum(
+            sums.aliases(0.0, strike - sums.cuts.strike) * (1 + exponent) / (exponent + sums.cuts.shift)
+            for sums in self._all
+        )
 
     def bracket(self, strike: float) -> Bracket:
         """Of the add direction's hockey-stick."""

@@ -130,7 +130,7 @@ def _single_bracket(part: Coordinates, direction: Direction, epsilon: float) -> 
 def grid_powers(law: Law, powers: Powers, away: float, known: tuple[float, ...]) -> Mixture | None:
     """As `grid_convex` for test functions with an exponent > 0 and what each costs besides: the least sum.
 
-    Strikes are those of ``powers``, moved ``away``. At the ``known`` one, of B = 0, some work may have been done.
+    Strikes are those of ``powers``, moved ``away``. At those ``known``, some work may have been done.
     """
     try:
         return _powers(law, powers, away, known)

@@ -48,6 +48,8 @@ _LEAST_SHARE = 1e-40
 _CREEP = 1e-3
 #: An epsilon is not first guessed below this.
 _LEAST_EPSILON = 1e-9
+#: So far beside a noise, relative, its slope is looked for.
+_BESIDE = 1e-4
 #: A slope where none is known.
 SLOPE = 20.0
 #: Relative width to which lower bounds are solved; they are rounded down by twice that.
@@ -63,9 +65,10 @@ _CONE = 0.34
 _LARGE = 0.8
 #: Where fewer coordinates than this are sent on average, one at a time they are most of delta.
 _FEW_SENT = 1.0
-#: So they are where the log-moment at the saddle is less than the first and than the second of what it is
-#: taken off, which is a half for a Gaussian: there the moment is that of a loss of next to nothing.
-_LITTLE, _LEAST_SHARE_TAKEN = 15.0, 1 / 3
+#: So they are where the log-moment at the saddle is less than the first, and less than the second of what is
+#: taken off it, or than the third where contours reach. That is a half for a Gaussian; where it is little,
+#: the moment is that of a loss of next to nothing.
+_LITTLE, _SMALL_SHARE, _TINY_SHARE = 15.0, 1 / 3, 1 / 20
 
 
 @dataclass(frozen=True)
@@ -278,6 +281,15 @@ def _renyi(mechanism: Mechanism, sigma: float, epsilon: float) -> Converted | No
         return None
 
 
+def slope_in_sigma(mechanism: Mechanism, sigma: float, epsilon: float, delta: float) -> float:
+    """About how steeply log delta falls in log sigma: as what is about as large, or as its Renyi bound."""
+    renyi = _renyi(mechanism, sigma, epsilon)
+    size = _Size(worst_law(mechanism, sigma), renyi, epsilon)
+    if size.is_rare:
+        return 2 * (size.at(epsilon, 1.0) - size.at(epsilon, 1.0 + _BESIDE)) / _BESIDE
+    return _slopes(renyi, epsilon, delta)[0]
+
+
 def _slopes(point: Converted | None, epsilon: float, delta: float) -> tuple[float, float]:
     """About how steeply log delta falls in log sigma and in log epsilon: as steeply as its Renyi bound."""
     least = _least_slope(delta)
@@ -344,12 +356,13 @@ class _Size:
 
 def _is_rare(law: Law, renyi: Converted | None, epsilon: float) -> bool:
     """Whether delta is what coordinates do one at a time."""
-    if reach(law) == 0.0 and law.gamma * law.total_t < _FEW_SENT * law.largest_t:
+    outside = reach(law) == 0.0
+    if outside and law.gamma * law.total_t < _FEW_SENT * law.largest_t:
         return True
     if renyi is None:
         return False
-    moment, taken_off = renyi.moment.value, (renyi.order - 1) * epsilon
-    return moment < min(_LITTLE, _LEAST_SHARE_TAKEN * taken_off)
+    share = _SMALL_SHARE if outside else _TINY_SHARE
+    return renyi.moment.value < min(_LITTLE, share * (renyi.order - 1) * epsilon)
 
 
 def _above(mechanism: Mechanism) -> float:

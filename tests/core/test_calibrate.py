@@ -80,6 +80,8 @@ def test_the_noise_multiplier_is_certified_where_one_ulp_counts():
         (Mechanism("linf-csgm", 1e-9, Geometry(500.0, dim=10**12), 856), Target(4.0, 1e-300)),
         (Mechanism(L2, 0.01, Geometry(1.0)), Target(10**-1.1, 1e-27)),
         (Mechanism(L2, 1e-3, Geometry(1.0)), Target(1.0, 1e-59)),
+        (Mechanism(L2, 3.7713e-8, Geometry(1.0333), 326), Target(0.029993, 1.576e-59)),
+        (Mechanism(L2, 8.77e-8, Geometry(3.346), 8046), Target(0.0019487, 1.2337e-56)),
         (
             Mechanism("linf-csgm", 4.532074044094202e-08, Geometry(2.720635923664821, dim=130), 858892),
             Target(0.00017981393506075316, 1.1761480241623305e-12),

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from csgm_cli.core import oracle, renyi_noise
 from csgm_cli.core.calibrate import calibrate
-from csgm_cli.core.conversion import allowed_moment
-from csgm_cli.core.curves import renyi_curve
+from csgm_cli.core.conversion import allowed_moment, best_epsilon, best_log_delta
+from csgm_cli.core.curves import Curve, renyi_curve
 from csgm_cli.core.first_guess import first_guess
 from csgm_cli.model import Accountant, Adjacency, Bound, Geometry, Mechanism, Target
 
@@ -103,3 +103,34 @@ def test_the_joint_search_finds_what_the_nested_one_finds(reference):
             assert quick[0] == pytest.approx(sigma, rel=1e-11), row
             assert quick[1] == pytest.approx(order, rel=1e-5), row
     assert settled >= 4
+
+
+@pytest.mark.parametrize(
+    ("gamma", "ratio", "rounds", "epsilon", "delta"),
+    [
+        (8.77e-8, 3.346, 8046, 0.0019487, 1.2337e-56),
+        (2.18e-8, 152.0, 485572, 0.2034, 2.067e-43),
+        (1e-9, 30.0, 10, 1e-3, 1e-90),
+        (1e-4, 20.0, 1000, 0.01, 1e-12),
+    ],
+)
+def test_cliffs_take_few_moments(monkeypatch, gamma, ratio, rounds, epsilon, delta):
+    """Where K rises e-fold within 1e-6 of the order, no order meets the target with less noise."""
+    asked, moment = [], Curve.moment
+    monkeypatch.setattr(
+        Curve, "moment", lambda curve, order, sigma: asked.append(order) or moment(curve, order, sigma)
+    )
+    mechanism = Mechanism("l2-csgm", gamma, Geometry(ratio), rounds)
+    target, curve = Target(epsilon, delta), renyi_curve(mechanism, Bound.RDP)
+    sigma = renyi_noise.near_renyi_sigma(mechanism, Bound.RDP, target)
+    assert len(asked) <= 60  # by orders at each noise it takes hundreds
+    asked.clear()
+    best = best_epsilon(curve, sigma, math.log(delta))
+    assert best.value == pytest.approx(epsilon, rel=1e-9)
+    tail = best_log_delta(curve, sigma, epsilon)
+    assert tail.value == pytest.approx(math.log(delta), abs=1e-8)
+    assert len(asked) <= 20
+    for factor in (1 - 1e-3, 1 - 1e-5, 1 + 1e-5, 1 + 1e-3):
+        other = 1 + (best.order - 1) * factor
+        room = allowed_moment(other, epsilon, math.log(delta))
+        assert moment(curve, other, sigma).value >= room
