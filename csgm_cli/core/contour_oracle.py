@@ -169,7 +169,7 @@ def saddle(law: Law | SplitLaw, kernel: Kernel) -> mpmath.mpf:
         return point.slope + kernel.slope(z), point.curvature + kernel.curvature(z)
 
     def rises(distance: mpmath.mpf) -> bool:
-        return slope_at(distance)[0] > 0
+        return bool(slope_at(distance)[0] > 0)
 
     variance = law.sum([gamma**2 * mpmath.expm1(min(t, 1)) for _, gamma, t in law.kinds])
     below = (abs(kernel.strike) + mpmath.sqrt(variance)) / variance
@@ -191,8 +191,10 @@ def _root(
         slope, curvature = slope_at(here)
         below, above = (below, here) if slope > 0 else (here, above)
         newton = here - slope / curvature
-        if abs(slope) < _CLOSE * mpmath.sqrt(curvature) or above - below < below / _FINEST:
+        if abs(slope) < _CLOSE * mpmath.sqrt(curvature):
             return here
+        if above - below < below / _FINEST:
+            return below  # where it cannot be steep
         helps = below < newton < above and abs(slope) < before / 2
         here, before = (newton, abs(slope)) if helps else ((below + above) / 2, mpmath.inf)
 
