@@ -57,6 +57,8 @@ class _Effort:
 #: Where there is another way, and where not.
 _LITTLE, _MUCH = _Effort(100, 10_000, 1_200_000), _Effort(1000, 60_000, 6_000_000)
 
+_MOST_PARTS, _ALL_TURNS = 16, 12_000_000  # of one integral
+
 
 def contour_integral(law: Law, kernel: Kernel, digits: int = 20, least: Number = 0) -> mpmath.mpf:
     """(1/2 pi i) int E_Q[e^(a L)] kernel(z) dz over a vertical line, a = 1 + z (add) or -z (remove).
@@ -93,12 +95,14 @@ def _in_parts(law: Law, kernel: Kernel, error: mpmath.mpf) -> mpmath.mpf:
     """The same of the parts of the law that count, each on its own line."""
     parts, kernel = split_laws(law, kernel, error / 2)
     every: list[Law | SplitLaw] = [*parts] or [law]
-    share, total = error / 2 / len(every), mpmath.mpf(0)
+    if len(every) > _MOST_PARTS:
+        raise not_converged(f"a contour for {law.count} coordinates", _ALL_TURNS)
+    share, total, left = error / 2 / len(every), mpmath.mpf(0), _ALL_TURNS
     for part in every:
-        line = _line(_lowest(part, kernel), share, _MUCH)
+        line = _line(_lowest(part, kernel), share, replace(_MUCH, turns=min(_MUCH.turns, left)))
         if line is None:
-            raise not_converged(f"a contour for {law.count} coordinates", _MUCH.turns)
-        total += line.integral()
+            raise not_converged(f"a contour for {law.count} coordinates", _ALL_TURNS)
+        total, left = total + line.integral(), left - line.cost(line.count)
     return total
 
 
