@@ -95,9 +95,7 @@ L2, LINF = "l2-csgm", "linf-csgm"
 #: (mechanism, epsilon, delta): rates and strikes at which equal steps have no end.
 RARE = [
     (Mechanism(L2, 2.8738e-4, Geometry(1.0), 22), 0.1094978, 2.6957e-4),
-    (Mechanism(L2, 2.0208725898759e-05, Geometry(1.4260537691565882), 6), 0.14228378248472184, 3.894e-05),
     (Mechanism(L2, 1.331780978e-7, Geometry(1.0), 38), 0.0046402394, 3.40503e-12),
-    (Mechanism(L2, 9.15e-9, Geometry(8.717), 12), 0.0126, 7.46e-7),
     (Mechanism(L2, 2.14e-7, Geometry(7.069, dim=122), 5), 0.00981, 1.5e-11),
     (Mechanism(L2, 1.1e-7, Geometry(659.6), 2), 0.01, 1e-9),
     (Mechanism(LINF, 1.55e-5, Geometry(1.814, dim=23), 16), 0.535, 2.47e-9),
