@@ -21,22 +21,43 @@ from csgm_cli.core.law_oracle import Direction, Kernel, Law
 from csgm_cli.core.oracle import SPARE_DIGITS
 from csgm_cli.core.split_oracle import SplitLaw, split_laws
 from csgm_cli.core.tilt_oracle import Tilted, exponent_digits, not_converged
+from csgm_cli.errors import NoAnswerError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from csgm_cli.core.oracle import Number
 
 _LEAST_FACTOR, _MOST_FACTOR = mpmath.mpf(1.3), mpmath.mpf(4)  # by which a window grows
 _LOOKED_AT = 20  # points in the outer half of a window
 _QUIET = mpmath.mpf(5) / 6  # of a window from which on at the latest an integrand must be negligible
 _MANY_NODES = 1000  # in x, by which it must show whether a contour will end
-_FEW_NODES, _MOST_NODES = 10_000, 60_000  # that a contour may need where there is another way, and where not
-_FEW_TURNS, _MOST_TURNS = 1_200_000, 6_000_000  # the same of turns: of one or two microseconds
 _PER_VALUE = 100  # what a value on the contour costs, in turns
 _ROUGH = 8  # digits of what only chooses a contour
 _SPARE = 100  # errors are that much smaller than they need to be, if estimates are right
 _FEWEST_DIGITS = 4
-_SHIFT = mpmath.mpf(2) / 3  # of the way from the poles to the lowest spot is where contours pass
-_NEAR = mpmath.mpf(1) / 8  # of that way is where aliases at lower strikes are bounded
+_SHIFT, _SHIFT_DEVIATIONS = mpmath.mpf(1) / 3, 3  # from the lowest spot to where contours pass, at most
+_LEAST_SHARE = mpmath.mpf(1) / 8  # of the way from the poles to that spot is where aliases are bounded
+_FINEST = 1000  # of the distance from the poles
+_CLOSE = mpmath.mpf(1) / 4  # deviations, to which the lowest spot is found
+
+
+@dataclass(frozen=True)
+class _Effort:
+    """How much a contour may take: decimal digits of the integrand, nodes in x, and turns.
+
+    A turn is one or two microseconds.
+    """
+
+    digits: int
+    nodes: int
+    turns: int
+
+
+#: Where there is another way, and where not.
+_LITTLE, _MUCH = _Effort(100, 10_000, 1_200_000), _Effort(1000, 60_000, 6_000_000)
+
+_MOST_PARTS, _ALL_TURNS = 16, 12_000_000  # of one integral
 
 
 def contour_integral(law: Law, kernel: Kernel, digits: int = 20, least: Number = 0) -> mpmath.mpf:
@@ -60,7 +81,7 @@ def contour_integral(law: Law, kernel: Kernel, digits: int = 20, least: Number =
 
 def _integral(law: Law, lowest: _Spot, error: mpmath.mpf) -> mpmath.mpf:
     """The integral to an absolute ``error``: of all of the law, or where that is dear of what counts."""
-    line = _line(lowest, error, _FEW_NODES, _FEW_TURNS)
+    line = _line(lowest, error, _LITTLE)
     if line is not None:
         return line.integral()
     kernel = lowest.kernel
@@ -74,12 +95,14 @@ def _in_parts(law: Law, kernel: Kernel, error: mpmath.mpf) -> mpmath.mpf:
     """The same of the parts of the law that count, each on its own line."""
     parts, kernel = split_laws(law, kernel, error / 2)
     every: list[Law | SplitLaw] = [*parts] or [law]
-    share, total = error / 2 / len(every), mpmath.mpf(0)
+    if len(every) > _MOST_PARTS:
+        raise not_converged(f"a contour for {law.count} coordinates", _ALL_TURNS)
+    share, total, left = error / 2 / len(every), mpmath.mpf(0), _ALL_TURNS
     for part in every:
-        line = _line(_lowest(part, kernel), share, _MOST_NODES, _MOST_TURNS)
+        line = _line(_lowest(part, kernel), share, replace(_MUCH, turns=min(_MUCH.turns, left)))
         if line is None:
-            raise not_converged(f"a contour for {law.count} coordinates", _MOST_NODES)
-        total += line.integral()
+            raise not_converged(f"a contour for {law.count} coordinates", _ALL_TURNS)
+        total, left = total + line.integral(), left - line.cost(line.count)
     return total
 
 
@@ -111,10 +134,19 @@ class _Spot:
         """The integral is less: |z (z+1)|^-1 integrates to at most pi/sqrt(real (real + 1))."""
         return self.value * mpmath.sqrt(self.real * (self.real + 1)) / 2
 
-    def moved(self, share: Number) -> _Spot:
-        """At that share of the distance to the poles on the left."""
-        low = max(self.kernel.left)
-        return _spot(self.law, self.kernel, low + share * (self.real - low))
+    @property
+    def deviation(self) -> mpmath.mpf:
+        """By how much the integrand's logarithm rises by a half, about, next to where it is lowest."""
+        return 1 / mpmath.sqrt(self.curvature)
+
+    @property
+    def room(self) -> mpmath.mpf:
+        """To the poles on the left."""
+        return self.real - max(self.kernel.left)
+
+    def moved(self, left: mpmath.mpf) -> _Spot:
+        """By as much to the left."""
+        return _spot(self.law, self.kernel, self.real - left)
 
 
 def _spot(law: Law | SplitLaw, kernel: Kernel, real: mpmath.mpf) -> _Spot:
@@ -132,12 +164,16 @@ def _digits(law: Law | SplitLaw) -> int:
 
 
 def saddle(law: Law | SplitLaw, kernel: Kernel) -> mpmath.mpf:
-    """Return about the lowest point of the integrand between the poles, by bisection of its slope."""
+    """Return about the lowest point of the integrand between the poles, where its slope is 0."""
     digits, low = _digits(law), max(kernel.left)
     room = min(kernel.right) - low if kernel.right else mpmath.inf
 
+    def slope_at(distance: mpmath.mpf) -> tuple[mpmath.mpf, mpmath.mpf]:
+        point, z = law.point(low + distance, digits), low + distance
+        return point.slope + kernel.slope(z), point.curvature + kernel.curvature(z)
+
     def rises(distance: mpmath.mpf) -> bool:
-        return bool(law.point(low + distance, digits).slope + kernel.slope(low + distance) > 0)
+        return bool(slope_at(distance)[0] > 0)
 
     variance = law.sum([gamma**2 * mpmath.expm1(min(t, 1)) for _, gamma, t in law.kinds])
     below = (abs(kernel.strike) + mpmath.sqrt(variance)) / variance
@@ -147,11 +183,24 @@ def saddle(law: Law | SplitLaw, kernel: Kernel) -> mpmath.mpf:
     above = 2 * below
     while above < room and not rises(above):
         below, above = above, 2 * above
-    above = min(above, room)
-    while above - below > min(below, room - below) / 16:
-        middle = (below + above) / 2
-        below, above = (below, middle) if rises(middle) else (middle, above)
-    return low + below
+    return low + _root(slope_at, below, min(above, room))
+
+
+def _root(
+    slope_at: Callable[[mpmath.mpf], tuple[mpmath.mpf, mpmath.mpf]], below: mpmath.mpf, above: mpmath.mpf
+) -> mpmath.mpf:
+    """Return about where an increasing slope is 0, by Newton's steps, or halves where these hardly help."""
+    here, before = (below + above) / 2, mpmath.inf
+    while True:
+        slope, curvature = slope_at(here)
+        below, above = (below, here) if slope > 0 else (here, above)
+        newton = here - slope / curvature
+        if abs(slope) < _CLOSE * mpmath.sqrt(curvature):
+            return here
+        if above - below < below / _FINEST:
+            return below  # where it cannot be steep
+        helps = below < newton < above and abs(slope) < before / 2
+        here, before = (newton, abs(slope)) if helps else ((below + above) / 2, mpmath.inf)
 
 
 # ---------------------------------------------------------------- the line
@@ -193,7 +242,7 @@ class _Line:
     def integrand(self, first: mpmath.mpf, step: mpmath.mpf, count: int) -> list[mpmath.mpc]:
         """Return the integrand at Im z = first + j step, j < count."""
         law, kernel, real = self.spot.law, self.spot.kernel, self.spot.real
-        if self.cost(count) > _MOST_TURNS:
+        if self.cost(count) > _MUCH.turns:
             raise not_converged(f"a contour for {law.count} coordinates", self.cost(count))
         sign = law.direction.sign
         columns = [
@@ -228,15 +277,17 @@ class _Line:
             return unit * (mpmath.fsum(terms) - terms[0] / 2) * step / mpmath.pi
 
 
-def _line(lowest: _Spot, error: mpmath.mpf, most_nodes: int, most_turns: int) -> _Line | None:
+def _line(lowest: _Spot, error: mpmath.mpf, most: _Effort) -> _Line | None:
     """A line on which the integrand is negligible in the outer part of a window, which grows until it is.
 
     It passes left of the ``lowest`` spot, which leaves room for aliases at higher strikes to vanish.
     None where that seems to take too many nodes in x or turns: as many as if it fell exponentially
     from here on.
     """
-    spot, law = lowest.moved(_SHIFT), lowest.law
+    spot, law = lowest.moved(min(_SHIFT * lowest.room, _SHIFT_DEVIATIONS * lowest.deviation)), lowest.law
     digits = max(_FEWEST_DIGITS, math.ceil(mpmath.log10(spot.estimate / error)))
+    if digits > most.digits:
+        return None
     step = _step(spot, lowest, error)
     window, factor = 12 / mpmath.sqrt(spot.curvature), mpmath.mpf(1)
     goal = mpmath.mpf(10) ** -digits / 2
@@ -244,16 +295,27 @@ def _line(lowest: _Spot, error: mpmath.mpf, most_nodes: int, most_turns: int) ->
     with mpmath.workdps(wanted + exponent_digits(abs(spot.real) + 1, law.largest_t) + SPARE_DIGITS):
         while True:
             window, goal = factor * window, goal / factor
-            tilted = law.along(spot.real, window, wanted)
+            tilted = _tilted(spot, window, wanted)
+            if tilted is None:
+                return None
             line = _Line(spot, window, math.ceil(window / step), tilted, digits)
             quiet, ratio = line.quiet_from(goal)
             if quiet <= _QUIET * window:
                 line = line.up_to(quiet, step)
-                return line if line.cost(line.count) <= most_turns else None
-            too_far = line.nodes * ratio > most_nodes or line.cost(line.count) * ratio > most_turns
+                return line if line.cost(line.count) <= most.turns else None
+            nodes = line.nodes * (ratio if isinstance(law, Law) else 1)
+            too_far = nodes > most.nodes or line.cost(line.count) * ratio > most.turns
             if line.nodes > _MANY_NODES and too_far:
                 return None
             factor = min(max(1.2 * ratio**0.75, _LEAST_FACTOR), _MOST_FACTOR)
+
+
+def _tilted(spot: _Spot, window: mpmath.mpf, digits: int) -> list[Tilted] | None:
+    """Every kind of coordinate on the line, or None where that takes too many nodes."""
+    try:
+        return spot.law.along(spot.real, window, digits)
+    except NoAnswerError:
+        return None
 
 
 def _step(spot: _Spot, lowest: _Spot, error: mpmath.mpf) -> mpmath.mpf:
@@ -262,7 +324,9 @@ def _step(spot: _Spot, lowest: _Spot, error: mpmath.mpf) -> mpmath.mpf:
     With the step h they are e^(2 pi m real/h) times the integral at strike + 2 pi m/h, which is at
     most e^(-2 pi m real'/h) times the bound at any other real'.
     """
-    near = spot.moved(_NEAR)
+    depth = mpmath.log(max(spot.value / error, 2))
+    far = spot.room - _LEAST_SHARE * lowest.room
+    near = spot.moved(min(far, mpmath.sqrt(2 * depth) * lowest.deviation))
     return min(
         2 * mpmath.pi * abs(other.real - spot.real) / mpmath.log(4 * max(other.bound / error, 1))
         for other in (near, lowest)

@@ -5,6 +5,7 @@ As in ``oracle``, results are ``mpf``. Nothing of the float64 path is used here.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ _SHARPER, _LOSSES = 3, mpmath.mpf(1) / 4  # in x, within a factor's change of de
 _DESCENTS = 6  # of a right end
 _MOST_NODES = 60_000
 _BELOW, _ABOVE = 1, -1  # the sides of an edge
+_LARGE = 300.0  # exponents of floats
 _TAIL = 10  # nodes count up to exp(-_TAIL) of the error
 
 #: How many coordinates, their gamma and t.
@@ -92,16 +94,12 @@ def split(order: mpmath.mpf, kind: Kind, low: Edge, far: Edge, digits: int) -> l
     depth, bend = (digits + 1) * mpmath.log(10), _bend(low, far)
     q = min(mpmath.sqrt(depth / bend), _strip(kind, low, far, depth))
     step = _rounded(2 * mpmath.pi * q / (depth + q * q * bend))
-    xs = _grid(*_ends(order, kind, low, far, depth), step)
-    losses, sizes, peak = _sizes(order, kind, xs)
-    parts = [Share(low, _BELOW, depth), Share(low, _ABOVE, depth)]
-    inside = Share(far, _BELOW, depth)
-    return [
-        tilted(
-            losses, [size * inside(x) * part(x) for x, size in zip(xs, sizes, strict=True)], peak, step, depth
-        )
-        for part in parts
-    ]
+    ends, found = _ends(order, kind, low, far, depth), []
+    for shares in _parts(low, far, depth):
+        xs = _nodes(order, kind, shares, *ends, step, depth)
+        losses, sizes, peak = _sizes(order, kind, shares, xs)
+        found.append(tilted(losses, sizes, peak, step, depth))
+    return found
 
 
 def lifted(order: mpmath.mpf, kind: Kind, low: Edge, far: Edge, digits: int) -> list[Tilted]:
@@ -115,12 +113,10 @@ def lifted(order: mpmath.mpf, kind: Kind, low: Edge, far: Edge, digits: int) -> 
     step, lost = 2 * mpmath.pi * b / (depth + 4 * b * b * bend), b * b * bend
     with mpmath.workdps(mpmath.mp.dps + int(mpmath.ceil(lost / mpmath.log(10)))):
         deep = depth + lost
-        xs = [mpmath.mpc(x, b) for x in _grid(*_ends(order, kind, low, far, deep), step)]
-        losses, sizes, peak = _sizes(order, kind, xs)
-        parts, inside = [Share(low, _BELOW, deep), Share(low, _ABOVE, deep)], Share(far, _BELOW, deep)
-        found: list[Tilted] = []
-        for part in parts:
-            every = [size * inside(x) * part(x) for x, size in zip(xs, sizes, strict=True)]
+        ends, found = _ends(order, kind, low, far, deep), list[Tilted]()
+        for shares in _parts(low, far, deep):
+            xs = [mpmath.mpc(x, b) for x in _nodes(order, kind, shares, *ends, step, deep)]
+            losses, every, peak = _sizes(order, kind, shares, xs)
             total = mpmath.fsum(every).real
             least = total * mpmath.exp(-depth - _TAIL)
             alive = [(u, size / total) for u, size in zip(losses, every, strict=True) if abs(size) > least]
@@ -141,7 +137,7 @@ def _lifted(order: mpmath.mpf, kind: Kind, low: Edge, far: Edge, digits: int, _p
 
 @dataclass(frozen=True)
 class Share:
-    """How much counts as below an edge, or as above, from where it is nothing or all without looking."""
+    """How much counts as below an edge, or as above, all to exp(-depth) without looking."""
 
     edge: Edge
     side: int
@@ -155,9 +151,15 @@ class Share:
 @lru_cache(maxsize=1 << 15)
 def _share(edge: Edge, side: int, depth: mpmath.mpf, x: mpmath.mpc, _prec: int) -> mpmath.mpc:
     place = edge.place(x) * side
-    if (place * place).real > depth:
-        return mpmath.mpf(place.real < 0)
+    if place.real < 0 and (place * place).real > depth:
+        return mpmath.mpf(1)
     return mpmath.erfc(place) / 2
+
+
+def _parts(low: Edge, far: Edge, depth: mpmath.mpf) -> list[list[Share]]:
+    """The low part and the middle one."""
+    inside = Share(far, _BELOW, depth)
+    return [[inside, Share(low, _BELOW, depth)], [inside, Share(low, _ABOVE, depth)]]
 
 
 def _rounded(step: mpmath.mpf) -> mpmath.mpf:
@@ -202,22 +204,50 @@ def _pull(order: mpmath.mpf, kind: Kind, x: mpmath.mpf) -> mpmath.mpf:
     return order * mpmath.sqrt(t) / (1 + rest)
 
 
-def _grid(left: mpmath.mpf, right: mpmath.mpf, step: mpmath.mpf) -> list[mpmath.mpf]:
+def _nodes(
+    order: mpmath.mpf,
+    kind: Kind,
+    shares: Sequence[Share],
+    left: mpmath.mpf,
+    right: mpmath.mpf,
+    step: mpmath.mpf,
+    depth: mpmath.mpf,
+) -> list[mpmath.mpf]:
+    """Return the multiples of ``step`` that count: by floats, which are good enough to tell."""
     first, last = int(mpmath.floor(left / step)), int(mpmath.ceil(right / step))
     if last - first > _MOST_NODES:
         raise not_converged("part of a loss", last - first)
-    return [j * step for j in range(first, last + 1)]
+    width, power = float(step), float(order)
+    rate, root = float(kind[1]), math.sqrt(kind[2])
+    edges = [(float(s.edge.x), float(s.edge.growth), s.side / (2 * float(s.edge.width))) for s in shares]
+
+    def log_size(j: int) -> float:
+        x = j * width
+        moved = root * (x - root / 2)
+        loss = math.log(rate) + moved if moved > _LARGE else math.log1p(rate * math.expm1(moved))
+        log = power * loss - x * x / 2
+        for at, growth, sharp in edges:
+            grown = math.expm1(min(growth * (x - at), _LARGE)) / growth
+            log -= max((x - at + grown) * sharp, 0) ** 2
+        return log
+
+    logs = [log_size(j) for j in range(first, last + 1)]
+    least = max(logs) - float(depth) - 1000 * _TAIL
+    return [j * step for j, log in enumerate(logs, first) if log > least]
 
 
 def _sizes(
-    order: mpmath.mpf, kind: Kind, xs: Sequence[mpmath.mpc]
+    order: mpmath.mpf, kind: Kind, shares: Sequence[Share], xs: Sequence[mpmath.mpc]
 ) -> tuple[list[mpmath.mpc], list[mpmath.mpc], mpmath.mpf]:
-    """Return log Y, Y^order exp(-x^2/2) and the logarithm of its unit."""
+    """Return log Y, what the shares are of Y^order exp(-x^2/2), and the logarithm of its unit."""
     prec = mpmath.mp.prec
     losses = [_loss(kind[1], kind[2], x, prec) for x in xs]
     logs = [order * u - x * x / 2 for u, x in zip(losses, xs, strict=True)]
     peak = max(log.real for log in logs)
-    return losses, [mpmath.exp(log - peak) for log in logs], peak
+    sizes = [mpmath.exp(log - peak) for log in logs]
+    for share in shares:
+        sizes = [size * share(x) for size, x in zip(sizes, xs, strict=True)]
+    return losses, sizes, peak
 
 
 @lru_cache(maxsize=1 << 15)
@@ -251,7 +281,6 @@ def _log_part(order: mpmath.mpf, kind: Kind, edge: Edge, side: int, digits: int)
         for _ in range(_DESCENTS):
             right = max(_pull(order, kind, right), edge.x) + reach
         left = edge.x - 2 * edge.width * (mpmath.sqrt(depth) + edge.width * abs(edge.x))
-    xs, part = _grid(left, right, step), Share(edge, side, depth)
-    _, sizes, peak = _sizes(order, kind, xs)
-    total = mpmath.fsum(size * part(x) for x, size in zip(xs, sizes, strict=True))
-    return peak + mpmath.log(total * step / mpmath.sqrt(2 * mpmath.pi))
+    shares = [Share(edge, side, depth)]
+    _, sizes, peak = _sizes(order, kind, shares, _nodes(order, kind, shares, left, right, step, depth))
+    return peak + mpmath.log(mpmath.fsum(sizes) * step / mpmath.sqrt(2 * mpmath.pi))

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -247,7 +248,7 @@ def test_a_bracket_that_is_off_is_caught(monkeypatch, setting, factor):
 def test_what_would_take_too_long_is_refused_at_once(monkeypatch):
     """Before anything is summed: the number of steps is known beforehand."""
     monkeypatch.setattr(tilt_oracle, "exponential_sums", lambda *arguments: pytest.fail("a sum was begun"))
-    monkeypatch.setattr(contour_oracle, "_MOST_TURNS", 1000)
+    monkeypatch.setattr(contour_oracle, "_MUCH", replace(contour_oracle._MUCH, turns=1000))
     assert_caught([lambda: account_delta(*BRACKETS[0][0], verify=True)], "oracle-not-converged")
 
 
