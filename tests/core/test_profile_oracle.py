@@ -1,5 +1,6 @@
 """The high-precision log-moment and profile against printed values, other methods and theorems."""
 
+import dataclasses
 import math
 
 import mpmath
@@ -290,7 +291,7 @@ def test_profile_refuses_what_it_is_not_defined_for(arguments):
 
 def test_an_endless_contour_is_no_answer(monkeypatch):
     """Where the integrand does not decay, no number is returned."""
-    monkeypatch.setattr(contour_oracle, "_MOST_NODES", 4000)
+    monkeypatch.setattr(contour_oracle, "_MUCH", dataclasses.replace(contour_oracle._MUCH, nodes=4000))
     monkeypatch.setattr(contour_oracle, "split_laws", lambda law, kernel, error: ([], kernel))
     with pytest.raises(NoAnswerError) as caught:
         profile_oracle.profile_delta(0.01, ((100, 2500.0),), "add", 1000.0)
