@@ -45,6 +45,8 @@ _SHARE = 1e-3
 #: A relative jump of delta that moves sigma by less than "hardly less" noise where delta falls as 1/sigma. It
 #: falls more steeply, and this share of that slope is counted on.
 _WOBBLE, _SURELY = 1e-8, 0.25
+#: How far answers are above their lower bounds, at most, as a rule.
+_FAR = 1.2
 #: Where the profile saves more than this, relative, it need not be known what other bounds prove exactly.
 _CLEARLY = 1e-6
 
@@ -75,11 +77,12 @@ def calibrate(
     bounds_of(mechanism, accountant)  # an accountant without a bound is refused before the target is
     _refuse_covered(mechanism, target)
     sigma, guarantee = _certified(mechanism, accountant, target, verify=verify)
-    if _wobbles(mechanism, accountant, target, sigma):
+    lower = _lower_bound(mechanism, accountant, target, sigma)
+    if _may_disagree(mechanism, accountant, target, sigma, lower):
         sigma, guarantee = _agreed(mechanism, accountant, target, sigma, verify=verify)
+        lower = _lower_bound(mechanism, accountant, target, sigma)
     if guarantee.epsilon > target.epsilon:
         raise NoAnswerError("not-certified", f"the answer sigma {sigma!r} could not be certified")
-    lower = _lower_bound(mechanism, accountant, target, sigma)
     noise_multiplier = sigma / mechanism.geometry.l2_norm
     if noise_multiplier not in RANGES["noise_multiplier"]:
         raise NoAnswerError(
@@ -172,18 +175,27 @@ def _confirmed(
     return other if other.epsilon > target.epsilon else found
 
 
-def _wobbles(mechanism: Mechanism, accountant: Accountant, target: Target, sigma: float) -> bool:
-    """Whether what decides here may jump by what account, on its way to an epsilon, would notice."""
+def _may_disagree(
+    mechanism: Mechanism, accountant: Accountant, target: Target, sigma: float, lower: float | None
+) -> bool:
+    """Whether account, on its way to an epsilon, might find that hardly less noise does as well.
+
+    So it might where what decides may jump, or is a bracket's, and far above the ``lower`` bound.
+    """
     if not looks_at_profile(mechanism, accountant):
         return False
     from csgm_cli.core.tight import LARGEST_DELTA, tight_delta
     from csgm_cli.core.tight_solve import slope_in_sigma
 
     found, delta = tight_delta(mechanism, sigma, target.epsilon), min(target.delta, LARGEST_DELTA)
-    wobble = found.decisive.wobble
-    if found.upper > delta or wobble <= _WOBBLE:
+    if found.upper > delta:
         return False
-    return wobble > _WOBBLE * _SURELY * slope_in_sigma(mechanism, sigma, target.epsilon, delta)
+    proof = found.decisive
+    if proof.again is None and lower is not None and lower * mechanism.geometry.l2_norm * _FAR < sigma:
+        return True
+    return proof.wobble > _WOBBLE and (
+        proof.wobble > _WOBBLE * _SURELY * slope_in_sigma(mechanism, sigma, target.epsilon, delta)
+    )
 
 
 def _agreed(

@@ -126,9 +126,10 @@ def best_epsilon_from(curve: RenyiCurve, sigma: float, log_delta: float, start: 
     def slope(order: float, moment: LogMoment) -> Slope:
         return _flattened(epsilon_slope(order, moment, log_delta), -log_delta - math.log(order))
 
-    def settled(point: Converted, value: float, step: float) -> bool:
+    def settled(point: Converted, _: float, step: float) -> bool:
         renyi = point.moment.value / (point.order - 1)
-        return abs(value * step) / (point.order - 1) <= _SETTLED * max(renyi, abs(point.value))
+        gain = abs(epsilon_slope(point.order, point.moment, log_delta)[0] * step) / (point.order - 1)
+        return gain <= _SETTLED * max(renyi, abs(point.value))
 
     return _best(
         curve,
@@ -143,19 +144,20 @@ def best_epsilon_from(curve: RenyiCurve, sigma: float, log_delta: float, start: 
 def best_log_delta(curve: Curve, sigma: float, epsilon: float) -> Converted:
     """The smallest log delta over the orders that ``curve`` admits."""
 
-    def slope(order: float, moment: LogMoment) -> Slope:
+    def flattened(order: float, moment: LogMoment) -> Slope:
         """The derivative of log delta in the order."""
         wanted = epsilon - log_shrink(order)
         return _flattened((moment.d_order - wanted, moment.d2_order + 1 / (order * (order - 1))), wanted)
 
-    def settled(point: Converted, value: float, step: float) -> bool:
-        gain = abs(value * step) * (point.order - 1)
+    def settled(point: Converted, _: float, step: float) -> bool:
+        slope = point.moment.d_order - epsilon + log_shrink(point.order)
+        gain = abs(slope * step) * (point.order - 1)
         return point.value < _LEAST_LOG_DELTA or gain <= _SETTLED * max(
             min(1.0, point.order - 1), abs(point.value)
         )
 
     start = first_order(curve, sigma, 10.0 + epsilon)
-    return _best(curve, sigma, start, slope, settled, lambda a, m: log_delta_at(a, m, epsilon))
+    return _best(curve, sigma, start, flattened, settled, lambda a, m: log_delta_at(a, m, epsilon))
 
 
 def _best(
