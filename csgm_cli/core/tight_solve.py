@@ -32,6 +32,7 @@ from csgm_cli.core.tight import (
 )
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.model import Bound, Mechanism
+from csgm_cli.ranges import RANGES
 
 if TYPE_CHECKING:
     from csgm_cli.core.certificate import Again
@@ -46,6 +47,8 @@ _WIDTH = 4e-13
 _LEAST_SHARE = 1e-40
 #: Where bounds rise with epsilon, steps down that are smaller than this, relative, are the last.
 _CREEP = 1e-3
+#: Nobody asks for larger epsilons, and profiles wobble there.
+_LARGEST_EPSILON = RANGES["epsilon"].high
 #: An epsilon is not first guessed below this.
 _LEAST_EPSILON = 1e-9
 #: So far beside a noise, relative, its slope is looked for.
@@ -110,7 +113,12 @@ def tight_epsilon(
 
 
 def _least_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: float) -> float:
-    """The least epsilon found; where the proof is for a smaller one, that is looked at in its turn."""
+    """The least epsilon found; where the proof is for a smaller one, that is looked at in its turn.
+
+    ``ceiling`` where that is beyond all epsilons that are asked for.
+    """
+    if ceiling > _LARGEST_EPSILON and tight_delta(mechanism, sigma, _LARGEST_EPSILON).upper > delta:
+        return ceiling
     found = _root_epsilon(mechanism, sigma, delta, ceiling)
     below = tight_delta(mechanism, sigma, found).decisive.epsilon
     if below is None or tight_delta(mechanism, sigma, below).upper > delta:

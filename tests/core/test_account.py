@@ -256,3 +256,13 @@ def test_more_coordinates_than_float64_can_tell_orders_apart():
     mechanism = Mechanism("linf-csgm", 0.1, Geometry(5.0, 1.0, 10**12), 10**9)
     (guarantee,) = account_delta(mechanism, 4.0, 0.2).guarantees
     assert guarantee.delta == 1.0
+
+
+def test_epsilons_beyond_all_that_are_asked_for_fall_with_noise():
+    """Brackets of the profile wobble there; the Renyi bound, which is taken from 1e4 on, does not."""
+    mechanism = Mechanism("linf-csgm", 0.010030090270812437, Geometry(1.0, dim=10**7))
+    found = [
+        epsilon_of(mechanism, 0.01 * (1 + more), 1 - 2**-53, Accountant.AUTO) for more in (0.0, 1e-12, 1e-9)
+    ]
+    assert found == sorted(found, reverse=True)
+    assert found[-1] > 1e8

@@ -226,7 +226,7 @@ def test_a_loss_beyond_reach_is_no_answer(monkeypatch, adjacency):
 
 
 def test_a_search_that_starts_beyond_a_cliff_comes_back():
-    """K is 5e16 where it starts, at twice the best order, and next to that no step seemed to gain anything."""
+    """K is 5e16 where it starts, at twice the best order; next to that no step seemed to gain anything."""
     mechanism = Mechanism("l2-csgm", 1e-9, Geometry(1e6), 2141, Adjacency.REPLACE_ONE)
     curve, sigma = renyi_curve(mechanism, Bound.RDP), 2.391194586198801e-05
     found = best_epsilon(curve, sigma, math.log(1e-300))
