@@ -20,6 +20,8 @@ _HARDLY, _WIDTH = 1e-8, 5e-9
 _GROWTH = 8.0
 #: About how steeply log epsilon falls in log noise, at least.
 _SLOPE = 1.0
+#: Nothing is looked at this many times below where it starts.
+_DEEPEST = 1e6
 #: How far, relative, noise that is met at hardly less of it is followed down, one after the other.
 _STEPS = tuple(_HARDLY * 2.0**power for power in range(24))
 
@@ -49,5 +51,7 @@ def agreed(says: Callable[[float], float], target: float, start: float, highest:
         if excess(less) > 0.0:
             break
         further = noise * (1 - step)
-        noise = descend(excess, less if excess(further) > 0.0 else further, 0.0, width=_WIDTH, slope=_SLOPE)
+        noise = descend(
+            excess, less if excess(further) > 0.0 else further, start / _DEEPEST, width=_WIDTH, slope=_SLOPE
+        )
     return noise

@@ -46,3 +46,15 @@ def test_what_has_no_answer_misses():
         return 0.0
 
     assert agreed(says, 1.0, 1.5, 3.0) == pytest.approx(1.0, rel=1e-8)
+
+
+def test_noise_far_below_the_start_is_found():
+    """Steps down grow with what is gained, but none ends at no noise at all."""
+    asked = []
+
+    def says(noise):
+        asked.append(noise)
+        return noise**-0.25
+
+    assert agreed(says, 10.0, 1.0, 2.0) == pytest.approx(1e-4, rel=1e-7)
+    assert min(asked) > 0.0
