@@ -180,7 +180,7 @@ def _may_disagree(
 ) -> bool:
     """Whether account, on its way to an epsilon, might find that hardly less noise does as well.
 
-    So it might where what decides may jump, or is a bracket's, and far above the ``lower`` bound.
+    So it might where what decides may jump, or is a bracket's, and far above a ``lower`` bound that is known.
     """
     if not looks_at_profile(mechanism, accountant):
         return False
@@ -191,7 +191,7 @@ def _may_disagree(
     if found.upper > delta:
         return False
     proof = found.decisive
-    if proof.again is None and lower is not None and lower * mechanism.geometry.l2_norm * _FAR < sigma:
+    if proof.again is None and 0.0 < (lower or 0.0) * mechanism.geometry.l2_norm * _FAR < sigma:
         return True
     return proof.wobble > _WOBBLE and (
         proof.wobble > _WOBBLE * _SURELY * slope_in_sigma(mechanism, sigma, target.epsilon, delta)
