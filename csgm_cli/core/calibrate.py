@@ -61,7 +61,8 @@ def calibrate(
 ) -> Calibration:
     """The least noise with which ``mechanism`` meets ``target``, and what it costs.
 
-    The answer meets the target; noise smaller by 1e-8 relative does not, by the same accountant.
+    The answer meets the target; noise smaller by 1e-8 relative does not, by the same accountant (but for
+    deltas near 1e-300 with epsilons below 1e-4, where less may do).
     ``verify`` recomputes the achieved epsilon by independent code in 50 digits (tight bounds: 30 to 8).
     ``value_bits`` in [1, 64]: of one sent value, for ``bits_per_client``.
 
