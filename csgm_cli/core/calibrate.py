@@ -45,8 +45,6 @@ _SHARE = 1e-3
 #: A relative jump of delta that moves sigma by less than "hardly less" noise where delta falls as 1/sigma. It
 #: falls more steeply, and this share of that slope is counted on.
 _WOBBLE, _SURELY = 1e-8, 0.25
-#: How far answers are above their lower bounds, at most, as a rule.
-_FAR = 1.2
 #: Where the profile saves more than this, relative, it need not be known what other bounds prove exactly.
 _CLEARLY = 1e-6
 
@@ -61,8 +59,7 @@ def calibrate(
 ) -> Calibration:
     """The least noise with which ``mechanism`` meets ``target``, and what it costs.
 
-    The answer meets the target; noise smaller by 1e-8 relative does not, by the same accountant (but for
-    deltas near 1e-300 with epsilons below 1e-4, where less may do).
+    The answer meets the target; noise smaller by 1e-8 relative does not, by the same accountant.
     ``verify`` recomputes the achieved epsilon by independent code in 50 digits (tight bounds: 30 to 8).
     ``value_bits`` in [1, 64]: of one sent value, for ``bits_per_client``.
 
@@ -78,12 +75,11 @@ def calibrate(
     bounds_of(mechanism, accountant)  # an accountant without a bound is refused before the target is
     _refuse_covered(mechanism, target)
     sigma, guarantee = _certified(mechanism, accountant, target, verify=verify)
-    lower = _lower_bound(mechanism, accountant, target, sigma)
-    if _may_disagree(mechanism, accountant, target, sigma, lower):
+    if _wobbles(mechanism, accountant, target, sigma):
         sigma, guarantee = _agreed(mechanism, accountant, target, sigma, verify=verify)
-        lower = _lower_bound(mechanism, accountant, target, sigma)
     if guarantee.epsilon > target.epsilon:
         raise NoAnswerError("not-certified", f"the answer sigma {sigma!r} could not be certified")
+    lower = _lower_bound(mechanism, accountant, target, sigma)
     noise_multiplier = sigma / mechanism.geometry.l2_norm
     if noise_multiplier not in RANGES["noise_multiplier"]:
         raise NoAnswerError(
@@ -176,27 +172,18 @@ def _confirmed(
     return other if other.epsilon > target.epsilon else found
 
 
-def _may_disagree(
-    mechanism: Mechanism, accountant: Accountant, target: Target, sigma: float, lower: float | None
-) -> bool:
-    """Whether account, on its way to an epsilon, might find that hardly less noise does as well.
-
-    So it might where what decides may jump, or is a bracket's, and far above a ``lower`` bound that is known.
-    """
+def _wobbles(mechanism: Mechanism, accountant: Accountant, target: Target, sigma: float) -> bool:
+    """Whether what decides here may jump by what account, on its way to an epsilon, would notice."""
     if not looks_at_profile(mechanism, accountant):
         return False
     from csgm_cli.core.tight import LARGEST_DELTA, tight_delta
     from csgm_cli.core.tight_solve import slope_in_sigma
 
     found, delta = tight_delta(mechanism, sigma, target.epsilon), min(target.delta, LARGEST_DELTA)
-    if found.upper > delta:
+    wobble = found.decisive.wobble
+    if found.upper > delta or wobble <= _WOBBLE:
         return False
-    proof = found.decisive
-    if proof.again is None and 0.0 < (lower or 0.0) * mechanism.geometry.l2_norm * _FAR < sigma:
-        return True
-    return proof.wobble > _WOBBLE and (
-        proof.wobble > _WOBBLE * _SURELY * slope_in_sigma(mechanism, sigma, target.epsilon, delta)
-    )
+    return wobble > _WOBBLE * _SURELY * slope_in_sigma(mechanism, sigma, target.epsilon, delta)
 
 
 def _agreed(

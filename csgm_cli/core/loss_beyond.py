@@ -31,6 +31,10 @@ _SURE, _LOW = 0.99, 3.0
 _LOSS, _SUM, _BESIDE = 1e-14, 1e-14, 3e-13
 #: Up to this x the series of log(1 - x) is used.
 _SMALL = 0.01
+#: Masses of single coordinates are lifted by the exponential of this before they are summed and counted: of
+#: what is below 1e-308 floats have few digits, and there may be 1e12 coordinates.
+_LIFT = 230.0
+_LOWER = math.exp(-_LIFT)
 
 
 def linear(far: Far, strike: float) -> tuple[float, float]:
@@ -56,47 +60,53 @@ def _is_next_to(far: Far, strike: float) -> bool:
 
 
 def _paired_linear(far: Far, strike: float) -> tuple[float, float]:
-    gained, off = _gained(far, strike)
-    counts, q, k = far.counts, far.qs, math.exp(strike)
+    lifted, off = _gained(far, strike)
+    counts, q, k, gained = far.counts, far.qs, math.exp(strike), lifted * _LOWER
     kq = k * q
     more = gained * kq / (1 - kq) + _log_less(gained / (1 - kq)) + _log_less(kq)
-    growth = float((counts * (gained + more - k * _log_less(q))).sum())
+    growth = _counted(counts, lifted) + float((counts * (more - k * _log_less(q))).sum())
     r = float((counts * -np.log1p(-q)).sum())
     value = -math.exp(-k * r) * math.expm1(-growth) - _excess(-k * r) + k * _excess(-r)
     second = float((counts * (np.abs(more) + k * _log_less(q))).sum()) + (1 + k) * k * r * r
-    return value, float((counts * off).sum()) + _SUM * second + far.out_of_sight
+    return value, _counted(counts, off) + _SUM * second + far.out_of_sight
 
 
 def _paired_convex(far: Far, strike: float) -> tuple[float, float]:
     """Of the mean, (1 + strike) n p and v n q go to the coordinates: the rest has n p - P and n q - Q."""
     bent, off = np.zeros((2, len(far.parts)))
     for i, nodes in enumerate(far.above):
-        above, mass = nodes.loss - strike, np.exp(nodes.log_mass + nodes.loss)
+        above, mass = nodes.loss - strike, np.exp(nodes.log_mass + nodes.loss + _LIFT)
         bent[i] = float((mass * excess(-above)).sum())
         off[i] = far.digits * bent[i] + _LOSS * float((mass * np.abs(above * nodes.loss)).sum())
     counts, q, v = far.counts, far.qs, math.exp(strike)
-    apart, _ = _gained(far, 0.0)  # p - q
+    lifted, _ = _gained(far, 0.0)  # p - q
+    apart = lifted * _LOWER
     p = q + apart
     rate, r = (float((counts * -np.log1p(-x)).sum()) for x in (p, q))
     more = counts * (apart * q / (1 - q) + _log_less(apart / (1 - q)))
-    growth = float((counts * apart + more).sum())
+    growth = _counted(counts, lifted) + float(more.sum())
     less = _excess(-growth) + math.expm1(-r) * math.expm1(-growth) - float(more.sum())
     less_p = _excess(-rate) - float((counts * _log_less(p)).sum())
-    value = float((counts * bent).sum()) + far.mean_beside + v * less - _excess(strike) * less_p
+    value = _counted(counts, bent) + far.mean_beside + v * less - _excess(strike) * less_p
     second = v * (float(np.abs(more).sum()) + growth * (growth + r)) + _excess(strike) * rate * rate
-    rounding = float((counts * off).sum()) + _BESIDE * abs(far.mean_beside) + _SUM * second
+    rounding = _counted(counts, off) + _BESIDE * abs(far.mean_beside) + _SUM * second
     return value, rounding + far.out_of_sight * (2 + abs(strike))
 
 
 def _gained(far: Far, strike: float) -> tuple[Array, Array]:
-    """E_Q[Y - k; above] of one coordinate of each part, and bounds on the rounding of these."""
+    """E_Q[Y - k; above] of one coordinate of each part, and bounds on the rounding of these, both lifted."""
     values, errors = np.zeros((2, len(far.parts)))
     for i, nodes in enumerate(far.above):
-        mass = np.exp(nodes.log_mass + nodes.loss)
+        mass = np.exp(nodes.log_mass + nodes.loss + _LIFT)
         terms = mass * -np.expm1(strike - nodes.loss)
         values[i] = float(terms.sum())
         errors[i] = far.digits * float(np.abs(terms).sum()) + _LOSS * float((mass * np.abs(nodes.loss)).sum())
     return values, errors
+
+
+def _counted(counts: Array, lifted: Array) -> float:
+    """The sum over all coordinates of what is the same for those of a part."""
+    return float((counts * lifted).sum()) * _LOWER
 
 
 def _log_less(x: Array) -> Array:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from csgm_cli.core.contour import Direction
 from csgm_cli.core.loss_beyond import convex, linear
 from csgm_cli.core.loss_cuts import Cuts, add_cuts, unsplit
-from csgm_cli.core.loss_far import LEFT_OUT, SMALLEST, Chernoff, Far, Parts, far_event, softened
+from csgm_cli.core.loss_far import LEAST_MEAN, LEFT_OUT, SMALLEST, Chernoff, Far, Parts, far_event, softened
 from csgm_cli.core.loss_line import (
     MOVED,
     RAISED,
@@ -248,7 +248,7 @@ class Event:
         if self.variance > 0.0:
             added = self._sum(strike, self.variance, exponent)[0] - value
             value = max(value - added, (value + rest) / (1 + RAISED) - rest)
-        upper = max(value + rest, SMALLEST)
+        upper = max(value + rest, LEAST_MEAN)
         wobble = _FAR_ROUNDING * error + ROUNDING * off
         slack = math.inf if self.variance > 0.0 else 2 * (left_out + off + error) / upper
         return Mean(upper, wobble / upper + MOVED, slack)

@@ -22,6 +22,8 @@ LEFT_OUT = 1e-8
 #: Nothing below this is told from 0: well below the smallest delta that csgm accepts, so that this one is
 #: told from all that are smaller.
 SMALLEST = 1e-303
+#: Nor below this the means of test functions, of which costs of up to 1e8 make bounds.
+LEAST_MEAN = 1e-312
 #: How many shifts are looked at, and the largest, times the range of the losses.
 SHIFTS, FINEST = 32, 4000.0
 #: x above which Y^-shift is damped out.

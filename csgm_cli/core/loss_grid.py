@@ -167,8 +167,8 @@ def _single(part: Coordinates, powers: Powers) -> Mixture:
 
     @cache
     def bound(i: int) -> float:
-        mean = max(single_mixture(part, powers.log_strikes[i], powers.exponent), SMALLEST)
-        return powers.weights[i] * mean * (1 + RAISED) + powers.costs[i]
+        mean = single_mixture(part, powers.log_strikes[i], powers.exponent)
+        return max(powers.weights[i] * mean * (1 + RAISED), SMALLEST) + powers.costs[i]
 
     count = len(powers.weights)
     at = downhill(bound, count // 2, count - 1)

@@ -30,7 +30,16 @@ from csgm_cli.core.loss_event import (
     shorter,
     summed_apart,
 )
-from csgm_cli.core.loss_far import SMALLEST, Chernoff, Far, Parts, far_event, mean_below, softened
+from csgm_cli.core.loss_far import (
+    LEAST_MEAN,
+    SMALLEST,
+    Chernoff,
+    Far,
+    Parts,
+    far_event,
+    mean_below,
+    softened,
+)
 from csgm_cli.core.loss_line import RAISED, choose_line, transform
 from csgm_cli.core.loss_power import power_function
 from csgm_cli.core.loss_window import Step
@@ -89,7 +98,7 @@ def bounds_of_family(event: Event | Settled, weights: Array, log_strikes: Array)
 
     @cache
     def bound(i: int) -> float:
-        return float(weights[i]) * event.mixture(float(log_strikes[i])).upper * (1 + RAISED)
+        return max(float(weights[i]) * event.mixture(float(log_strikes[i])).upper * (1 + RAISED), SMALLEST)
 
     return bound
 
@@ -113,7 +122,7 @@ class Powers:
         @cache
         def bound(i: int) -> float:
             mean = event.mixture(self.log_strikes[i], self.exponent).upper
-            return self.weights[i] * mean * (1 + RAISED) + self.costs[i]
+            return max(self.weights[i] * mean * (1 + RAISED), SMALLEST) + self.costs[i]
 
         return bound
 
@@ -214,7 +223,7 @@ def _mixture_sizes(parts: Parts, log_strikes: Array, exponent: float = 0.0) -> A
         total += part.count * (np.exp(log_mass + v) * power_function(above, exponent)).sum(axis=1)
     low = np.minimum(log_strikes, 0.0)
     nothing = np.exp(low) * power_function(-low, exponent)
-    return np.asarray(total / math.sqrt(2 * math.pi) + little + SMALLEST + nothing)
+    return np.asarray(total / math.sqrt(2 * math.pi) + little + LEAST_MEAN + nothing)
 
 
 @lru_cache(maxsize=16)
@@ -260,7 +269,7 @@ def _summed(far: Far, cuts: Cuts, size: float) -> Event | None:
         cuts = together
     event = Event(softened(far, cuts.strike, size), cuts)
     rest = 0.1 * expected_size(cuts, size) / (1.0 + cuts.saddle)
-    expected = convex(event.far, cuts.strike)[0] + rest + SMALLEST
+    expected = convex(event.far, cuts.strike)[0] + rest + LEAST_MEAN
     cuts, falling = shorter(cuts, expected, size)
     if falling is not None:
         return replace(event, cuts=cuts, sums=transform(cuts, *falling))

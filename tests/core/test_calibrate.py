@@ -76,6 +76,7 @@ def test_the_noise_multiplier_is_certified_where_one_ulp_counts():
         (Mechanism(L2, 8.375720799727537e-8, Geometry(9.228967369100626)), Target(8.6467e-5, 2.9052e-36)),
         (Mechanism(L2, 1e-9, Geometry(2.0)), Target(2e-4, 1e-79)),
         (Mechanism(L2, 5.1813471502590675e-8, Geometry(400.0)), Target(1e-6, 1e-300)),
+        (Mechanism(L2, 1.4285714285714285e-7, Geometry(1.0), 9599), Target(2e-5, 1e-300)),
         (Mechanism(L2, 8.5e-8, Geometry(610.7)), Target(2.29e-5, 2.6e-66)),
         (Mechanism(L2, 1e-9, Geometry(166.02409463689298, dim=27564)), Target(1e4, 5e-67)),
         (Mechanism("linf-csgm", 1e-9, Geometry(500.0, dim=10**12), 856), Target(4.0, 1e-300)),
