@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from csgm_cli.core import gaussian
 from csgm_cli.core.account import NO_LOWER_BOUND, epsilon_guarantee
-from csgm_cli.core.agreed import agreed
 from csgm_cli.core.bounds import (
     bounds_of,
     looks_at_profile,
@@ -190,6 +189,8 @@ def _agreed(
     mechanism: Mechanism, accountant: Accountant, target: Target, sigma: float, *, verify: bool
 ) -> tuple[float, Guarantee]:
     """The noise near sigma that account, with nothing to start from, confirms, but hardly less does not."""
+    from csgm_cli.core.agreed import agreed
+
     l2_norm = mechanism.geometry.l2_norm
 
     def at(noise: float, *, verify: bool = False) -> Guarantee:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import mpmath
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 #: Up to as many frequencies term after term is turned; more are transformed.
 _FEW = 80
@@ -40,11 +41,8 @@ def exponential_sums(
     digits: int,
 ) -> list[mpmath.mpc]:
     """sum_p weights_p exp(i y points_p) at y = first + j step, j < count, to about 10^-digits."""
-    bits = math.ceil((digits + 3) * math.log2(10)) + count.bit_length() + 10
-    asked = _Asked(points, weights, first, step, count, bits)
-    with mpmath.workprec(bits + 20):
-        sums = _turned(asked) if count <= _FEW else _transformed(asked, _reach(digits))
-        return [mpmath.mpc(x, y) / (1 << bits) for x, y in sums]
+    asked = _Asked(points, weights, first, step, count, _bits(count, digits))
+    return _floating(asked, _turned if count <= _FEW else partial(_transformed, reach=_reach(digits)))
 
 
 def falling_sums(
@@ -56,10 +54,17 @@ def falling_sums(
     digits: int,
 ) -> list[mpmath.mpc]:
     """The same for complex weights and points, Im points >= 0: terms that have fallen drop out."""
-    bits = math.ceil((digits + 3) * math.log2(10)) + count.bit_length() + 10
-    with mpmath.workprec(bits + 20):
-        sums = _turned(_Asked(points, weights, first, step, count, bits))
-        return [mpmath.mpc(x, y) / (1 << bits) for x, y in sums]
+    return _floating(_Asked(points, weights, first, step, count, _bits(count, digits)), _turned)
+
+
+def _bits(count: int, digits: int) -> int:
+    return math.ceil((digits + 3) * math.log2(10)) + count.bit_length() + 10
+
+
+def _floating(asked: _Asked, method: Callable[[_Asked], list[tuple[int, int]]]) -> list[mpmath.mpc]:
+    """The sums that a method finds in whole numbers of 2^-bits."""
+    with mpmath.workprec(asked.bits + 20):
+        return [mpmath.mpc(x, y) / (1 << asked.bits) for x, y in method(asked)]
 
 
 def cost(points: int, count: int, digits: int) -> int:
