@@ -36,9 +36,10 @@ def _shared(work: Callable[[int], T], numbers: Sequence[int], jobs: int) -> Iter
     from multiprocessing import active_children, get_context
 
     # Not fork: numpy may have started threads, whose locks a copy of the process would hold for ever.
-    pool = ProcessPoolExecutor(
-        min(jobs, len(numbers)), mp_context=get_context("spawn"), initializer=_end_with_parent
-    )
+    with _interrupts_blocked():  # this may start a process, too: the keeper of the pool's semaphores
+        pool = ProcessPoolExecutor(
+            min(jobs, len(numbers)), mp_context=get_context("spawn"), initializer=_end_with_parent
+        )
     share = -(-len(numbers) // (4 * jobs))
     try:
         with _interrupts_blocked():
@@ -65,11 +66,11 @@ def _quiet_threads() -> Iterator[None]:
 
 @contextmanager
 def _interrupts_blocked() -> Iterator[None]:
-    """Processes started here inherit it: Ctrl-C reaches them, too, but this process decides."""
+    """Processes started here inherit it: Ctrl-C and a closing terminal reach all, but this one decides."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
     try:
         yield
     finally:

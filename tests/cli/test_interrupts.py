@@ -137,7 +137,11 @@ def test_interrupt_after_the_result(place):
     assert done.stderr.startswith("warning[rotation-rule]")
 
 
-@pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+#: What asks a process to end, and the exit code that a shell reports for it.
+ENDINGS = [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGXCPU, 152)]
+
+
+@pytest.mark.parametrize(("sent", "status"), ENDINGS)
 def test_stopped_while_a_file_is_written(place, sent, status):
     """A stop between the new content and its final name keeps the old file, with nothing beside it."""
     (place / "kept").write_text("old")
@@ -145,6 +149,28 @@ def test_stopped_while_a_file_is_written(place, sent, status):
     assert (done.returncode, "Traceback" in done.stderr) == (status, False)
     assert (place / "kept").read_text() == "old"
     assert {path.name for path in place.iterdir()} == {".git", "kept"}
+
+
+@pytest.mark.parametrize(("sent", "status"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_stopped_twice_while_a_file_is_written(place, sent, status):
+    """A terminal that closes sends SIGHUP twice: the second does not break off the cleaning."""
+    (place / "kept").write_text("old")
+    again = AT_CALL.replace("sys.setprofile(None)", "sys.setprofile(None if name == '_remove' else watch)")
+    again = again.replace("name == where", "name in (where, '_remove')")
+    done = finished(again, place, int(sent), "fsync", *CALIBRATE, "--output", "kept")
+    assert (done.returncode, done.stderr) == (status, "")
+    assert (place / "kept").read_text() == "old"
+    assert {path.name for path in place.iterdir()} == {".git", "kept"}
+
+
+@pytest.mark.parametrize("ignored", [signal.SIGTERM, signal.SIGHUP])
+def test_ignored_endings_stay_ignored(place, ignored):
+    """What nohup or a script had ignored does not stop the writing of a file."""
+    plain = finished("from csgm_cli import cli; cli.entry_point()", place, *CALIBRATE)
+    words = [int(ignored), "fsync", *CALIBRATE, "--output", "new"]
+    done = finished(AT_CALL, place, *words, preexec_fn=lambda: signal.signal(ignored, signal.SIG_IGN))
+    assert done.returncode == 0
+    assert (place / "new").read_text() == plain.stdout
 
 
 def test_interrupt_after_the_file(place):
@@ -164,10 +190,10 @@ def test_ignored_interrupts_stay_ignored(place):
 
 def test_main_leaves_the_handling_of_signals_alone(csgm):
     """A program that calls main for itself keeps its own handlers."""
-    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    before = [signal.getsignal(number) for number, _ in ENDINGS]
     assert csgm("version --output there").status == 0
     assert csgm("version").status == 0
-    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+    assert [signal.getsignal(number) for number, _ in ENDINGS] == before
 
 
 def test_little_is_imported_before_interrupts_are_seen_to():

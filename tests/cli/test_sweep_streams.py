@@ -98,17 +98,23 @@ def test_ctrl_c_between_rows_of_a_pipe(place, jobs):
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
-@pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
 def test_stopped_while_a_file_is_replaced(place, sent, status, jobs):
-    """The file that was there stays, and nothing beside it."""
+    """The file that was there stays, and nothing beside it; a terminal that closes ends every process."""
     folder = place / "folder"
     folder.mkdir()
     (folder / "rows").write_text("old")
-    with started(*LONG, "csv", "--output", "folder/rows", "--jobs", jobs) as process:
+    words = [*LONG, "csv", "--output", "folder/rows", "--jobs", jobs]
+    with started(*words, start_new_session=True) as process:
         while not any(path.stat().st_size for path in folder.iterdir() if path.name != "rows"):
             assert process.poll() is None
             time.sleep(0.01)
-        process.send_signal(sent)
+        if sent == signal.SIGHUP:
+            os.killpg(process.pid, sent)
+        else:
+            process.send_signal(sent)
         assert process.wait(timeout=60) == status
         assert process.stderr.read() == ("interrupted\n" if sent == signal.SIGINT else "")
     assert [(path.name, path.read_text()) for path in folder.iterdir()] == [("rows", "old")]
