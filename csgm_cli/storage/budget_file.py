@@ -185,7 +185,7 @@ def _with_included(
     if len(trail) >= _DEEPEST:
         raise UsageError("include-depth", f"{path} is included more than {_DEEPEST} levels deep")
     seen[identity] = path
-    file = _parsed(path, inherited, included=bool(trail))
+    file = _parsed(path, inherited)
     yield file
     for name, place in _included(file):
         inner = os.path.normpath(Path(path).parent / name)
@@ -214,8 +214,8 @@ def _included(file: _File) -> Iterator[tuple[str, Place]]:
         yield name, place
 
 
-def _parsed(path: str, inherited: Mapping[str, Entry], *, included: bool) -> _File:
-    text = read_text(path, regular=included)
+def _parsed(path: str, inherited: Mapping[str, Entry]) -> _File:
+    text = read_text(path)
     document = parse_toml(path, text)
     file = _File(path, document, key_lines(text.replace("\r\n", "\n")), inherited)
     for key in document:

@@ -4,42 +4,50 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
 from contextlib import contextmanager
 from errno import ENXIO
 from pathlib import Path
 from time import monotonic, sleep
+from typing import TYPE_CHECKING, TypeVar
 
 from csgm_cli.errors import StorageError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+T = TypeVar("T")
 
 #: No text file that csgm reads comes near this; a device may never end.
 _MOST_BYTES = 1 << 24
 #: Less the umask, what any newly created file gets.
 _NEW_MODE = 0o666
-#: Seconds in which a pipe has to find a reader.
+#: Seconds in which a pipe has to find its other end.
 _PATIENCE = 3.0
 _PROTECTED = "the file is write-protected"
 
 
 def read_bytes(path: str | Path) -> bytes:
-    """Return the content of a file; ``UsageError`` (slug ``too-large``) over 16 MiB, OSError as it comes."""
-    with Path(path).open("rb") as file:
-        content = file.read(_MOST_BYTES + 1)
+    """Return the content of a file or of a pipe; ``UsageError`` (slug ``too-large``) over 16 MiB.
+
+    OSError as it comes, and for a pipe to which nobody has begun to write within a few seconds.
+    """
+    if Path(path).is_fifo():
+        content = _read_pipe(Path(path))
+    else:
+        with Path(path).open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
     if len(content) > _MOST_BYTES:
         raise UsageError("too-large", f"{str(path)!r} is larger than any file that csgm reads")
     return content
 
 
-def read_text(path: str | Path, *, regular: bool = False) -> str:
-    """Return the content of a UTF-8 text file; a byte order mark is dropped.
+def read_text(path: str | Path) -> str:
+    """Return the content of a UTF-8 text file, or of a pipe; a byte order mark is dropped.
 
-    ``regular``: a pipe with a name, which may never have a writer, is refused; what is open already is not.
     ``StorageError`` (slug ``cannot-read``) when it cannot be opened or read; ``UsageError`` (slug
     ``not-utf-8`` or ``too-large``) when it is not text of a sane size.
     """
     try:
-        if regular and not _is_open_elsewhere(Path(path)):
-            check_regular(Path(path))
         return read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         message = f"{str(path)!r} is not UTF-8 text: {error.reason} at byte {error.start}"
@@ -148,19 +156,44 @@ def open_to_append(path: Path, *, create: bool = False) -> int:
     flags = os.O_WRONLY | os.O_APPEND | (os.O_CREAT if create else 0)
     if not path.is_fifo():
         return os.open(path, flags, _NEW_MODE)
-    given_up = monotonic() + _PATIENCE
-    while True:
+
+    def opened() -> int | None:
         try:
-            descriptor = os.open(path, flags | os.O_NONBLOCK)
+            return os.open(path, flags | os.O_NONBLOCK)
         except OSError as error:
             if error.errno != ENXIO:
                 raise
-            if monotonic() >= given_up:
-                raise OSError(None, "it is a pipe that nobody reads") from None
-            sleep(_PATIENCE / 100)
-        else:
-            os.set_blocking(descriptor, True)
-            return descriptor
+            return None
+
+    descriptor = _in_time(opened, "it is a pipe that nobody reads")
+    os.set_blocking(descriptor, True)
+    return descriptor
+
+
+def _read_pipe(path: Path) -> bytes:
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as pipe:
+
+        def begun() -> bytes | None:
+            try:
+                first = os.read(pipe.fileno(), 1)
+            except BlockingIOError:  # a writer is there, and takes its time
+                return b""
+            # What is open already had its writer, who may be done: the end is the end.
+            return first if first or _is_open_elsewhere(path) else None
+
+        first = _in_time(begun, "it is a pipe that nobody writes to")
+        os.set_blocking(pipe.fileno(), True)
+        return first + pipe.read(_MOST_BYTES + 1)
+
+
+def _in_time(attempt: Callable[[], T | None], complaint: str) -> T:
+    """What ``attempt`` returns once that is not None; OSError with the ``complaint`` after a few seconds."""
+    given_up = monotonic() + _PATIENCE
+    while (found := attempt()) is None:
+        if monotonic() >= given_up:
+            raise OSError(None, complaint)
+        sleep(_PATIENCE / 100)
+    return found
 
 
 def check_regular(path: Path) -> None:

@@ -59,7 +59,7 @@ def _release(release: Release) -> dict[str, Any]:
 
 def read_lock(path: str) -> Lock:
     """Read a lock file: ``StorageError`` where it cannot be read, ``UsageError`` where it is none."""
-    text = read_text(path, regular=True)
+    text = read_text(path)
     try:
         document = json.loads(text)
         if document["schema"] != SCHEMA:

@@ -107,7 +107,15 @@ def test_json(csgm, files):
 @pytest.mark.parametrize(
     ("line", "slug"),
     [
+        ("check pipe", "cannot-read"),
         ("check pipe.toml", "cannot-read"),
+        ("check --diff pipe b.toml", "cannot-read"),
+        ("account --from pipe", "cannot-read"),
+        (f"{SWEEP} --config pipe", "cannot-read"),
+        ("inspect pipe.npz", "cannot-read"),
+        ("factorize --T 4 --workload pipe.npy", "cannot-read"),
+        ("factorize --T 4 --checkpoint pipe.npz", "cannot-write"),
+        ("account --sigma 1 --mechanism gaussian --delta 1e-5 --factorization pipe.npz", "cannot-read"),
         ("check b.toml --against-lock pipe", "cannot-read"),
         ("check b.toml --write-lock pipe", "cannot-write"),
         ("check b.toml --output pipe", "cannot-write"),
@@ -116,8 +124,10 @@ def test_json(csgm, files):
     ],
 )
 def test_a_pipe_without_another_end(csgm, files, place, monkeypatch, line, slug):
-    """An include, a lock or an output that is one: exit code 4, after a moment at most."""
+    """A file of any kind that is one, read or written: exit code 4, after a moment at most."""
     os.mkfifo("pipe")
+    os.mkfifo("pipe.npz")
+    os.mkfifo("pipe.npy")
     (place / "pipe.toml").write_text(BUDGET.replace("inner.toml", "pipe"))
     monkeypatch.setattr("csgm_cli.storage.files._PATIENCE", 0.05)
     outcome = csgm(line)

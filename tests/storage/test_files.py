@@ -7,13 +7,14 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
 from csgm_cli.errors import StorageError, UsageError
-from csgm_cli.storage.files import check_writable, read_text, write_atomically
+from csgm_cli.storage.files import check_writable, read_bytes, read_text, write_atomically
 
 AS_ROOT = os.geteuid() == 0
 
@@ -254,6 +255,60 @@ def test_an_endless_file_is_refused():
     with pytest.raises(UsageError) as caught:
         read_text("/dev/zero")
     assert caught.value.slug == "too-large"
+
+
+def write_later(pipe, content, before=0.0, between=0.0):
+    """Write to a pipe, in a thread, in two parts."""
+
+    def write():
+        time.sleep(before)
+        with pipe.open("wb", buffering=0) as file:
+            for part in (content[:2], content[2:]):
+                time.sleep(between)
+                file.write(part)
+
+    thread = threading.Thread(target=write, daemon=True)
+    thread.start()
+    return thread
+
+
+@pytest.mark.parametrize(("before", "between"), [(0.0, 0.0), (0.3, 0.0), (0.0, 0.3), (0.2, 0.2)])
+def test_a_pipe_is_read_to_its_end(tmp_path, before, between):
+    """Whether its writer is early, late or slow, and of more than a pipe holds at once nothing is lost."""
+    os.mkfifo(tmp_path / "pipe")
+    content = b"0123456789" * 20_000
+    thread = write_later(tmp_path / "pipe", content, before, between)
+    assert read_bytes(tmp_path / "pipe") == content
+    thread.join(timeout=30)
+
+
+def test_a_pipe_that_never_ends(tmp_path):
+    """It is too large, and does not hang."""
+    os.mkfifo(tmp_path / "pipe")
+    command = ["dd", "if=/dev/zero", f"of={tmp_path / 'pipe'}", "bs=1M", "status=none"]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+        with pytest.raises(UsageError) as caught:
+            read_bytes(tmp_path / "pipe")
+        assert process.wait(timeout=30) == -signal.SIGPIPE
+    assert caught.value.slug == "too-large"
+
+
+def test_a_pipe_that_nobody_writes_to(tmp_path, monkeypatch):
+    """Nobody waits for ever, and the message says for what."""
+    monkeypatch.setattr("csgm_cli.storage.files._PATIENCE", 0.05)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(StorageError, match="it is a pipe that nobody writes to") as caught:
+        read_text(tmp_path / "pipe")
+    assert caught.value.slug == "cannot-read"
+
+
+def test_an_open_pipe_that_is_empty(monkeypatch):
+    """Its writer was there, and is gone: that is an empty file, at once."""
+    monkeypatch.setattr("csgm_cli.storage.files._PATIENCE", 1e9)
+    readable, writable = os.pipe()
+    with os.fdopen(readable):
+        os.close(writable)
+        assert read_text(f"/dev/fd/{readable}") == ""
 
 
 def test_check_writable(tmp_path):
