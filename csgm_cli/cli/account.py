@@ -32,7 +32,7 @@ def run(request: Request) -> ExitCode:
         from csgm_cli.cli.rerun import check_factorization, drift
 
         check_factorization(request["saved"], mechanism)
-        notices += check_agreement(request["saved"], mechanism)
+        notices += check_agreement(request["saved"], mechanism, resolved(request, mechanism))
     noise_multiplier, sigma = _noise(request, mechanism.geometry.l2_norm)
     with working():
         account = _account(request, mechanism, sigma)

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from csgm_cli import __version__
+from csgm_cli.core.account import conversion_of
 from csgm_cli.core.geometry import rounds_from_participation
 from csgm_cli.core.statement import assumptions_of, statement
 from csgm_cli.core.utility import (
@@ -28,16 +29,26 @@ if TYPE_CHECKING:
 #: As `AGREEMENT` for what hangs on a factorization that is solved anew: near the optimum the rows of B move
 #: by the root of the gap.
 _SOLVED = 1e-3
+#: Two solutions of one factorization agree in the largest column norm of C to this.
+_SAME_NORM = 1e-8
+#: Inputs that are there with a factorization only.
+_OF_FACTORIZATION = ("T", "workload", "strategy", "sensitivity", "factorization_sha256", "epochs")
+#: Inputs that csgm 0.1.0 left null where their other form was given.
+_NOT_ALWAYS_SAID = ("compression", "linf_norm")
 _PARTICIPATION = ("population", "cohort_size", "training_rounds")
 
 
-def check_agreement(saved: SavedResult, mechanism: Mechanism) -> tuple[Notice, ...]:
+def check_agreement(
+    saved: SavedResult, mechanism: Mechanism, settled: Mapping[str, object]
+) -> tuple[Notice, ...]:
     """Compare what follows from the saved ``mechanism`` and its noise with what the file says of it.
 
+    ``settled``: the inputs that the mechanism settles, by name.
     ``UsageError`` (slug ``bad-result-file``) names what does not agree. Words of another version of csgm
     may have been others: they are a notice, and so is the condition on which rounds were computed.
     """
-    notices = _check_rounds(saved.inputs, mechanism.rounds)
+    _check_inputs(saved.inputs, settled)
+    notices = _check_rounds(saved.inputs, mechanism)
     solved = mechanism.factorization is not None and mechanism.factorization.sha256 is None
     tolerance = _SOLVED if solved else AGREEMENT
     for row in saved.rows:
@@ -73,13 +84,32 @@ def _other_words(saved: SavedResult, name: str, difference: str) -> tuple[Notice
     return (Notice("other-words", f"{said}, but csgm {saved.csgm_version} may have: {difference}"),)
 
 
-def _check_rounds(inputs: Mapping[str, Any], rounds: int) -> tuple[Notice, ...]:
-    if any(inputs.get(name) is None for name in _PARTICIPATION):
+def _check_inputs(inputs: Mapping[str, Any], settled: Mapping[str, object]) -> None:
+    """Raise ``UsageError`` where an input that others settle is another, or is there without reason."""
+    for name in (*settled, *_OF_FACTORIZATION):
+        said, expected = inputs.get(name), settled.get(name)
+        if said is None and name in _NOT_ALWAYS_SAID:
+            continue
+        is_same = _is_same(said, expected, _SAME_NORM) if isinstance(expected, float) else said == expected
+        if not is_same:
+            raise bad_result(
+                f"inputs.{name} {shown(said)} disagrees with the other inputs: expected {shown(expected)}"
+            )
+
+
+def _check_rounds(inputs: Mapping[str, Any], mechanism: Mechanism) -> tuple[Notice, ...]:
+    said = {name: inputs.get(name) for name in _PARTICIPATION}
+    needed = ("population", "cohort_size") if mechanism.factorization else _PARTICIPATION
+    if said["population"] is None and said["training_rounds"] is None:
+        return ()
+    if {name for name, value in said.items() if value is not None} != set(needed):
+        raise bad_result(f"inputs must hold all of {', '.join(needed)}, or no population")
+    if mechanism.factorization is not None:
         return ()
     expected, notice = rounds_from_participation(*(inputs[name] for name in _PARTICIPATION))
-    if rounds != expected:
-        numbers = ", ".join(f"{name} {shown(inputs[name])}" for name in _PARTICIPATION)
-        raise bad_result(f"rounds {rounds} disagrees with {numbers}: expected {expected}")
+    if mechanism.rounds != expected:
+        numbers = ", ".join(f"{name} {shown(value)}" for name, value in said.items())
+        raise bad_result(f"rounds {mechanism.rounds} disagrees with {numbers}: expected {expected}")
     return (notice,)
 
 
@@ -90,8 +120,8 @@ def _numbers(
     sigma, bits = saved.sigma, saved.inputs.get("value_bits")
     if "mean_noise_std" in row:
         yield "mean_noise_std", row["mean_noise_std"], mean_noise_std(mechanism, sigma)
-    if "bits_per_client" in row and isinstance(bits, int):
-        yield "bits_per_client", row["bits_per_client"], bits_per_client(mechanism, bits)
+    if "bits_per_client" in row and bits is not None:
+        yield "bits_per_client", row["bits_per_client"], bits_per_client(mechanism, int(bits))
     if "mse" in row:
         yield from _error("mse", row["mse"], error_parts(mechanism, sigma))
     if "mse_last_row" in row:
@@ -127,8 +157,12 @@ def _words(
     if row.get("bound") not in list(Bound):
         return {"bound": " or ".join(Bound)}
     bound = Bound(row["bound"])
-    guarantee = Guarantee(epsilon, delta, None, bound, None, assumptions_of(mechanism, bound))
-    return {"assumptions": list(guarantee.assumptions), "statement": statement(mechanism, sigma, guarantee)}
+    guarantee = Guarantee(epsilon, delta, None, bound, conversion_of(bound), assumptions_of(mechanism, bound))
+    return {
+        "assumptions": list(guarantee.assumptions),
+        "statement": statement(mechanism, sigma, guarantee),
+        "conversion": guarantee.conversion,
+    }
 
 
 def _is_same(value: object, expected: float | None, tolerance: float) -> bool:

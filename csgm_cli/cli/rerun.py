@@ -35,6 +35,8 @@ _KEPT = (
 )
 #: norm_ratio is null for the Gaussian mechanism, rounds with a factorization.
 _OPTIONAL = ("norm_ratio", *COHORT)
+#: Inputs that change nothing of the question, but must be what their options may be.
+_LEFT = ("value_bits", "max_epsilon", "max_mse_overhead", "max_noise_overhead")
 #: The largest column norm of C may be another in the last digits, from one solver to the next.
 _SAME_NORM = 1e-8
 
@@ -50,6 +52,9 @@ def with_saved(request: Request) -> Request:
         saved = load_saved(text)
     asked: dict[str, object] = dict.fromkeys((*MECHANISM, *COHORT, "epsilon", "delta", "sigma"))
     asked |= {name: _input(name, saved.inputs.get(name)) for name in _KEPT}
+    for name in _LEFT:
+        if saved.inputs.get(name) is not None:
+            _input(name, saved.inputs[name])
     if (asked["factorization"] is None) != (asked["rounds"] is not None):
         raise UsageError("bad-result-file", "its inputs must hold either rounds or a factorization")
     if isinstance(asked["factorization"], str):

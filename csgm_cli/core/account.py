@@ -118,7 +118,7 @@ def _guarantee(
         delta,
         spent.order,
         spent.bound,
-        conversion_of(spent),
+        conversion_of(spent.bound),
         assumptions_of(mechanism, spent.bound),
         lower_bound=spent.lower,
         verified=verified,
@@ -177,9 +177,9 @@ def _account(
     )
 
 
-def conversion_of(spent: Spent) -> Conversion | None:
-    """How ``spent`` was converted; None where no Renyi curve is involved."""
-    return Conversion.CKS20 if spent.bound in (Bound.RDP, Bound.PAPER) else None
+def conversion_of(bound: Bound) -> Conversion | None:
+    """How an answer by ``bound`` was converted; None where no Renyi curve is involved."""
+    return Conversion.CKS20 if bound in (Bound.RDP, Bound.PAPER) else None
 
 
 def notices_of(spent: Spent) -> tuple[Notice, ...]:

@@ -74,7 +74,7 @@ def _answer(
         limit.delta,
         spent.order,
         spent.bound,
-        conversion_of(spent),
+        conversion_of(spent.bound),
         _assumptions(counted, spent),
         lower_bound=spent.lower,
         verified=verified,

@@ -8,8 +8,10 @@ import re
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeGuard
 
+from csgm_cli import __version__
 from csgm_cli.errors import UsageError, shown
 from csgm_cli.ranges import RANGES, Range, underflows
+from csgm_cli.storage.schema import find_fault
 
 #: The schema numbers that can be read back, by command.
 _READABLE = {f"csgm/{command}/1": command for command in ("calibrate", "plan", "account")}
@@ -20,6 +22,7 @@ AGREEMENT = 1e-9
 #: Wider than what may be asked for: a result may say that hardly anything is guaranteed.
 _EPSILON, _DELTA = Range(0.0, 1e300), Range(1e-300, 1.0)
 
+_OVERHEADS = ("max_mse_overhead", "max_noise_overhead")
 #: What a version may look like; it is shown, and so must be fit for that.
 _VERSION = re.compile(r"\d[0-9A-Za-z.+-]{0,63}", re.ASCII)
 
@@ -50,19 +53,25 @@ class SavedResult:
 
 
 def load_saved(text: str) -> SavedResult:
-    """Parse the JSON that calibrate, plan or account wrote; keys that are not needed are ignored.
+    """Parse the JSON that calibrate, plan or account wrote; every value in it must be as its schema says.
 
-    ``UsageError`` (slug ``bad-result-file``) says what is missing or wrong.
+    ``UsageError`` (slug ``bad-result-file``) says what is missing or wrong; not all keys are needed.
     """
     document = _object(_parsed(text), "the file")
     command = _command(_text(document, "schema"))
     inputs = _object(document.get("inputs"), "inputs")
+    if inputs.get("sigma", ...) is None:  # csgm 0.1.0 left out what was not given: the multiplier says it
+        inputs = {name: value for name, value in inputs.items() if name != "sigma"}
+    document = {**document, "inputs": inputs}
     rows = _rows(command, _object(document.get("result"), "result"))
     if command == "plan":  # there gamma is an answer
         _check_plan(inputs, _object(document["result"], "result"), rows[0])
         inputs = {**inputs, "gamma": rows[0].get("gamma")}
     noise = inputs if command == "account" else rows[0]
     _check_noise(inputs, noise)
+    version = _version(document)
+    if fault := find_fault(document, command, closed=version == __version__):
+        raise bad_result(fault)
     _check_guarantees(command, inputs, rows)
     multiplier = _number(noise, "noise_multiplier", RANGES["noise_multiplier"])
     return SavedResult(
@@ -70,7 +79,7 @@ def load_saved(text: str) -> SavedResult:
         inputs=inputs,
         noise_multiplier=multiplier,
         guarantees=tuple((_number(row, "epsilon", _EPSILON), _number(row, "delta", _DELTA)) for row in rows),
-        csgm_version=_version(document),
+        csgm_version=version,
         rows=tuple(rows),
         sigma=_sigma(inputs, noise, multiplier),
     )
@@ -107,35 +116,48 @@ def _check_plan(inputs: dict[str, Any], result: dict[str, Any], row: dict[str, A
         names = f"{shown(inputs.get('mechanism'))} disagrees with {shown(row.get('mechanism'))}"
         raise bad_result(f"inputs.mechanism {names} in the row")
     _check_same("result.gamma", result.get("gamma"), "gamma in the row", row.get("gamma"))
+    _check_overhead(inputs, row)
     for holder, name in ((result, "result.gamma"), (row, "gamma in the row")):
         compression = holder.get("compression")
         if is_positive(compression):
             _check_same(name, holder.get("gamma"), "1 / compression", 1 / compression)
 
 
+def _check_overhead(inputs: dict[str, Any], row: dict[str, Any]) -> None:
+    names = [name for name in _OVERHEADS if name in inputs]
+    if names and [inputs[name] is None for name in names].count(False) != 1:
+        raise bad_result(f"inputs must hold one of {' and '.join(_OVERHEADS)}")
+    overhead, mse = inputs.get("max_mse_overhead"), row.get("mse")
+    ratio = mse.get("ratio") if isinstance(mse, dict) else None
+    if isinstance(overhead, int | float) and is_positive(ratio) and ratio > (1 + overhead) * (1 + AGREEMENT):
+        raise bad_result(f"mse.ratio {ratio!r} is above 1 + max_mse_overhead {shown(overhead)}")
+
+
 def _check_noise(inputs: dict[str, Any], noise: dict[str, Any]) -> None:
     """Refuse a file in which one of two numbers that say the same of the mechanism was changed."""
-    l2_norm, gamma, ratio = (inputs.get(name) for name in ("l2_norm", "gamma", "norm_ratio"))
+    l2_norm, gamma = inputs.get("l2_norm"), inputs.get("gamma")
     multiplier, effective = noise.get("noise_multiplier"), noise.get("effective_noise_multiplier")
     _check_same("sigma", noise.get("sigma"), "noise_multiplier l2_norm", _product(multiplier, l2_norm))
-    _check_same("l2_norm", l2_norm, "norm_ratio linf_norm", _product(ratio, inputs.get("linf_norm")))
-    compression = inputs.get("compression")
-    if is_positive(compression):
-        _check_same("gamma", gamma, "1 / compression", 1 / compression)
     product = _product(effective, gamma)
     _check_same("noise_multiplier", multiplier, "effective_noise_multiplier gamma", product)
 
 
 def _check_guarantees(command: str, inputs: dict[str, Any], rows: list[dict[str, Any]]) -> None:
     """Refuse a file whose results are not those of the question."""
-    deltas = inputs.get("delta")
+    deltas, target = inputs.get("delta"), inputs.get("epsilon")
+    if command == "account" and (deltas is None) == (target is None):
+        raise bad_result("inputs must hold either epsilon or delta, of which the other is the answer")
+    if command != "account" and target is not None:
+        _number(inputs, "epsilon", RANGES["epsilon"])
     asked = deltas if isinstance(deltas, list) else [deltas] * len(rows)
     if len(asked) != len(rows):
         raise bad_result(f"it holds {len(rows)} results for {len(asked)} deltas")
     for row, delta in zip(rows, asked, strict=True):
         _check_same("inputs.delta", delta, "result.delta", row.get("delta"))
-        target, achieved = inputs.get("epsilon"), row.get("epsilon")
+        achieved = row.get("epsilon")
         if command == "account":  # elsewhere the target may be above what is achieved
+            if target == 0.0 and achieved:
+                raise bad_result(f"inputs.epsilon 0 disagrees with result.epsilon = {shown(achieved)}")
             _check_same("inputs.epsilon", target, "result.epsilon", achieved)
         elif is_positive(target) and is_positive(achieved) and achieved > target * (1 + AGREEMENT):
             raise bad_result(f"result.epsilon {shown(achieved)} is above the target {shown(target)}")
@@ -148,22 +170,37 @@ def _check_same(name: str, value: object, other: str, expected: object) -> None:
 
 def is_positive(value: object) -> TypeGuard[float]:
     """Say whether a value out of a file is a positive number that can be computed with."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e300
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
 
 
 def _product(left: object, right: object) -> float | None:
-    return left * right if is_positive(left) and is_positive(right) else None
+    return float(left) * float(right) if is_positive(left) and is_positive(right) else None
 
 
 def _parsed(text: str) -> object:
     try:
-        parsed: object = json.loads(text, parse_constant=_refuse_constant, parse_float=_float, parse_int=_int)
+        parsed: object = json.loads(
+            text,
+            parse_constant=_refuse_constant,
+            parse_float=_float,
+            parse_int=_int,
+            object_pairs_hook=_without_repeats,
+        )
     except RecursionError:
         raise bad_result("it is nested too deeply") from None
     except ValueError as error:  # also a whole number of absurd length
         hint = "write it with --format json: csgm calibrate ... --format json --output FILE"
         raise bad_result(f"it is not JSON: {error}", hint) from None
     return parsed
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object; of two equal keys a reader sees the one, and a program the other."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise bad_result(f"it holds {shown(next(key for key in keys if keys.count(key) > 1))} twice")
+    return found
 
 
 def _refuse_constant(literal: str) -> NoReturn:

@@ -198,14 +198,23 @@ def test_rerun_is_stronger_than_a_weaker_source(csgm, monkeypatch):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"gamma": 7}, "gamma 7 disagrees with 1 / compression"),
-        ({"dim": 0}, "dim in the saved inputs must be"),
-        ({"gamma": "0.01"}, "gamma in the saved inputs must be"),
-        ({"gamma": None}, "gamma in the saved inputs must be"),
-        ({"rounds": 1.5}, "rounds in the saved inputs must be"),
-        ({"rounds": True}, "rounds in the saved inputs must be"),
-        ({"mechanism": "l2"}, "mechanism in the saved inputs must be"),
-        ({"adjacency": 3}, "adjacency in the saved inputs must be"),
+        ({"gamma": 0.02}, "noise_multiplier 0.011428819196420066 disagrees"),
+        ({"gamma": 1e-10}, "disagrees with effective_noise_multiplier gamma"),
+        ({"dim": 0}, "inputs.dim must be at least 1, got 0"),
+        ({"dim": 1e13}, "dim in the saved inputs must be"),
+        ({"gamma": "0.01"}, "inputs.gamma must be number, got '0.01'"),
+        ({"gamma": None}, "inputs.gamma must be number, got None"),
+        ({"rounds": 1.5}, "inputs.rounds must be integer or null, got 1.5"),
+        ({"rounds": True}, "inputs.rounds must be integer or null, got True"),
+        ({"mechanism": "l2"}, "inputs.mechanism must be "),
+        ({"adjacency": 3}, "inputs.adjacency must be "),
+        ({"linf_norm": 0.002}, "inputs.linf_norm 0.002 disagrees with the other inputs: expected 0.001"),
+        ({"compression": 2}, "inputs.compression 2 disagrees with the other inputs: expected 100.0"),
+        ({"value_bits": 65}, "value_bits in the saved inputs must be"),
+        ({"population": 2}, "inputs must hold all of population, cohort_size, training_rounds, or no"),
+        ({"training_rounds": 2}, "inputs must hold all of population, cohort_size, training_rounds, or no"),
+        ({"T": 32}, "inputs.T 32 disagrees with the other inputs: expected None"),
+        ({"sensitivity": 1.5}, "inputs.sensitivity 1.5 disagrees"),
         ({"norm_ratio": None}, "ratio"),
     ],
 )
@@ -220,6 +229,8 @@ def test_wrong_input_in_a_saved_result(csgm, change, said):
     assert said in outcome.stderr
 
 
+PLAN = "plan --epsilon 5 --delta 1e-8 --dim 1e6 --cohort-size 1000 --max-mse-overhead 0.05 --accountant rdp"
+FACTORIZED = "account --noise-multiplier 3 --mechanism gaussian --delta 1e-8 --factorization optimal:32"
 COHORT = "--population 1000 --cohort-size 30 --training-rounds 101 --dim 1e6 --accountant rdp"
 
 
@@ -229,13 +240,13 @@ COHORT = "--population 1000 --cohort-size 30 --training-rounds 101 --dim 1e6 --a
         (CALIBRATE, "inputs.rounds", 3, "rounds 3 disagrees with population 1000, cohort_size 30, training_"),
         (CALIBRATE, "inputs.population", 700, "rounds 4 disagrees with population 700, cohort_size 30"),
         (CALIBRATE, "inputs.cohort_size", 29, "rounds 4 disagrees with population 1000, cohort_size 29"),
-        (CALIBRATE, "inputs.training_rounds", "9", "training_rounds in the saved inputs must be a number, "),
+        (CALIBRATE, "inputs.training_rounds", "9", "inputs.training_rounds must be integer or null, got"),
         (CALIBRATE, "result.mse.total", 9.0, "mse.total 9.0 disagrees with the mechanism and its noise"),
         (CALIBRATE, "result.mse.privacy", 9.0, "mse.privacy 9.0 disagrees"),
         (CALIBRATE, "result.mse.sparsification", 0.0, "mse.sparsification 0.0 disagrees"),
         (CALIBRATE, "result.mse.gaussian_total", 10**400, "beyond float64"),
         (CALIBRATE, "result.mse.ratio", 10**400, "beyond float64"),
-        (CALIBRATE, "result.mse.ratio", True, "mse.ratio True disagrees"),
+        (CALIBRATE, "result.mse.ratio", True, "mse.ratio must be number, got True"),
         (CALIBRATE, "result.mse", None, "mse None disagrees"),
         (CALIBRATE, "inputs.dim", None, "bits_per_client 320000.0 disagrees"),
         (CALIBRATE, "inputs.value_bits", 16, "bits_per_client 320000.0 disagrees"),
@@ -246,9 +257,11 @@ COHORT = "--population 1000 --cohort-size 30 --training-rounds 101 --dim 1e6 --a
             CALIBRATE,
             "result.bound",
             "best",
-            "result.bound disagrees with its numbers: 'best' instead of 'exact",
+            'result.bound must be "exact" or "rdp"',
         ),
-        (CALIBRATE, "result.bound", ["rdp"], "result.bound disagrees with its numbers: ['rdp'] instead"),
+        (CALIBRATE, "result.bound", ["rdp"], "result.bound must be "),
+        (CALIBRATE, "result.effective_noise_multiplier", 1e300, "noise_multiplier 0."),
+        (CALIBRATE, "result.conversion", None, "result.conversion disagrees with its numbers: None"),
         (CALIBRATE, "result.epsilon", 4.0, "result.statement disagrees with its numbers: '(5, 1e-8)-"),
         (
             CALIBRATE,
@@ -256,18 +269,18 @@ COHORT = "--population 1000 --cohort-size 30 --training-rounds 101 --dim 1e6 --a
             "Private.",
             "result.statement disagrees with its numbers: 'Private.'",
         ),
-        (CALIBRATE, "result.statement", 7, 'result.statement disagrees with its numbers: 7 instead of "The'),
+        (CALIBRATE, "result.statement", 7, "result.statement must be string, got 7"),
         (CALIBRATE, "result.statement", ..., "result.statement is missing"),
         (CALIBRATE, "result.assumptions", ..., "result.assumptions is missing"),
         (CALIBRATE, "result.bound", ..., "result.bound is missing"),
         (CALIBRATE, "inputs.epsilon", 4.9, "is above the target 4.9"),
         (CALIBRATE, "result.lower_bound", 0.9, "lower_bound 0.9 is no lower bound of noise_multiplier 0.0"),
-        (CALIBRATE, "result.lower_bound", -0.01, "lower_bound -0.01 is no lower bound"),
-        (CALIBRATE, "result.lower_bound", "0", "lower_bound '0' is no lower bound"),
+        (CALIBRATE, "result.lower_bound", -0.01, "lower_bound must be at least 0, got -0.01"),
+        (CALIBRATE, "result.lower_bound", "0", "lower_bound must be number or null, got '0'"),
         (ACCOUNT, "result.rows.0.lower_bound", 99, "lower_bound 99 is no lower bound of epsilon "),
         (ACCOUNT, "inputs.rounds", 3, "rounds 3 disagrees"),
         (ACCOUNT, "result.rows.1.mse.total", 3, "mse.total 3 disagrees"),
-        (ACCOUNT, "result.rows.1.mse.ratio", 3, "mse.ratio 3 disagrees"),
+        (ACCOUNT, "result.rows.1.mse.ratio", 3, "result.rows[1].mse holds 'ratio'"),
         (ACCOUNT, "result.rows.1.statement", "Private.", "result.statement disagrees"),
         (ACCOUNT, "result.rows.0.epsilon", 0.1, "result.statement disagrees"),
     ],
@@ -280,6 +293,44 @@ def test_a_saved_result_that_contradicts_itself(csgm, line, path, value, said):
     outcome = csgm("account --from saved.json")
     assert (outcome.status, outcome.stdout) == (2, "")
     assert said in outcome.stderr.splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("line", "path", "value", "said"),
+    [
+        (f"{ACCOUNT} --epsilon 3", "inputs.epsilon", 0, "inputs.epsilon 0 disagrees with result.epsilon"),
+        (f"{ACCOUNT} --epsilon 3", "inputs.delta", 1e-3, "either epsilon or delta"),
+        (PLAN, "inputs.max_mse_overhead", 0, "is above 1 + max_mse_overhead 0"),
+        (PLAN, "inputs.max_mse_overhead", None, "one of max_mse_overhead and max_noise_overhead"),
+        (PLAN, "inputs.max_noise_overhead", 0.1, "one of max_mse_overhead and max_noise_overhead"),
+        (FACTORIZED, "inputs.T", 64, "inputs.T 64 disagrees with the other inputs: expected 32"),
+        (FACTORIZED, "inputs.T", ..., "inputs.T None disagrees with the other inputs: expected 32"),
+        (FACTORIZED, "inputs.workload", "momentum=0.9", "inputs.workload 'momentum=0.9' disagrees"),
+        (FACTORIZED, "inputs.strategy", "tree", "inputs.strategy 'tree' disagrees"),
+        (FACTORIZED, "inputs.training_rounds", 9, "inputs must hold all of population, cohort_size, or no"),
+    ],
+)
+def test_inputs_that_contradict_each_other(csgm, line, path, value, said):
+    """What others settle, or leave no place for, is not another thing."""
+    save(csgm, line)
+    assert csgm("account --from saved.json").status == 0
+    edit(path, value)
+    outcome = csgm("account --from saved.json")
+    assert (outcome.status, outcome.stdout) == (2, "")
+    assert said in outcome.stderr.splitlines()[0]
+
+
+def test_a_result_of_the_first_version(csgm):
+    """Csgm 0.1.0 said gamma, the ratio and the noise once, as given, and less of the answer."""
+    save(csgm, f"{ACCOUNT} --delta 1e-8 --dim 1e6 --cohort-size 1000")
+    for name in ("sigma", "compression", "linf_norm"):
+        edit(f"inputs.{name}", None)
+    for name in ("inputs.effective_noise_multiplier", "inputs.factorization", "inputs.epochs"):
+        edit(name, ...)
+    for name in ("mean_noise_std", "mse", "noise_std_per_row", "mse_last_row"):
+        edit(f"result.{name}", ...)
+    outcome = csgm("account --from saved.json --format json")
+    assert (outcome.status, outcome.document["warnings"]) == (0, [])
 
 
 def test_words_of_another_version(csgm):

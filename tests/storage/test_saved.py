@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 from csgm_cli.errors import UsageError
 from csgm_cli.storage.saved import SavedResult, load_saved
 
-INPUTS = {"mechanism": "l2-csgm", "gamma": 0.01, "norm_ratio": 1000.0, "noise_multiplier": 0.0122}
+INPUTS = {
+    "mechanism": "l2-csgm",
+    "gamma": 0.01,
+    "norm_ratio": 1000.0,
+    "noise_multiplier": 0.0122,
+    "delta": 1e-8,
+}
 CALIBRATED = {
     "schema": "csgm/calibrate/1",
     "csgm_version": "0.1.0",
@@ -21,7 +27,7 @@ ACCOUNTED = {
     "schema": "csgm/account/1",
     "csgm_version": "0.1.0",
     "inputs": INPUTS,
-    "result": {"epsilon": 0, "delta": 1},
+    "result": {"epsilon": 5, "delta": 1e-8},
     "warnings": [],
 }
 
@@ -62,7 +68,7 @@ CURVE = {
 }
 ASKED_DELTA = {
     **ACCOUNTED,
-    "inputs": {**INPUTS, "epsilon": 5.0},
+    "inputs": {**INPUTS, "delta": None, "epsilon": 5.0},
     "result": {"epsilon": 5.0, "delta": 1e-8},
 }
 
@@ -90,9 +96,19 @@ def test_calibrate_result():
 def test_account_result():
     """An account has its noise multiplier among the inputs; whole numbers are numbers too."""
     assert load_saved(json.dumps(ACCOUNTED)) == SavedResult(
-        "account", INPUTS, 0.0122, ((0, 1),), "0.1.0", ({"epsilon": 0, "delta": 1},), 0.0122
+        "account", INPUTS, 0.0122, ((5, 1e-8),), "0.1.0", ({"epsilon": 5, "delta": 1e-8},), 0.0122
     )
-    assert load_saved(changed(ACCOUNTED, "inputs.epsilon", 0)).asked_delta
+    assert load_saved(json.dumps(ASKED_DELTA)).asked_delta
+
+
+@pytest.mark.parametrize("document", [ACCOUNTED, CALIBRATED])
+def test_sigma_that_was_not_given(document):
+    """Csgm 0.1.0 wrote null for the sigma of an account of a noise multiplier."""
+    told = {**document, "inputs": {**document["inputs"], "sigma": None, "l2_norm": 3}}
+    if document is ACCOUNTED:
+        assert load_saved(json.dumps(told)).sigma == 3 * 0.0122
+    else:  # where it never stood
+        assert load_saved(json.dumps(told)).sigma == 3 * 0.0125
 
 
 def test_plan_result():
@@ -118,15 +134,17 @@ def test_several_deltas():
         (PLANNED, "inputs.mechanism", "linf-csgm", "inputs.mechanism 'linf-csgm' disagrees with 'l2-csgm'"),
         (PLANNED, "result.gamma", 0.03, "result.gamma 0.03 disagrees with gamma in the row = 0.02"),
         (PLANNED, "result.compression", 40.0, "result.gamma 0.02 disagrees with 1 / compression = 0.025"),
-        (CURVE, "result.rows", CURVE["result"]["rows"][:1], "1 results for 2 deltas"),
+        (CURVE, "result.rows", CURVE["result"]["rows"][:1], "result.rows must be a list of 2"),
+        (CURVE, "inputs.delta", [1e-6, 1e-7, 1e-8], "2 results for 3 deltas"),
         (CURVE, "inputs.delta", [1e-8, 1e-6], "inputs.delta 1e-08 disagrees"),
         (CALIBRATED, "result.sigma", 0.012, "sigma 0.012 disagrees"),
         (CALIBRATED, "result.effective_noise_multiplier", 1.2, "noise_multiplier 0.0125 disagrees"),
-        (CALIBRATED, "inputs.linf_norm", 0.002, "l2_norm 1.0 disagrees"),
-        (CALIBRATED, "inputs.compression", 10.0, "gamma 0.01 disagrees"),
+        (CALIBRATED, "inputs.epsilon", 1e5, "epsilon must be a number in"),
         (ACCOUNTED, "inputs.sigma", 0.0123, "sigma 0.0123 disagrees"),
         (ACCOUNTED, "inputs.effective_noise_multiplier", 1.23, "noise_multiplier 0.0122 disagrees"),
         (ASKED_DELTA, "inputs.epsilon", 4.0, "inputs.epsilon 4.0 disagrees"),
+        (ASKED_DELTA, "inputs.delta", 1e-8, "either epsilon or delta"),
+        (ASKED_DELTA, "inputs.epsilon", None, "either epsilon or delta"),
     ],
 )
 def test_numbers_that_disagree(document, path, value, reason):
@@ -154,16 +172,36 @@ def test_numbers_that_disagree(document, path, value, reason):
         ("inputs", ..., "inputs is not a JSON object"),
         ("inputs", [], "inputs is not a JSON object"),
         ("result", None, "result is not a JSON object"),
-        ("result", {"rows": []}, "noise_multiplier is missing"),
+        ("result", {"rows": []}, "result holds 'rows', which no result has there"),
         ("result.noise_multiplier", ..., "noise_multiplier is missing"),
-        ("result.noise_multiplier", 0, "noise_multiplier must be a number in"),
-        ("result.noise_multiplier", True, "noise_multiplier is missing or not a number"),
-        ("result.noise_multiplier", "1", "noise_multiplier is missing or not a number"),
-        ("result.epsilon", -0.1, "epsilon must be a number in"),
-        ("result.epsilon", None, "epsilon is missing or not a number"),
+        ("result.noise_multiplier", 0, "noise_multiplier must be above 0"),
+        ("result.noise_multiplier", 1e-20, "noise_multiplier must be a number in"),
+        ("result.noise_multiplier", True, "noise_multiplier must be number, got True"),
+        ("result.noise_multiplier", "1", "noise_multiplier must be number, got '1'"),
+        ("result.epsilon", -0.1, "result.epsilon must be at least 0, got -0.1"),
+        ("result.epsilon", None, "result.epsilon must be number, got None"),
+        ("result.epsilon", ..., "epsilon is missing or not a number"),
         ("result.epsilon", 10**400, "which is beyond float64"),
-        ("result.delta", 1.5, "delta must be a number in"),
-        ("result.delta", 0, "delta must be a number in"),
+        ("result.delta", 1.5, "result.delta must be at most 1, got 1.5"),
+        ("result.delta", 1e-301, "delta must be a number in"),
+        ("result.delta", 0, "result.delta must be above 0, got 0"),
+        ("result.bound", "best", 'result.bound must be "exact" or "rdp" or "paper" or '),
+        ("result.order", 0.5, "result.order must be at least 1, got 0.5"),
+        ("result.sigma", False, "result.sigma must be number, got False"),
+        ("result.assumptions", ["Trust!"], "result.assumptions[0] must be text like ^[a-z0-9]+(-"),
+        ("result.mse", {"total": 1.0}, "result.mse.privacy is missing"),
+        ("result.verified", {"digits": 0, "relative_difference": 0}, "verified.digits must be at least 1"),
+        ("result.mse", [], "result.mse must be object or null, got []"),
+        ("inputs.linf_norm", "rdp", "inputs.linf_norm must be number or null, got 'rdp'"),
+        ("inputs.compression", -1, "inputs.compression must be at least 1, got -1"),
+        ("inputs.delta", "gaussian", "inputs.delta must be number, got 'gaussian'"),
+        ("inputs.value_bits", "rdp", "inputs.value_bits must be integer, got 'rdp'"),
+        ("inputs.value_bits", 32.5, "inputs.value_bits must be integer, got 32.5"),
+        ("inputs.T", "64", "inputs.T must be integer, got '64'"),
+        ("inputs.l2_norm", 0, "inputs.l2_norm must be above 0, got 0"),
+        ("inputs.stranger", 1, "inputs holds 'stranger', which no result has there"),
+        ("warnings", "none", "warnings must be array, got 'none'"),
+        ("stranger", 1, "the file holds 'stranger', which no result has there"),
     ],
 )
 def test_wrong_content(path, value, reason):
@@ -192,6 +230,21 @@ def test_wrong_content(path, value, reason):
 def test_wrong_text(text, reason):
     """Truncated files, other JSON, NaN and infinity, absurd nesting and numbers are refused."""
     assert reason in refused(text)
+
+
+def test_repeated_keys():
+    """Of two equal keys a reader sees the one, and a program the other; wherever they stand."""
+    text = json.dumps(CALIBRATED)
+    for key, value in (("epsilon", "4.0"), ("gamma", "0.01"), ("schema", '"csgm/calibrate/1"')):
+        assert f"it holds {key!r} twice" in refused(text.replace(f'"{key}":', f'"{key}": {value}, "{key}":'))
+
+
+def test_keys_and_words_of_a_later_version():
+    """They are none of ours, but what is known has the type that it always has."""
+    later = {**CALIBRATED, "csgm_version": "99.0", "stranger": [1]}
+    later["result"] = {**CALIBRATED["result"], "bound": "best", "stranger": {}}
+    assert load_saved(json.dumps(later)).csgm_version == "99.0"
+    assert "result.order must be" in refused(changed(later, "result.order", "3"))
 
 
 JSON = st.recursive(
