@@ -194,11 +194,24 @@ def _smaller(epsilon: float) -> Iterator[float]:
 @lru_cache(maxsize=32)
 def _remove_at(mechanism: Mechanism, sigma: float, epsilon: float) -> Certificate:
     """That of the remove direction; a search comes back to the same smaller epsilons."""
-    return _proven_at(mechanism, sigma, epsilon).remove
+    return _soon_proven(mechanism, sigma, epsilon).remove
 
 
 def _proven_at(mechanism: Mechanism, sigma: float, epsilon: float) -> TightDelta:
     """The least proof of each direction, for this very epsilon."""
+    found = _soon_proven(mechanism, sigma, epsilon)
+    if found.is_known or is_exact(mechanism):
+        return found
+    with np.errstate(all="ignore"):
+        last = grid_add_cone(worst_law(mechanism, sigma), epsilon, found.remove.value)
+    return found if last is None else replace(found, add=min(found.add, last, key=value_of), is_known=True)
+
+
+def _soon_proven(mechanism: Mechanism, sigma: float, epsilon: float) -> TightDelta:
+    """Without brackets of the add direction's cone, which are dear: `rdp` there, where contours do not reach.
+
+    They are in vain, which counts as known, where the remove direction has `rdp` alone.
+    """
     with np.errstate(all="ignore"):  # what overflows is infinite, and then it is not the best proof
         rdp = _renyi(Proof.RDP, renyi_curve(mechanism, Bound.RDP), sigma, epsilon)
         law, every = worst_law(mechanism, sigma), _every_law(mechanism, sigma)
@@ -211,11 +224,7 @@ def _proven_at(mechanism: Mechanism, sigma: float, epsilon: float) -> TightDelta
             if remove.value <= enough:  # the dear proofs only where they could matter
                 break
             remove = remove if proof is None else min(remove, proof, key=value_of)
-        if adding or exact or remove is rdp:
-            return TightDelta(add, remove, is_known=bool(adding) or not exact)
-        # Dear, and in vain where the other direction has rdp alone
-        last = grid_add_cone(law, epsilon, remove.value)
-        return TightDelta(min(rdp, last or rdp, key=value_of), remove, is_known=last is not None)
+        return TightDelta(add, remove, is_known=bool(adding) or (remove is rdp and not exact))
 
 
 def _add_proofs(law: Law, every: Law | None, epsilon: float, *, exact: bool) -> Iterator[Certificate | None]:
