@@ -42,6 +42,8 @@ _CLOSE = 0.99
 _REFINEMENT = 6.0
 #: Up to this k every strategy is tried on a grid; above, constant vectors by contour integrals.
 _FEW = 30.0
+#: Of the norm squared; far less than that is out of float64's range in a contour integral.
+_TOO_LITTLE = 1e-20
 
 
 @dataclass(frozen=True)
@@ -172,14 +174,18 @@ def vectors(rng: random.Random, at: Setting) -> dict[str, Vector]:
 
 
 def _dirichlet(rng: random.Random, at: Setting) -> Vector:
-    """Five groups of equal coordinates at random shares, those above the clip cut down to it."""
+    """Five groups of equal coordinates at random shares, those above the clip cut down to it.
+
+    Shares too small to show in losses are left out.
+    """
     top, total = at.s**2, at.k * at.s**2
     shares = [rng.gammavariate(0.7, 1.0) for _ in range(5)]
     groups = []
     for share in shares:
         part = total * share / sum(shares)
         count = math.ceil(part / top * _between(rng, 0.5, 3.0)) or 1
-        groups.append((count, min(top, part / count)))
+        if part > _TOO_LITTLE * total:
+            groups.append((count, min(top, part / count)))
     return tuple(groups)
 
 
