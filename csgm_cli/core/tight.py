@@ -199,16 +199,16 @@ def _remove_at(mechanism: Mechanism, sigma: float, epsilon: float) -> Certificat
 
 def _proven_at(mechanism: Mechanism, sigma: float, epsilon: float) -> TightDelta:
     """The least proof of each direction, for this very epsilon."""
-    found = _soon_proven(mechanism, sigma, epsilon)
-    if found.is_known or is_exact(mechanism):
+    found, law = _soon_proven(mechanism, sigma, epsilon), worst_law(mechanism, sigma)
+    if is_exact(mechanism) or found.add.value <= found.remove.value or _reached(law, epsilon):
         return found
     with np.errstate(all="ignore"):
-        last = grid_add_cone(worst_law(mechanism, sigma), epsilon, found.remove.value)
+        last = grid_add_cone(law, epsilon, found.remove.value)
     return found if last is None else replace(found, add=min(found.add, last, key=value_of), is_known=True)
 
 
 def _soon_proven(mechanism: Mechanism, sigma: float, epsilon: float) -> TightDelta:
-    """Without brackets of the add direction's cone, which are dear: `rdp` there, where contours do not reach.
+    """Without brackets of the add direction's cone, which are dear, where contours do not reach.
 
     They are in vain, which counts as known, where the remove direction has `rdp` alone.
     """
@@ -218,7 +218,7 @@ def _soon_proven(mechanism: Mechanism, sigma: float, epsilon: float) -> TightDel
         exact = is_exact(mechanism)
         adding = [p for p in _add_proofs(law, every, epsilon, exact=exact) if p is not None]
         add = min([rdp, *adding], key=value_of)
-        enough = add.value if adding else 0.0
+        enough = add.value if adding and (exact or _reached(law, epsilon)) else 0.0
         remove = rdp
         for proof in _remove_proofs(law, every, epsilon, add.value, exact=exact):
             if remove.value <= enough:  # the dear proofs only where they could matter
@@ -227,13 +227,17 @@ def _soon_proven(mechanism: Mechanism, sigma: float, epsilon: float) -> TightDel
         return TightDelta(add, remove, is_known=bool(adding) or (remove is rdp and not exact))
 
 
+def _reached(law: Law, epsilon: float) -> Profile | None:
+    """The add direction at kappa*, where a contour leads to it."""
+    found = None if reach(law) == 0.0 else profile(law, Direction.ADD, epsilon)
+    return None if found is None or found.contour is None else found
+
+
 def _add_proofs(law: Law, every: Law | None, epsilon: float, *, exact: bool) -> Iterator[Certificate | None]:
     if every is not None:
         yield _every_coordinate(every, Direction.ADD, epsilon)
-    if exact or reach(law) == 0.0:
-        return
-    at_kappa = profile(law, Direction.ADD, epsilon)
-    if at_kappa.contour is not None:
+    at_kappa = None if exact else _reached(law, epsilon)
+    if at_kappa is not None and at_kappa.contour is not None:
         cone = add_cone(law, at_kappa.contour, epsilon, max(at_kappa.lower, LEAST_DELTA))
         again = add_cone_again(cone, at_kappa.contour, law)
         value, slack, wobble = cone.value * (1 + over(law)), over(law), at_kappa.wobble  # the same sums

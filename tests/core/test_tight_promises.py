@@ -223,6 +223,26 @@ def test_every_answer_is_between_its_neighbours_in_the_corner_too(case):
     assert at.epsilon <= target.epsilon < less.epsilon
 
 
+@pytest.mark.parametrize(
+    ("gamma", "k", "dim", "rounds", "epsilon", "sigma"),
+    [
+        (0.11232866047790269, 1.0000035, 2, 7, 0.0032613323144417405, 24.26256836704685),
+        (5.2640593779919294e-05, 2.0594, 3, 27, 0.0002564314698979518, 9.84140961172651),
+        (0.002556150988832048, 15.109, 16, 125, 0.07088141371185565, 2.5094034662528366),
+        (0.0005473946119101559, 2.0791, 4, 9, 4.188423306984122, 0.5090008689352499),
+    ],
+)
+def test_in_the_corner_to_know_the_dimension_is_no_loss(gamma, k, dim, rounds, epsilon, sigma):
+    """And another coordinate or round is no gain: both only add to what can be seen."""
+
+    def delta(dim, rounds):
+        return tight_delta(csgm(gamma, k, rounds, dim), sigma, epsilon).upper
+
+    assert delta(dim, rounds) <= delta(None, rounds) * (1 + 1e-9)
+    assert delta(dim, rounds) <= delta(dim + 1, rounds) * (1 + 1e-9)
+    assert delta(dim, rounds) < delta(dim, rounds + 1)
+
+
 @settings(max_examples=8, deadline=None)
 @given(_CORNER_CASE, st.sampled_from(["epsilon", "delta", "gamma", "rounds"]), st.floats(0.02, 1.0))
 def test_the_lower_bound_moves_one_way_in_the_corner_too(case, name, share):
