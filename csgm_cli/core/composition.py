@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -12,11 +12,15 @@ from csgm_cli.core.bounds import unit_mu
 from csgm_cli.core.cones import admissible_exponent, posterior
 from csgm_cli.core.mixed_law import MixedLaw
 from csgm_cli.core.tight import is_exact, worst_law
+from csgm_cli.ranges import RANGES
 
 if TYPE_CHECKING:
     from csgm_cli.core.compose import Noisy
     from csgm_cli.core.contour import Law
     from csgm_cli.model import Mechanism
+
+#: Of one mechanism.
+_MOST_ROUNDS = int(RANGES["rounds"].high)
 
 
 @dataclass(frozen=True)
@@ -107,7 +111,7 @@ _Key: TypeAlias = tuple[float, tuple[tuple[float, float], ...], int, bool]
 
 def composition_of(releases: Sequence[Noisy]) -> Composition:
     """Gather releases under add-remove: equal ones are counted together, in whatever order they come."""
-    gathered: dict[_Key, Kind] = {}
+    gathered: dict[_Key, tuple[Noisy, int]] = {}
     squares: dict[float, int] = {}
     for mechanism, sigma in sorted(releases, key=lambda noisy: (noisy[1], noisy[0].geometry.l2_norm)):
         rounds = mechanism.releases
@@ -117,9 +121,14 @@ def composition_of(releases: Sequence[Noisy]) -> Composition:
             continue
         once = worst_law(mechanism.with_releases(1), sigma)
         key = (once.gamma, once.parts, mechanism.geometry.dim or 0, is_exact(mechanism))
-        before = gathered.get(key)
-        together = rounds + (before.mechanism.releases if before else 0)
-        kept = before or Kind(mechanism, sigma)
-        gathered[key] = replace(kept, mechanism=kept.mechanism.with_releases(together))
-    kinds = tuple(gathered[key] for key in sorted(gathered))
+        first, before = gathered.get(key, ((mechanism, sigma), 0))
+        gathered[key] = first, before + rounds
+    kinds = tuple(kind for key in sorted(gathered) for kind in _kinds_of(*gathered[key]))
     return Composition(kinds, math.fsum(unit * unit * n for unit, n in squares.items()))
+
+
+def _kinds_of(release: Noisy, rounds: int) -> Iterator[Kind]:
+    """As often as that, as one kind if a mechanism may have so many rounds."""
+    mechanism, sigma = release
+    for done in range(0, rounds, _MOST_ROUNDS):
+        yield Kind(mechanism.with_releases(min(rounds - done, _MOST_ROUNDS)), sigma)

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
+from csgm_cli.core.compose import composed_epsilon
 from csgm_cli.core.composition import composition_of
 from csgm_cli.core.cones import posterior
-from csgm_cli.model import Geometry, Mechanism
+from csgm_cli.model import Accountant, Geometry, Mechanism
 
 X = np.linspace(-12.0, 12.0, 20_001)
 BELL = np.exp(-X * X / 2) / math.sqrt(2 * math.pi) * (X[1] - X[0])
@@ -35,6 +36,17 @@ def test_alone():
     """One kind and nothing else."""
     assert composition_of([sparse(3), sparse(4)]).alone.mechanism.rounds == 7
     assert composition_of([sparse(3), (Mechanism("gaussian"), 1e6)]).alone is None
+
+
+def test_more_rounds_than_a_mechanism_may_have():
+    """Two equal releases that no single mechanism could be, between those with hardly more and less noise."""
+    often = Mechanism("l2-csgm", 0.01, Geometry(100.0), 600_000_000)
+    assert sum(k.law.total_t for k in composition_of([(often, 1000.0)] * 2).kinds) == pytest.approx(1200.0)
+    more, same, less = (
+        composed_epsilon([(often, 1000.0), (often, sigma)], Accountant.AUTO, 1e-6).value
+        for sigma in (1000.1, 1000.0, 999.9)
+    )
+    assert more < same < less
 
 
 def test_free_where_all_coordinates_can_be_at_the_clip():
