@@ -44,7 +44,8 @@ def run(request: Request) -> ExitCode:
         from csgm_cli.core.account import mistaken_for_effective
 
         with working():
-            notices += mistaken_for_effective(mechanism, sigma, account.guarantees[0], account.accountant)
+            accountant = Accountant(request["accountant"])
+            notices += mistaken_for_effective(mechanism, sigma, account.guarantees[0], accountant)
     account = replace(account, notices=(*notices, *account.notices))
     noise = {"noise_multiplier": noise_multiplier, "sigma": sigma}
     noise["effective_noise_multiplier"] = account.effective_noise_multiplier

@@ -81,6 +81,15 @@ def test_an_effective_multiplier_in_the_wrong_place(csgm):
     assert csgm("account --noise-multiplier 1 --gamma 0.01 --norm-ratio 1 --dim 1 --delta 1e-5").stderr == ""
 
 
+@pytest.mark.parametrize("accountant", ["auto", "rdp"])
+def test_the_warning_quotes_what_account_answers(csgm, accountant):
+    """Both epsilons are by the accountant that was asked for: who takes the advice sees the same number."""
+    line = f"account --gamma 0.05 --norm-ratio 100 --delta 1e-6 --accountant {accountant} --format json"
+    mistaken, right = (csgm(f"{line} --noise-multiplier {noise}").document for noise in (0.9, 0.045))
+    said = "then epsilon is {:.3g}, not {:.3g}".format(right["result"]["epsilon"], mistaken["result"]["epsilon"])
+    assert mistaken["warnings"][0]["message"].endswith(said)
+
+
 @pytest.mark.parametrize(("limit", "status"), [("4.8", 1), ("4.9", 0), ("0", 1)])
 @pytest.mark.parametrize("kind", ["text", "json", "csv", "markdown"])
 def test_max_epsilon(csgm, limit, status, kind):
