@@ -322,6 +322,26 @@ def test_json_keys_are_documented():
     assert missing == []
 
 
+@pytest.mark.parametrize(
+    ("line", "asked"),
+    [
+        ("calibrate --epsilon 5 --delta 1e-8 --mechanism gaussian", ["target_epsilon"]),
+        (
+            "account --sigma 4 --delta 1e-8 --mechanism gaussian",
+            ["noise_multiplier", "effective_noise_multiplier", "sigma"],
+        ),
+    ],
+)
+def test_first_columns_of_csv_are_documented(line, asked, capsys):
+    """A row starts with the inputs that the page lists, in that order."""
+    listed = re.search(r"that tell it\s+from others: (.*?), and ends with", JSON_DOC.read_text("utf-8"), re.DOTALL)
+    names = re.findall(r"`(\w+)`", listed[1])
+    assert main([*line.split(), "--format", "csv"]) == 0
+    header = capsys.readouterr().out.splitlines()[0].split(",")
+    assert header[: len(names) + len(asked)] == names + asked
+    assert header[-1] == "csgm_version"
+
+
 def answers(schema):
     """Return the properties of every answer in a schema: of each object that has a ``statement``."""
     if isinstance(schema, list):
