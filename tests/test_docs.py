@@ -187,7 +187,7 @@ def test_examples_are_there():
 
 
 def test_examples_can_be_followed_in_one_folder():
-    """No example is refused because an earlier one, of this page or another, has written the file of arrays."""
+    """No example is refused because an earlier one, of this page or another, has written the arrays."""
     written = []
     for page in PAGES:
         for command in (step.command for block in blocks(page, "console") for step in steps(block.text)):
@@ -334,7 +334,9 @@ def test_json_keys_are_documented():
 )
 def test_first_columns_of_csv_are_documented(line, asked, capsys):
     """A row starts with the inputs that the page lists, in that order."""
-    listed = re.search(r"that tell it\s+from others: (.*?), and ends with", JSON_DOC.read_text("utf-8"), re.DOTALL)
+    listed = re.search(
+        r"that tell it\s+from others: (.*?), and ends with", JSON_DOC.read_text("utf-8"), re.DOTALL
+    )
     names = re.findall(r"`(\w+)`", listed[1])
     assert main([*line.split(), "--format", "csv"]) == 0
     header = capsys.readouterr().out.splitlines()[0].split(",")

@@ -6,11 +6,11 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from csgm_cli.cli.params import LARGE_DELTA
 from csgm_cli.cli.request import Request
 from csgm_cli.cli.sources import Rank, Source, flag_of
 from csgm_cli.errors import UsageError
 from csgm_cli.model import Accountant, Adjacency, Geometry, Mechanism, MechanismName, Notice
+from csgm_cli.ranges import LARGE_DELTA
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

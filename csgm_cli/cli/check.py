@@ -68,7 +68,8 @@ def _mistaken_for_effective(populations: Sequence[Population]) -> tuple[Notice, 
             called = f"{release.place}: release {release.name}"
             said = _mistaken(release.mechanism, release.sigma, population.limit.delta)
             notices += (
-                replace(notice, message=f"{called}: {notice.message} (of it alone, by rdp)") for notice in said
+                replace(notice, message=f"{called}: {notice.message} (of it alone, by rdp)")
+                for notice in said
             )
     return tuple(notices)
 

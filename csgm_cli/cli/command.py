@@ -26,7 +26,7 @@ from csgm_cli.cli.sources import (
 )
 from csgm_cli.cli.unfinished import as_written, asks_to_show, hinting_at_swap, naming_config
 from csgm_cli.errors import StorageError, UsageError, shown
-from csgm_cli.storage.config import TooSmall, check_keys, close_words, find_config, meant, read_settings
+from csgm_cli.storage.config import TooSmall, check_keys, find_config, read_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -128,6 +128,8 @@ def _warn_of_strange_variables() -> None:
     known = {DEBUG_VARIABLE, *map(variable_of, names)}
     for variable in sorted(os.environ):
         if variable.startswith(prefix) and variable not in known:
+            from csgm_cli.hints import close_words, meant
+
             close = [variable_of(name) for name in close_words(variable.removeprefix(prefix).lower(), names)]
             console.warning("unknown-variable", f"{variable} is the variable of no option{meant(close)}")
 

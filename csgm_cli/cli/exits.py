@@ -38,7 +38,7 @@ def as_csgm_error(error: Exception) -> CsgmError:
     """Return the csgm error that says what ``error`` says, with the exit status it deserves."""
     match error:
         case CsgmError():
-            return error
+            return _with_flags(error)
         case click.ClickException():
             return _from_click(error)
         case OSError():
@@ -51,6 +51,18 @@ def as_csgm_error(error: Exception) -> CsgmError:
                 "report it with the command line and the output of 'csgm version'; CSGM_DEBUG=1 shows where"
             )
             return CsgmError("bug", what, hint)
+
+
+def _with_flags(error: CsgmError) -> CsgmError:
+    """Return the error with flags in its hint, where that names inputs as Python does."""
+    if "`" not in error.hint:
+        return error
+    from csgm_cli.cli.options import CONFIGURABLE
+    from csgm_cli.cli.sources import flag_of
+    from csgm_cli.hints import spelled
+
+    hint = spelled(error.hint, {name: flag_of(name) for name in CONFIGURABLE})
+    return type(error)(error.slug, error.message, hint)
 
 
 def _from_click(error: click.ClickException) -> CsgmError:
@@ -83,7 +95,7 @@ def _name(param: click.Parameter | None) -> str:
 
 
 def _unknown_command(error: click.exceptions.NoSuchCommand) -> UsageError:
-    from csgm_cli.storage.config import did_you_mean
+    from csgm_cli.hints import did_you_mean
 
     message = f"no such command: {error.command_name}{did_you_mean(error.command_name, REGISTRY)}"
     return UsageError("unknown-command", message, _help_hint(error))
@@ -113,7 +125,7 @@ def _takes_factorization(command: click.Command) -> bool:
 
 def _option_meant(option: str, context: click.Context) -> str:
     """Of the options by their words alone: two dashes would make all of them alike."""
-    from csgm_cli.storage.config import close_words, meant
+    from csgm_cli.hints import close_words, meant
 
     names = [*context.help_option_names, *(name for param in context.command.params for name in param.opts)]
     flags = {name.lstrip("-"): name for name in names}

@@ -16,8 +16,8 @@ from csgm_cli.cli.working import working
 from csgm_cli.cli.workloads import FEWER_ROWS
 from csgm_cli.errors import StorageError, UsageError, shown
 from csgm_cli.factorization_model import Objective, Strategy, StrategyName, Workload, strategy_named
+from csgm_cli.hints import did_you_mean
 from csgm_cli.ranges import RANGES
-from csgm_cli.storage.config import did_you_mean
 from csgm_cli.storage.memory import check_memory
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import click
 from csgm_cli.cli.params import Number
 from csgm_cli.cli.sources import flag_of, source_of
 from csgm_cli.errors import UsageError, shown
+from csgm_cli.hints import did_you_mean
 from csgm_cli.ranges import EPSILON_OR_ZERO
-from csgm_cli.storage.config import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

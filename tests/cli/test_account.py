@@ -86,7 +86,9 @@ def test_the_warning_quotes_what_account_answers(csgm, accountant):
     """Both epsilons are by the accountant that was asked for: who takes the advice sees the same number."""
     line = f"account --gamma 0.05 --norm-ratio 100 --delta 1e-6 --accountant {accountant} --format json"
     mistaken, right = (csgm(f"{line} --noise-multiplier {noise}").document for noise in (0.9, 0.045))
-    said = "then epsilon is {:.3g}, not {:.3g}".format(right["result"]["epsilon"], mistaken["result"]["epsilon"])
+    said = "then epsilon is {:.3g}, not {:.3g}".format(
+        right["result"]["epsilon"], mistaken["result"]["epsilon"]
+    )
     assert mistaken["warnings"][0]["message"].endswith(said)
 
 

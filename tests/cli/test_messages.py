@@ -12,7 +12,7 @@ from csgm_cli.storage.arrays import read_arrays
     ("line", "said"),
     [
         ("calibrate --norm-ratio 0.0064", "156.25"),
-        ("calibrate --gamma 100", "--compression 100"),
+        ("calibrate --gamma 100", "for a compression factor of 100: --gamma 0.01; for 100 %: --gamma 1\n"),
         ("calibrate --compression 0.01", "--gamma 0.01"),
         ("calibrate --epsilom 3", "did you mean --epsilon?"),
         ("calibrate --norm-ratio 9 --norm-ratio 10", "csgm sweep --vary norm-ratio=A,B"),
@@ -50,7 +50,10 @@ from csgm_cli.storage.arrays import read_arrays
             "--gamma takes one number each time, got '0.05,0.04'\n  try: repeat --gamma\n",
         ),
         ("compare --gamma 0,05", "write it as 0.05\n"),
-        ("calibrate --gamma 5", "--compression 5 (gamma 0.2); for 5 %: --gamma 0.05\n"),
+        ("calibrate --gamma 5", "for a compression factor of 5: --gamma 0.2; for 5 %: --gamma 0.05\n"),
+        ("calibrate --delta 1e5", "try: did you mean 1e-5?\n"),
+        ("calibrate --delta 2.5e+07", "try: did you mean 2.5e-7?\n"),
+        ("calibrate --delta 99", "--delta must be a number in [1e-300, 1), got '99'\n"),
         (
             "calibrate 4 1e-7",
             "got an unexpected argument '4'\n  try: all values are options: csgm calibrate --",
@@ -71,10 +74,13 @@ from csgm_cli.storage.arrays import read_arrays
             "--epsilon must be a number in [1e-06, 10000], got '1e-7'\n",
         ),
         ("calibrate --dim 4,000,000", "write it as 4000000"),
-        ("calibrate --epsilon 3 --delta 1e-6 --gamma 0.1 --dim 4e6", "needs --cohort-size beside --dim"),
+        (
+            "calibrate --epsilon 3 --delta 1e-6 --gamma 0.1 --dim 4e6",
+            "try: give --cohort-size beside --dim, or --norm-ratio, or --linf-norm with --l2-norm\n",
+        ),
         (
             "calibrate --epsilon 3 --delta 1e-6 --gamma 0.1 --cohort-size 9",
-            "needs --dim beside --cohort-size",
+            "the rotation rule needs dim beside cohort_size\n  try: give --dim beside --cohort-size, ",
         ),
         (
             "calibrate --epsilon 3 --delta 1e-6 --mechanism gaussian --rounds 300 --population 2000",
