@@ -26,19 +26,15 @@ def run(request: Request) -> ExitCode:
     """Account and report; an epsilon above --max-epsilon is a claim that fails."""
     from csgm_cli.render.document import account_document
 
-    mechanism, notices = build_mechanism(request)
-    if request["from"] is not None:
-        from csgm_cli.cli.agreement import check_agreement
-        from csgm_cli.cli.rerun import check_factorization, drift
-
-        check_factorization(request["saved"], mechanism)
-        notices += check_agreement(request["saved"], mechanism, resolved(request, mechanism))
+    mechanism, notices = build_mechanism(request) if request["from"] is None else _saved_mechanism(request)
     noise_multiplier, sigma = _noise(request, mechanism.geometry.l2_norm)
     with working():
         account = _account(request, mechanism, sigma)
     notices = (*_limit_set_aside(request), *_one_round(request), *notices)
     notices += delta_notices(request, [found.delta for found in account.guarantees])
     if request["from"] is not None:
+        from csgm_cli.cli.rerun import drift
+
         notices += drift(request, account)
     elif request["epsilon"] is None:
         from csgm_cli.core.account import mistaken_for_effective
@@ -51,6 +47,18 @@ def run(request: Request) -> ExitCode:
     noise["effective_noise_multiplier"] = account.effective_noise_multiplier
     report(request, account_document(inputs(request, **resolved(request, mechanism), **noise), account))
     return _checked(request, account)
+
+
+def _saved_mechanism(request: Request) -> tuple[Mechanism, tuple[Notice, ...]]:
+    """The mechanism of a saved result, which must agree with all else that the file says."""
+    from csgm_cli.cli.agreement import check_agreement
+    from csgm_cli.cli.rerun import check_factorization
+    from csgm_cli.storage.files import naming
+
+    with naming(request["from"]):
+        mechanism, notices = build_mechanism(request)
+        check_factorization(request["saved"], mechanism)
+        return mechanism, notices + check_agreement(request["saved"], mechanism, resolved(request, mechanism))
 
 
 def _with_saved(request: Request) -> Request:
