@@ -131,7 +131,9 @@ def _checked(request: Request, account: Account) -> ExitCode:
     if limit is None or worst <= limit:
         return ExitCode.OK
     failed = f"failed: epsilon {worst!r} is above {limit!r} ({request.label(['max_epsilon'])})"
-    console.note(f"{failed}; csgm calibrate --epsilon {limit!r} finds the noise that is enough")
+    how = f"with --epsilon {limit!r} and the same mechanism and delta"
+    enough = f"csgm calibrate {how} finds the noise that is enough"
+    console.note(f"{failed}; {enough}")
     return ExitCode.CLAIM_FAILED
 
 
@@ -161,7 +163,13 @@ command = Command(
     exclusives=(
         Exclusive(("from",), _SAVED),
         # A shared config has the target of calibrate: what is asked of account then is its epsilon.
-        Exclusive(("delta", "max_epsilon"), ("epsilon",), left_by_default=True, checks=("max_epsilon",)),
+        Exclusive(
+            ("delta", "max_epsilon"),
+            ("epsilon",),
+            left_by_default=True,
+            hint="of the given noise --delta asks epsilon, which --max-epsilon checks, and --epsilon delta",
+            checks=("max_epsilon",),
+        ),
     ),
     complete=_with_saved,
 )

@@ -21,6 +21,7 @@ _GROUPED = re.compile(r"\d{1,3}(_\d{3})+", re.ASCII)
 _PERCENT = r"(?a)(\d+(?:\.\d+)?) ?%"
 _SUFFIXED = r"(?ai)(\d+(?:\.\d+)?) ?([kmgbt])"
 _COMMAS = r"(?a)[1-9]\d{0,2}(,\d{3})+"
+_UNDERSCORES = r"(?a)\d+(_\d+)+(\.\d+)?"
 _DECIMAL_COMMA = r"(?a)\d+,\d+"
 _FRACTION = r"(?a)(\d+(?:\.\d+)?) ?/ ?(\d+(?:\.\d+)?)"
 _POWER = r"(?a)(?:(\d+(?:\.\d+)?) ?[*x] ?)?10(?:\^|\*\*)([+-]?\d+)"
@@ -41,8 +42,8 @@ def _rewritten(text: str) -> str:
     fraction = re.fullmatch(_FRACTION, text)
     if fraction and (divisor := float(fraction[2])) > 0:
         return f"{float(fraction[1]) / divisor:.15g}"
-    if re.fullmatch(_COMMAS, text):
-        return text.replace(",", "")
+    if re.fullmatch(_COMMAS, text) or re.fullmatch(_UNDERSCORES, text):
+        return re.sub("[,_]", "", text)
     return text.replace(",", ".") if re.fullmatch(_DECIMAL_COMMA, text) else ""
 
 

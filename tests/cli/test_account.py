@@ -81,6 +81,21 @@ def test_an_effective_multiplier_in_the_wrong_place(csgm):
     assert csgm("account --noise-multiplier 1 --gamma 0.01 --norm-ratio 1 --dim 1 --delta 1e-5").stderr == ""
 
 
+def test_a_large_delta_that_is_the_answer(csgm):
+    """Nobody chose it: what brings it down is said; and it is shown rounded up, as beside the warning."""
+    outcome = csgm(f"{ACCOUNT} --epsilon 0 --rounds 1000 --accountant rdp")
+    assert outcome.stdout.splitlines()[0].split()[:2] == ["delta", "1"]
+    said = (
+        "warning[delta-large]: delta 1 is the probability that anything at all may leak, and should be well"
+    )
+    [warning] = [line for line in outcome.stderr.splitlines() if "delta-large" in line]
+    assert warning.startswith(said)
+    assert warning.endswith("below 1 / clients: more noise or a larger epsilon brings it down")
+    asked = csgm(f"{ACCOUNT} --delta 0.9999999 --accountant rdp").stderr
+    assert "delta 0.9999999 is" in asked
+    assert "well below 1 / clients: choose it well below" in asked
+
+
 @pytest.mark.parametrize("accountant", ["auto", "rdp"])
 def test_the_warning_quotes_what_account_answers(csgm, accountant):
     """Both epsilons are by the accountant that was asked for: who takes the advice sees the same number."""

@@ -266,7 +266,7 @@ COHORT = "--population 1000 --cohort-size 30 --training-rounds 101 --dim 1e6 --a
             CALIBRATE,
             "result.epsilon",
             4.0,
-            "statement disagrees with its numbers: '(5, 1e-8)-differential privacy over 4 ...' instead of '(4,",
+            "disagrees with its numbers: '(5, 1e-8)-differential privacy over 4 ...' instead of '(4,",
         ),
         (
             CALIBRATE,
