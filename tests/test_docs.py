@@ -335,7 +335,7 @@ def test_json_keys_are_documented():
 def test_first_columns_of_csv_are_documented(line, asked, capsys):
     """A row starts with the inputs that the page lists, in that order."""
     listed = re.search(
-        r"that tell it\s+from others: (.*?), and ends with", JSON_DOC.read_text("utf-8"), re.DOTALL
+        r"tell\s+it\s+from\s+others: (.*?), and ends with", JSON_DOC.read_text("utf-8"), re.DOTALL
     )
     names = re.findall(r"`(\w+)`", listed[1])
     assert main([*line.split(), "--format", "csv"]) == 0
