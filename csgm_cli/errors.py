@@ -12,7 +12,9 @@ a closed pipe in 141; those are mapped in ``csgm_cli.cli``.
 
 from __future__ import annotations
 
-from typing import ClassVar
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import ClassVar
 
 
 def shown(value: object, limit: int = 60) -> str:

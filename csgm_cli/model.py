@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from csgm_cli.errors import UsageError
-from csgm_cli.ranges import Range, check_range, check_type, member_named, settle
+from csgm_cli.ranges import Range, check_range, check_type, member_named, settle, swapped
 
 
 class MechanismName(StrEnum):
@@ -79,8 +79,9 @@ class Notice:
 class Geometry:
     """What is known of one client's clipped vector and of the cohort.
 
-    ``norm_ratio`` = Delta_2 / Delta_inf in [1, 1e6] and, with ``dim`` known, at most sqrt(dim):
-    ``resolve_geometry`` caps it. ``l2_norm`` = Delta_2 in [1e-30, 1e30] sets the units of the noise.
+    ``norm_ratio`` = Delta_2 / Delta_inf in [1, 1e6], by default 1, which takes the most noise (one coordinate
+    may hold the whole vector), and, with ``dim`` known, at most sqrt(dim): ``resolve_geometry`` caps it.
+    ``l2_norm`` = Delta_2 in [1e-30, 1e30] sets the units of the noise.
     ``dim`` and ``cohort_size`` (clients in one release) in [1, 1e12], or None. ``UsageError`` for all else.
     """
 
@@ -169,6 +170,8 @@ class Mechanism:
     """A mechanism with all that its privacy depends on, except the noise.
 
     ``gamma`` in [1e-9, 1]: the probability that a coordinate is sent, 1 for the Gaussian mechanism.
+    ``geometry``: left out, its norm ratio is 1, at which the most noise is needed; a larger one holds for
+    vectors that are clipped in the L-inf norm as well.
     ``rounds`` in [1, 1e9]: the releases that one client can influence. L-inf-CSGM needs
     ``geometry.dim``. ``UsageError`` for all else.
 
@@ -200,7 +203,7 @@ class Mechanism:
                 "leave gamma out, or use l2-csgm",
             )
         if self.name is MechanismName.LINF_CSGM and self.geometry.dim is None:
-            raise UsageError("linf-needs-dim", "linf-csgm needs dim", "give --dim")
+            raise UsageError("linf-needs-dim", "linf-csgm needs dim", "give `dim`")
         self._settle_participation()
 
     def _settle_participation(self) -> None:
@@ -272,8 +275,18 @@ class Target:
     delta: float
 
     def __post_init__(self) -> None:
-        settle(self, "epsilon")
-        settle(self, "delta")
+        try:
+            settle(self, "epsilon")
+            settle(self, "delta")
+        except UsageError as error:
+            hint = self._swapped() if error.slug == "out-of-range" else ""
+            raise UsageError(error.slug, error.message, hint or error.hint) from None
+
+    def _swapped(self) -> str:
+        try:
+            return swapped(float(self.epsilon), float(self.delta))
+        except (TypeError, ValueError, OverflowError):  # no number, or beyond all ranges
+            return ""
 
 
 @dataclass(frozen=True)

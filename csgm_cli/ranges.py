@@ -60,6 +60,8 @@ RANGES: dict[str, Range] = {
 }
 #: An epsilon at which delta is asked for; as a target it must be above 0.
 EPSILON_OR_ZERO = Range(0.0, RANGES["epsilon"].high)
+#: Above this a delta is large however few the clients are, and was hardly meant as one.
+LARGE_DELTA = 0.01
 
 
 def check_range(name: str, value: object, allowed: Range | None = None) -> float:
@@ -76,8 +78,22 @@ def check_range(name: str, value: object, allowed: Range | None = None) -> float
     except OverflowError:  # hundreds of digits: beyond every range, whatever its sign
         number = math.inf
     if number not in allowed:
-        raise UsageError("out-of-range", f"{name} must be {allowed}, got {repr(number).removesuffix('.0')}")
+        what = f"{name} must be {allowed}, got {repr(number).removesuffix('.0')}"
+        raise UsageError("out-of-range", what, _probably_meant(name, number))
     return int(number) if allowed.integer else number
+
+
+def _probably_meant(name: str, number: float) -> str:
+    from csgm_cli.hints import probably_meant  # few questions need it
+
+    return probably_meant(name, number)
+
+
+def swapped(epsilon: float, delta: float) -> str:
+    """The hint that two numbers, one of them out of range, seem to be swapped; empty where not."""
+    if delta not in RANGES["epsilon"] or epsilon not in RANGES["delta"] or epsilon > LARGE_DELTA:
+        return ""
+    return f"epsilon and delta seem to be swapped: epsilon {delta:g}, delta {epsilon:g}"
 
 
 def check_ranges(name: str, values: Iterable[object], of: str) -> tuple[float, ...]:
@@ -114,5 +130,9 @@ def member_named(kind: type[StrEnum], field: str, value: str) -> StrEnum:
     try:
         return kind(value)
     except ValueError:
-        allowed = ", ".join(member.value for member in kind)
-        raise UsageError("unknown-choice", f"{field} must be one of {allowed}, got {shown(value)}") from None
+        from csgm_cli.hints import did_you_mean
+
+        words = [member.value for member in kind]
+        what = f"{field} must be one of {', '.join(words)}, got {shown(value)}"
+        close = did_you_mean(value, words) if isinstance(value, str) else ""
+        raise UsageError("unknown-choice", what + close) from None

@@ -186,6 +186,18 @@ def test_examples_are_there():
     assert commands >= {"calibrate", "account", "compare", "plan", "factorize", "inspect", "check"}
 
 
+def test_examples_can_be_followed_in_one_folder():
+    """No example is refused because an earlier one, of this page or another, has written the arrays."""
+    written = []
+    for page in PAGES:
+        for command in (step.command for block in blocks(page, "console") for step in steps(block.text)):
+            words = shlex.split(command)
+            if words[:2] == ["csgm", "factorize"] and "--output" in words and "--force" not in words:
+                written.append(words[words.index("--output") + 1])
+    assert len(written) >= 5
+    assert sorted(written) == sorted(set(written))
+
+
 def options() -> dict[str, list[click.Option]]:
     """Return every command's options."""
     context = click.Context(root)
@@ -308,6 +320,28 @@ def test_json_keys_are_documented():
         name = schema["properties"]["schema"]["const"]
         missing += [] if f"`{name}`" in text else [name]
     assert missing == []
+
+
+@pytest.mark.parametrize(
+    ("line", "asked"),
+    [
+        ("calibrate --epsilon 5 --delta 1e-8 --mechanism gaussian", ["target_epsilon"]),
+        (
+            "account --sigma 4 --delta 1e-8 --mechanism gaussian",
+            ["noise_multiplier", "effective_noise_multiplier", "sigma"],
+        ),
+    ],
+)
+def test_first_columns_of_csv_are_documented(line, asked, capsys):
+    """A row starts with the inputs that the page lists, in that order."""
+    listed = re.search(
+        r"tell\s+it\s+from\s+others: (.*?), and ends with", JSON_DOC.read_text("utf-8"), re.DOTALL
+    )
+    names = re.findall(r"`(\w+)`", listed[1])
+    assert main([*line.split(), "--format", "csv"]) == 0
+    header = capsys.readouterr().out.splitlines()[0].split(",")
+    assert header[: len(names) + len(asked)] == names + asked
+    assert header[-1] == "csgm_version"
 
 
 def answers(schema):

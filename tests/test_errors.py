@@ -1,10 +1,16 @@
 """What every error message has in common."""
 
+import ast
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import csgm_cli as csgm
 from csgm_cli.errors import CsgmError, UsageError, one_line, shown
+from csgm_cli.hints import spelled
 
 
 @given(st.text())
@@ -38,3 +44,50 @@ def test_quoted_values_are_cut():
     assert shown("a\n") == r"'a\n'"
     assert shown("x" * 100) == "'" + "x" * 59 + "..."
     assert shown(10**5000) == "a number of thousands of digits"
+
+
+@pytest.mark.parametrize(
+    ("ask", "hint"),
+    [
+        (lambda: csgm.Target(1e-7, 4), "epsilon and delta seem to be swapped: epsilon 4, delta 1e-07"),
+        (lambda: csgm.Target(5, 1e5), "did you mean 1e-5?"),
+        (lambda: csgm.Target(5, 10**400), ""),
+        (lambda: csgm.Target(5, 0), "delta 0 is pure differential privacy, which Gaussian noise never gives"),
+        (lambda: csgm.Mechanism("l2-csgm", 10), "for a compression factor of 10: `gamma` 0.1; for 10 %:"),
+        (lambda: csgm.Geometry(0.25), "norm_ratio is l2_norm / linf_norm; was the inverse meant, 4?"),
+        (lambda: csgm.resolve_geometry(dim=9), "give `cohort_size` beside `dim`, or `norm_ratio`, or"),
+        (
+            lambda: csgm.account_epsilon(csgm.Mechanism("gaussian"), 0, [1e-6]),
+            "without noise there is no (epsilon, delta) guarantee",
+        ),
+    ],
+)
+def test_hints_from_python(ask, hint):
+    """What the command line says of such a mistake, Python says, too, with its own names of the inputs."""
+    with pytest.raises(UsageError) as caught:
+        ask()
+    assert caught.value.hint.startswith(hint)
+    assert bool(caught.value.hint) == bool(hint)
+
+
+def test_a_word_that_is_nearly_right():
+    """Python's spelling of a mechanism is met with the right one."""
+    with pytest.raises(UsageError, match=r"got 'l2_csgm'; did you mean l2-csgm or linf-csgm\?$"):
+        csgm.Mechanism("l2_csgm", 0.1)
+
+
+def test_hints_of_core_name_no_flags():
+    """They are for Python, too; the command line turns the names of inputs into flags."""
+    package = Path(csgm.__file__).parent
+    sources = [*package.glob("*.py"), *package.glob("core/**/*.py"), *package.glob("storage/arrays/*.py")]
+    assert len(sources) > 50
+    for source in sources:
+        for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "").endswith("Error"):
+                assert not re.search(r"(?<!\w)--[a-z]", ast.unparse(node)), f"{source}:{node.lineno}"
+
+
+def test_inputs_in_hints_are_spelled_for_the_reader():
+    """Known names only: a file may be called anything."""
+    said = spelled("give `dim`, not `x`; `dim`", {"dim": "--dim"})
+    assert said == "give --dim, not `x`; --dim"

@@ -26,30 +26,39 @@ def run(request: Request) -> ExitCode:
     """Account and report; an epsilon above --max-epsilon is a claim that fails."""
     from csgm_cli.render.document import account_document
 
-    mechanism, notices = build_mechanism(request)
-    if request["from"] is not None:
-        from csgm_cli.cli.agreement import check_agreement
-        from csgm_cli.cli.rerun import check_factorization, drift
-
-        check_factorization(request["saved"], mechanism)
-        notices += check_agreement(request["saved"], mechanism, resolved(request, mechanism))
+    mechanism, notices = build_mechanism(request) if request["from"] is None else _saved_mechanism(request)
     noise_multiplier, sigma = _noise(request, mechanism.geometry.l2_norm)
     with working():
         account = _account(request, mechanism, sigma)
     notices = (*_limit_set_aside(request), *_one_round(request), *notices)
     notices += delta_notices(request, [found.delta for found in account.guarantees])
     if request["from"] is not None:
+        from csgm_cli.cli.rerun import drift
+
         notices += drift(request, account)
     elif request["epsilon"] is None:
         from csgm_cli.core.account import mistaken_for_effective
 
         with working():
-            notices += mistaken_for_effective(mechanism, sigma, account.guarantees[0], account.accountant)
+            accountant = Accountant(request["accountant"])
+            notices += mistaken_for_effective(mechanism, sigma, account.guarantees[0], accountant)
     account = replace(account, notices=(*notices, *account.notices))
     noise = {"noise_multiplier": noise_multiplier, "sigma": sigma}
     noise["effective_noise_multiplier"] = account.effective_noise_multiplier
     report(request, account_document(inputs(request, **resolved(request, mechanism), **noise), account))
     return _checked(request, account)
+
+
+def _saved_mechanism(request: Request) -> tuple[Mechanism, tuple[Notice, ...]]:
+    """The mechanism of a saved result, which must agree with all else that the file says."""
+    from csgm_cli.cli.agreement import check_agreement
+    from csgm_cli.cli.rerun import check_factorization
+    from csgm_cli.storage.files import naming
+
+    with naming(request["from"]):
+        mechanism, notices = build_mechanism(request)
+        check_factorization(request["saved"], mechanism)
+        return mechanism, notices + check_agreement(request["saved"], mechanism, resolved(request, mechanism))
 
 
 def _with_saved(request: Request) -> Request:
@@ -122,7 +131,9 @@ def _checked(request: Request, account: Account) -> ExitCode:
     if limit is None or worst <= limit:
         return ExitCode.OK
     failed = f"failed: epsilon {worst!r} is above {limit!r} ({request.label(['max_epsilon'])})"
-    console.note(f"{failed}; csgm calibrate --epsilon {limit!r} finds the noise that is enough")
+    how = f"with --epsilon {limit!r} and the same mechanism and delta"
+    enough = f"csgm calibrate {how} finds the noise that is enough"
+    console.note(f"{failed}; {enough}")
     return ExitCode.CLAIM_FAILED
 
 
@@ -152,7 +163,13 @@ command = Command(
     exclusives=(
         Exclusive(("from",), _SAVED),
         # A shared config has the target of calibrate: what is asked of account then is its epsilon.
-        Exclusive(("delta", "max_epsilon"), ("epsilon",), left_by_default=True, checks=("max_epsilon",)),
+        Exclusive(
+            ("delta", "max_epsilon"),
+            ("epsilon",),
+            left_by_default=True,
+            hint="of the given noise --delta asks epsilon, which --max-epsilon checks, and --epsilon delta",
+            checks=("max_epsilon",),
+        ),
     ),
     complete=_with_saved,
 )

@@ -180,4 +180,12 @@ def _difference(said: object, words: object) -> str:
     pairs = enumerate(zip(said, words, strict=False))
     same = next((place for place, (one, other) in pairs if one != other), min(len(said), len(words)))
     start = words.rfind(" ", 0, same) + 1
-    return f"{shown(said[start : start + 40])} instead of {shown(words[start : start + 40])}"
+    return f"{_words_from(said, start)} instead of {_words_from(words, start)}"
+
+
+def _words_from(text: str, start: int, limit: int = 40) -> str:
+    """Some whole words of ``text``, quoted."""
+    part = text[start : start + limit]
+    if start + limit < len(text):
+        part = f"{part.rpartition(' ')[0] or part} ..."
+    return shown(part)

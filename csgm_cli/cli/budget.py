@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from csgm_cli.budget import Place, Population, Release
 from csgm_cli.cli.build import build_mechanism, build_noise, delta_notices
-from csgm_cli.cli.options import option
-from csgm_cli.cli.params import Choice, Number, swapped, unquoted
+from csgm_cli.cli.options import CONFIGURABLE, option
+from csgm_cli.cli.params import Choice, Number, swapped_as_written, unquoted
 from csgm_cli.cli.request import EXCLUSIVES, Request, settled
 from csgm_cli.cli.sources import Rank, Source
 from csgm_cli.errors import StorageError, UsageError, shown
+from csgm_cli.hints import spelled
 from csgm_cli.model import Adjacency, MechanismName, Notice, Target
 from csgm_cli.storage.budget_file import LIMIT_KEYS, Declaration, Declarations, Entry, read_budget
 from csgm_cli.storage.config import TooSmall
@@ -88,7 +89,7 @@ def _read_limit(table: Declaration) -> tuple[Target, Adjacency]:
     try:
         values = {key: _read(key, table.entries[key]) for key in LIMIT_KEYS if key in table.entries}
     except UsageError as error:
-        hint = swapped(table.entries["epsilon"].value, table.entries["delta"].value)
+        hint = swapped_as_written(table.entries["epsilon"].value, table.entries["delta"].value)
         raise UsageError(error.slug, error.message, hint or error.hint) from None
     return Target(values["epsilon"], values["delta"]), Adjacency(
         values.get("adjacency", Adjacency.ADD_REMOVE)
@@ -194,7 +195,8 @@ def _text(key: str, entry: Entry) -> str:
 
 def _placed(error: UsageError, table: Declaration) -> UsageError:
     """The error with its place, and with keys as a file spells them instead of flags."""
-    words = [re.sub(r"--(?=[a-z])", "", text) for text in (error.message, error.hint)]
+    hint = spelled(error.hint, {name: name.replace("_", "-") for name in CONFIGURABLE})
+    words = [re.sub(r"--(?=[a-z])", "", text) for text in (error.message, hint)]
     if not any(str(place) in words[0] for place in _places(table)):
         words[0] = f"{table.place}: release {table.name} of {table.population}: {words[0]}"
     return UsageError(error.slug, *words)

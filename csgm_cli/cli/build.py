@@ -6,11 +6,11 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from csgm_cli.cli.params import LARGE_DELTA
 from csgm_cli.cli.request import Request
 from csgm_cli.cli.sources import Rank, Source, flag_of
 from csgm_cli.errors import UsageError
 from csgm_cli.model import Accountant, Adjacency, Geometry, Mechanism, MechanismName, Notice
+from csgm_cli.ranges import LARGE_DELTA
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -166,13 +166,19 @@ def delta_notices(request: Request, deltas: Iterable[float]) -> Notices:
     name = "cohort_size" if request["population"] is None else "population"
     clients = request[name]
     worst = max(deltas)
-    if clients is None and worst > LARGE_DELTA:
-        what = "is the probability that anything at all may leak: choose it well below 1 / clients"
-        return (Notice("delta-large", f"delta {worst:g} {what}"),)
-    if clients is None or worst * clients < 1.0:
+    if worst <= LARGE_DELTA if clients is None else worst * clients < 1.0:
         return ()
-    said = f"delta {worst:g} is at least 1 / {name} = {1 / clients:g}: choose it well below, a mechanism that"
-    return (Notice("delta-large", f"{said} publishes a random client's vector has delta 1 / {name}"),)
+    from csgm_cli.core.rounding import exact, round_up
+
+    is_answer = request["epsilon"] is not None and not request["delta"]
+    advice = "more noise or a larger epsilon brings it down" if is_answer else "choose it well below"
+    if clients is None:
+        what = "is the probability that anything at all may leak, and should be well below 1 / clients"
+    else:
+        what = f"is at least 1 / {name} = {1 / clients:g}, and a mechanism that publishes a random client's"
+        what += f" vector has delta 1 / {name}"
+    delta = round_up(worst) if is_answer else exact(worst)
+    return (Notice("delta-large", f"delta {delta} {what}: {advice}"),)
 
 
 def common_arguments(request: Request, took_part: Participation) -> dict[str, Any]:

@@ -67,7 +67,10 @@ def _mistaken_for_effective(populations: Sequence[Population]) -> tuple[Notice, 
         for release in population.counted:
             called = f"{release.place}: release {release.name}"
             said = _mistaken(release.mechanism, release.sigma, population.limit.delta)
-            notices += (replace(notice, message=f"{called}: {notice.message}") for notice in said)
+            notices += (
+                replace(notice, message=f"{called}: {notice.message} (of it alone, by rdp)")
+                for notice in said
+            )
     return tuple(notices)
 
 

@@ -11,7 +11,7 @@ import click
 
 from csgm_cli.cli import console
 from csgm_cli.cli.options import CONFIGURABLE, Option
-from csgm_cli.cli.params import Number, Switch, several_values, unquoted
+from csgm_cli.cli.params import File, Number, Switch, several_values, unquoted
 from csgm_cli.cli.places import check_places
 from csgm_cli.cli.request import EXCLUSIVES, Exclusive, Request, request_of
 from csgm_cli.cli.root import REGISTRY, Helped
@@ -26,10 +26,10 @@ from csgm_cli.cli.sources import (
 )
 from csgm_cli.cli.unfinished import as_written, asks_to_show, hinting_at_swap, naming_config
 from csgm_cli.errors import StorageError, UsageError, shown
-from csgm_cli.storage.config import TooSmall, check_keys, close_words, find_config, meant, read_settings
+from csgm_cli.storage.config import TooSmall, check_keys, find_config, read_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from csgm_cli.cli.exits import ExitCode
     from csgm_cli.cli.sources import Source
@@ -74,9 +74,9 @@ class Command(Helped):
         except click.UsageError as error:
             error.ctx = ctx  # for the hint: click's parser leaves it out where a value is missing
             raise
-        for param in order:
-            if isinstance(param, Option) and not param.multiple and order.count(param) > 1:
-                raise _repeated(param.name or "")
+        if not asks_help:
+            _refuse_flags_as_values(given, self.params)
+        _refuse_repeated(order)
         if rest and not asks_help and all(isinstance(param, Option) for param in self.params):
             hint = f"all values are options: {self.examples[0]}"
             raise UsageError("usage", f"got an unexpected argument {shown(rest[0])}", hint)
@@ -128,8 +128,31 @@ def _warn_of_strange_variables() -> None:
     known = {DEBUG_VARIABLE, *map(variable_of, names)}
     for variable in sorted(os.environ):
         if variable.startswith(prefix) and variable not in known:
+            from csgm_cli.hints import close_words, meant
+
             close = [variable_of(name) for name in close_words(variable.removeprefix(prefix).lower(), names)]
             console.warning("unknown-variable", f"{variable} is the variable of no option{meant(close)}")
+
+
+def _refuse_flags_as_values(given: Mapping[str, Any], params: Sequence[click.Parameter]) -> None:
+    """Where a value was left out, the flag that comes next is taken for it."""
+    flags = {flag for param in params for flag in param.opts if flag.startswith("--")}
+    for param in params:
+        for value in _each(given.get(param.name or "")):
+            if isinstance(param, Option) and value in flags:
+                hint = f"a file of that name: ./{value}" if isinstance(param.type, File) else ""
+                message = f"{param.opts[0]} needs a value, and {value} after it is an option"
+                raise UsageError("usage", message, hint)
+
+
+def _each(value: object) -> Sequence[object]:
+    return value if isinstance(value, list) else [value]
+
+
+def _refuse_repeated(order: Sequence[click.Parameter]) -> None:
+    for param in order:
+        if isinstance(param, Option) and not param.multiple and order.count(param) > 1:
+            raise _repeated(param.name or "")
 
 
 def _repeated(name: str) -> UsageError:

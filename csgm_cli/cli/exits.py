@@ -17,8 +17,11 @@ _OTHER_NAMES = {
     **dict.fromkeys(("steps", "iterations", "compositions"), "rounds"),
     **dict.fromkeys(("clip", "clip-norm", "clipping-norm", "max-grad-norm", "sensitivity"), "l2-norm"),
     **dict.fromkeys(("std", "noise-std"), "sigma"),
+    "noise": "noise-multiplier",
     **dict.fromkeys(("json", "csv", "markdown"), "format"),
 }
+#: What others call the sampling of clients, which nothing here is made smaller by.
+_CLIENT_SAMPLING = ("sampling-rate", "sample-rate", "sampling-probability", "sampling-prob")
 
 
 class ExitCode(IntEnum):
@@ -38,7 +41,7 @@ def as_csgm_error(error: Exception) -> CsgmError:
     """Return the csgm error that says what ``error`` says, with the exit status it deserves."""
     match error:
         case CsgmError():
-            return error
+            return _with_flags(error)
         case click.ClickException():
             return _from_click(error)
         case OSError():
@@ -51,6 +54,18 @@ def as_csgm_error(error: Exception) -> CsgmError:
                 "report it with the command line and the output of 'csgm version'; CSGM_DEBUG=1 shows where"
             )
             return CsgmError("bug", what, hint)
+
+
+def _with_flags(error: CsgmError) -> CsgmError:
+    """Return the error with flags in its hint, where that names inputs as Python does."""
+    if "`" not in error.hint:
+        return error
+    from csgm_cli.cli.options import CONFIGURABLE
+    from csgm_cli.cli.sources import flag_of
+    from csgm_cli.hints import spelled
+
+    hint = spelled(error.hint, {name: flag_of(name) for name in CONFIGURABLE})
+    return type(error)(error.slug, error.message, hint)
 
 
 def _from_click(error: click.ClickException) -> CsgmError:
@@ -72,7 +87,11 @@ def _from_click(error: click.ClickException) -> CsgmError:
 def _missing(error: click.MissingParameter) -> UsageError:
     from csgm_cli.cli.unfinished import naming_config
 
-    found = UsageError("missing-option", f"{_name(error.param)} is required", _help_hint(error))
+    examples = getattr(error.ctx.command, "examples", ()) if error.ctx else ()
+    hint = _help_hint(error)
+    if isinstance(error.param, click.Argument) and examples:
+        hint = f"for example {examples[0]}; {hint}"
+    found = UsageError("missing-option", f"{_name(error.param)} is required", hint)
     return naming_config(found, error.ctx) if error.ctx else found
 
 
@@ -83,7 +102,7 @@ def _name(param: click.Parameter | None) -> str:
 
 
 def _unknown_command(error: click.exceptions.NoSuchCommand) -> UsageError:
-    from csgm_cli.storage.config import did_you_mean
+    from csgm_cli.hints import did_you_mean
 
     message = f"no such command: {error.command_name}{did_you_mean(error.command_name, REGISTRY)}"
     return UsageError("unknown-command", message, _help_hint(error))
@@ -92,17 +111,22 @@ def _unknown_command(error: click.exceptions.NoSuchCommand) -> UsageError:
 def _unknown_option(error: click.NoSuchOption) -> UsageError:
     """Whoever knows an option of another command is sent there, not to one that is spelled like it."""
     message = f"no such option: {error.option_name}"
-    meant = _option_meant(error.option_name, error.ctx) if error.ctx else ""
+    word = error.option_name.lstrip("-").replace("_", "-")
+    flag = f"--{_OTHER_NAMES.get(word, word)}"
+    meant = _option_meant(flag, error.ctx) if error.ctx else ""
+    owners = [name for name in REGISTRY if _has_option(name, flag)]
     if error.ctx and error.ctx.parent is None:
-        hint = "options follow the command: csgm COMMAND --option"
-        return UsageError("unknown-option", message + meant, hint)
-    owners = [name for name in REGISTRY if _has_option(name, error.option_name)]
-    if not owners:
+        hint = f"options follow the command: csgm COMMAND {flag if owners else '--option'}"
+        return UsageError("unknown-option", message + ("" if owners else meant), hint)
+    if word in _CLIENT_SAMPLING:
+        hint = "sampling of clients earns no amplification here; gamma is the rate of the coordinates sent"
+        return UsageError("unknown-option", message, f"{hint}; {_help_hint(error)}")
+    if not owners or (error.ctx and error.ctx.command.name in owners):
         return UsageError("unknown-option", message + meant, _help_hint(error))
     *others, last = owners
     listed = f"{', '.join(others)} and {last}" if others else last
-    hint = f"{error.option_name} is an option of csgm {listed}"
-    if error.option_name in _SAID_BY_FACTORIZATION and error.ctx and _takes_factorization(error.ctx.command):
+    hint = f"{flag} is an option of csgm {listed}"
+    if flag in _SAID_BY_FACTORIZATION and error.ctx and _takes_factorization(error.ctx.command):
         hint += "; here: --factorization STRATEGY:T, such as optimal:32"
     return UsageError("unknown-option", message, f"{hint}; {_help_hint(error)}")
 
@@ -111,14 +135,15 @@ def _takes_factorization(command: click.Command) -> bool:
     return any("--factorization" in param.opts for param in command.params)
 
 
-def _option_meant(option: str, context: click.Context) -> str:
+def _option_meant(flag: str, context: click.Context) -> str:
     """Of the options by their words alone: two dashes would make all of them alike."""
-    from csgm_cli.storage.config import close_words, meant
+    from csgm_cli.hints import close_words, meant
 
     names = [*context.help_option_names, *(name for param in context.command.params for name in param.opts)]
+    if flag in names:
+        return meant([flag])
     flags = {name.lstrip("-"): name for name in names}
-    word = option.lstrip("-")
-    return meant([flags[name] for name in close_words(_OTHER_NAMES.get(word, word), flags)])
+    return meant([flags[name] for name in close_words(flag.lstrip("-"), flags)])
 
 
 def _has_option(name: str, option: str) -> bool:

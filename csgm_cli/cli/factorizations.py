@@ -16,8 +16,8 @@ from csgm_cli.cli.working import working
 from csgm_cli.cli.workloads import FEWER_ROWS
 from csgm_cli.errors import StorageError, UsageError, shown
 from csgm_cli.factorization_model import Objective, Strategy, StrategyName, Workload, strategy_named
+from csgm_cli.hints import did_you_mean
 from csgm_cli.ranges import RANGES
-from csgm_cli.storage.config import did_you_mean
 from csgm_cli.storage.memory import check_memory
 
 if TYPE_CHECKING:
@@ -84,7 +84,8 @@ def found_again(spec: str, result: str) -> str:
         return near
     message = f"cannot read {shown(spec)}, the factorization of {shown(result)}: no such file"
     places = "from the current folder" if not Path(spec).is_absolute() else "there"
-    raise StorageError("cannot-read", message, f"it is looked for {places}, and then at {near!r}")
+    beside = f"beside {result!r}, as {Path(spec).name!r}"
+    raise StorageError("cannot-read", message, f"it is looked for {places}, and then {beside}")
 
 
 def _names_file(spec: str, path: str) -> bool:

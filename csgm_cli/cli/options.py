@@ -129,8 +129,9 @@ _SPECS: dict[str, _Spec] = {
     ),
     "accountant": _Spec(
         _ACCOUNTING,
-        "How the loss is bounded: exact (Gaussian only), tight (privacy profile), rdp (Renyi, fast), paper"
-        " (Renyi, integer orders), auto (the smallest).",
+        "How the loss is bounded: exact (Gaussian only), rdp (Renyi, fast), paper (Renyi, integer orders),"
+        " tight (the smallest of privacy profile, rdp and mask-revealed), auto (the smallest there is: exact"
+        " or tight).",
         lambda: Choice([name.value for name in Accountant]),
         Accountant.AUTO.value,
     ),

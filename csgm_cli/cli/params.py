@@ -10,8 +10,7 @@ import click
 
 from csgm_cli.cli.sources import source_of
 from csgm_cli.errors import UsageError, shown
-from csgm_cli.ranges import RANGES, Range, underflows
-from csgm_cli.storage.config import did_you_mean
+from csgm_cli.ranges import RANGES, Range, swapped, underflows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,31 +21,11 @@ _GROUPED = re.compile(r"\d{1,3}(_\d{3})+", re.ASCII)
 _PERCENT = r"(?a)(\d+(?:\.\d+)?) ?%"
 _SUFFIXED = r"(?ai)(\d+(?:\.\d+)?) ?([kmgbt])"
 _COMMAS = r"(?a)[1-9]\d{0,2}(,\d{3})+"
+_UNDERSCORES = r"(?a)\d+(_\d+)+(\.\d+)?"
 _DECIMAL_COMMA = r"(?a)\d+,\d+"
 _FRACTION = r"(?a)(\d+(?:\.\d+)?) ?/ ?(\d+(?:\.\d+)?)"
 _POWER = r"(?a)(?:(\d+(?:\.\d+)?) ?[*x] ?)?10(?:\^|\*\*)([+-]?\d+)"
 _POWERS = {"k": 3, "m": 6, "g": 9, "b": 9, "t": 12}
-#: Above this a delta is large however few the clients are, and was hardly meant as one.
-LARGE_DELTA = 0.01
-
-
-def _hint(quantity: str, number: float) -> str:
-    """Return what was probably meant by a number out of range; empty where nobody can tell."""
-    match quantity:
-        case "norm_ratio" if 0 < number < 1:
-            return f"norm_ratio is l2_norm / linf_norm; was the inverse meant, {1 / number:.6g}?"
-        case "gamma" if number > 1:
-            factor = f"for a compression factor: --compression {number:g} (gamma {1 / number:.6g})"
-            return f"{factor}; for {number:g} %: --gamma {number / 100:.6g}" if number <= 100 else factor
-        case "compression" if 0 < number < 1:
-            return f"for a sparsification rate: --gamma {number:g}"
-        case "noise_multiplier" | "sigma" if number == 0:
-            return "without noise there is no (epsilon, delta) guarantee to account for"
-        case "delta" if number == 0:
-            pure = "delta 0 is pure differential privacy, which Gaussian noise never gives"
-            return f"{pure}; choose one well below 1 / clients, such as 1e-8"
-        case _:
-            return ""
 
 
 def _rewritten(text: str) -> str:
@@ -63,19 +42,15 @@ def _rewritten(text: str) -> str:
     fraction = re.fullmatch(_FRACTION, text)
     if fraction and (divisor := float(fraction[2])) > 0:
         return f"{float(fraction[1]) / divisor:.15g}"
-    if re.fullmatch(_COMMAS, text):
-        return text.replace(",", "")
+    if re.fullmatch(_COMMAS, text) or re.fullmatch(_UNDERSCORES, text):
+        return re.sub("[,_]", "", text)
     return text.replace(",", ".") if re.fullmatch(_DECIMAL_COMMA, text) else ""
 
 
-def swapped(epsilon: object, delta: object) -> str:
-    """Return the hint that two numbers, one of them out of range, seem to be swapped; empty where not."""
+def swapped_as_written(epsilon: object, delta: object) -> str:
+    """Return the hint that two numbers seem to be swapped, or nothing, before they are read."""
     loss, failure = _number(epsilon, grouped=False), _number(delta, grouped=False)
-    if loss is None or failure is None or failure not in RANGES["epsilon"]:
-        return ""
-    if loss not in RANGES["delta"] or loss > LARGE_DELTA:
-        return ""
-    return f"epsilon and delta seem to be swapped: epsilon {failure:g}, delta {loss:g}"
+    return "" if loss is None or failure is None else swapped(loss, failure)
 
 
 def _is_list(text: str) -> bool:
@@ -109,6 +84,12 @@ def _hinting_at_sweep(error: UsageError, param: click.Parameter | None, value: o
     return UsageError(error.slug, error.message, "; ".join(hints))
 
 
+def _probably_meant(quantity: str, number: float) -> str:
+    from csgm_cli.hints import probably_meant  # few questions need it
+
+    return probably_meant(quantity, number)
+
+
 class Number(click.ParamType[float]):
     """A finite number in the allowed range of ``quantity``; a count also as 1e6 or 1_000_000."""
 
@@ -136,7 +117,7 @@ class Number(click.ParamType[float]):
             raise UsageError("out-of-range", what)
         if number is not None and number in self.allowed:
             return int(number) if self.allowed.integer else number + 0.0  # no negative zero
-        hint = self._rewriting(str(value)) if number is None else _hint(self.quantity, number)
+        hint = self._rewriting(str(value)) if number is None else _probably_meant(self.quantity, number)
         raise UsageError("out-of-range", f"{label} must be {self.allowed}, got {shown(value)}", hint)
 
     def _rewriting(self, text: str) -> str:
@@ -159,6 +140,8 @@ class Choice(click.Choice[str]):
         """Return ``value`` if it is one of the words; it is called ``label`` in an error."""
         if value in self.choices:
             return str(value)
+        from csgm_cli.hints import did_you_mean
+
         message = f"{label} must be one of {', '.join(self.choices)}, got {shown(value)}"
         raise UsageError("unknown-choice", message + did_you_mean(str(value), self.choices))
 

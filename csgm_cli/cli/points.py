@@ -151,7 +151,10 @@ def _with_first_values(request: Request, axes: Sequence[Varied]) -> Request:
             raise UsageError("conflicting-options", f"{label} is both fixed and varied", "give one of them")
         values[axis.name], sources[axis.name] = axis.values[0], Source(rank, varied_label(axis.name))
     request = settled(Request(values, sources), EXCLUSIVES)
-    return settled(request, [Exclusive(("delta",), ("epsilon",))] if list(request.given(NOISE)) else [])
+    if not list(request.given(NOISE)):
+        return request
+    answer = f"with {request.label(NOISE)} one of them is the answer: give the other"
+    return settled(request, [Exclusive(("delta",), ("epsilon",), hint=answer)])
 
 
 def _check_asked(request: Request) -> None:

@@ -50,13 +50,7 @@ def with_saved(request: Request) -> Request:
     text = read_text(request["from"])
     with naming(request["from"]):
         saved = load_saved(text)
-    asked: dict[str, object] = dict.fromkeys((*MECHANISM, *COHORT, "epsilon", "delta", "sigma"))
-    asked |= {name: _input(name, saved.inputs.get(name)) for name in _KEPT}
-    for name in _LEFT:
-        if saved.inputs.get(name) is not None:
-            _input(name, saved.inputs[name])
-    if (asked["factorization"] is None) != (asked["rounds"] is not None):
-        raise UsageError("bad-result-file", "its inputs must hold either rounds or a factorization")
+        asked = _inputs(saved)
     if isinstance(asked["factorization"], str):
         from csgm_cli.cli.factorizations import found_again
 
@@ -73,6 +67,18 @@ def with_saved(request: Request) -> Request:
     here = Source(Rank.DEFAULT, f"saved in {request['from']!r}")
     sources = {**request.sources, **dict.fromkeys(asked, here)}
     return Request({**request.values, **asked, "saved": saved}, sources)
+
+
+def _inputs(saved: SavedResult) -> dict[str, object]:
+    """The saved inputs that settle the question, checked as their options would be."""
+    asked: dict[str, object] = dict.fromkeys((*MECHANISM, *COHORT, "epsilon", "delta", "sigma"))
+    asked |= {name: _input(name, saved.inputs.get(name)) for name in _KEPT}
+    for name in _LEFT:
+        if saved.inputs.get(name) is not None:
+            _input(name, saved.inputs[name])
+    if (asked["factorization"] is None) != (asked["rounds"] is not None):
+        raise UsageError("bad-result-file", "its inputs must hold either rounds or a factorization")
+    return asked
 
 
 def drift(request: Request, found: Account) -> tuple[Notice, ...]:

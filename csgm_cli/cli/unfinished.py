@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from csgm_cli.cli.params import Switch, swapped
+from csgm_cli.cli.params import Switch, swapped_as_written
 from csgm_cli.cli.request import Request
 from csgm_cli.cli.sources import config_of, source_of
 from csgm_cli.errors import UsageError
@@ -60,6 +60,6 @@ def hinting_at_swap(error: UsageError, request: Request) -> UsageError:
         if error.slug != "out-of-range" or not error.message.startswith(tuple(f"{x} must" for x in labels)):
             continue
         deltas = request["delta"] if isinstance(request["delta"], tuple) else [request["delta"]]
-        if hint := next(filter(None, (swapped(request[name], delta) for delta in deltas)), ""):
+        if hint := next(filter(None, (swapped_as_written(request[name], delta) for delta in deltas)), ""):
             return UsageError(error.slug, error.message, hint)
     return error

@@ -11,8 +11,8 @@ import click
 from csgm_cli.cli.params import Number
 from csgm_cli.cli.sources import flag_of, source_of
 from csgm_cli.errors import UsageError, shown
+from csgm_cli.hints import did_you_mean
 from csgm_cli.ranges import EPSILON_OR_ZERO
-from csgm_cli.storage.config import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +27,8 @@ _MOST_VALUES = 100_000
 _COUNT = re.compile(
     r"(\d{1,9}|\d{1,3}(?:_\d{3}){1,2}|\d{1,9}(?:\.\d+)?e\+?\d)(log)?", re.ASCII | re.IGNORECASE
 )
+#: How others write a range.
+_DOTS = r"([\d.e+-]*?\d)(?:\.{2,3}|-| to )(\d[\d.e+-]*)"
 _HINT = "for example --vary gamma=0.001:0.5:20log or --vary norm-ratio=10,30,100"
 
 
@@ -79,6 +81,9 @@ def varied_label(name: str) -> str:
 
 
 def _values(text: str, number: Number, label: str) -> tuple[float, ...]:
+    if ends := re.fullmatch(_DOTS, text):
+        hint = f"N values from LO to HI: {ends[1].strip()}:{ends[2].strip()}:N, or :Nlog for equal ratios"
+        raise UsageError("bad-vary", f"{label} must be a list or LO:HI:N, got {shown(text)}", hint)
     values = _range(text, number, label) if ":" in text else _list(text, number, label)
     if len(set(values)) < len(values):
         twice = next(value for value in values if values.count(value) > 1)

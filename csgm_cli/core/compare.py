@@ -164,13 +164,13 @@ def _mechanisms(
 ) -> tuple[list[Mechanism], list[Notice]]:
     asked = check_ranges("gammas", gammas, "gamma")
     if not asked:
-        raise UsageError("missing-gamma", "no gamma was given", "give --gamma or --compression")
+        raise UsageError("missing-gamma", "no gamma was given", "give `gamma`")
     mechanisms = [like]
     notices = []
     names = [MechanismName.L2_CSGM, MechanismName.LINF_CSGM]
     if like.geometry.dim is None:
         names.pop()
-        notices.append(Notice("linf-csgm-left-out", "linf-csgm needs dim and is left out; give --dim"))
+        notices.append(Notice("linf-csgm-left-out", "linf-csgm is left out: it needs dim"))
     for gamma in asked:
         at_gamma = [replace(like, name=name, gamma=gamma) for name in names]
         mechanisms += at_gamma

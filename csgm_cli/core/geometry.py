@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from numbers import Real
 
 from csgm_cli.errors import UsageError
 from csgm_cli.model import Geometry, Notice
@@ -63,7 +62,7 @@ def _ratio(
     cohort_size: int | None,
 ) -> tuple[float, list[Notice]]:
     if norm_ratio is not None:
-        norm_ratio = _checked_ratio(norm_ratio)
+        norm_ratio = check_range("norm_ratio", norm_ratio)
         if linf_norm is not None and not math.isclose(l2_norm / linf_norm, norm_ratio, rel_tol=_AGREEMENT):
             raise UsageError(
                 "ratio-conflict",
@@ -89,23 +88,13 @@ def _ratio(
 
 def _no_ratio(dim: int | None, cohort_size: int | None) -> UsageError:
     unknown = "norm_ratio is missing: nothing gives the ratio l2_norm / linf_norm of the clip norms"
-    others = "--norm-ratio, or --linf-norm with --l2-norm"
+    others = "`norm_ratio`, or `linf_norm` with `l2_norm`"
     if dim is None and cohort_size is None:
-        hint = f"give {others}, or --dim and --cohort-size for the rotation rule"
+        hint = f"give {others}, or `dim` and `cohort_size` for the rotation rule"
         return UsageError("missing-norm-ratio", unknown, hint)
-    given, missing = ("--dim", "--cohort-size") if dim is not None else ("--cohort-size", "--dim")
+    given, missing = ("dim", "cohort_size") if dim is not None else ("cohort_size", "dim")
     message = f"{unknown}; the rotation rule needs {missing} beside {given}"
-    return UsageError("missing-norm-ratio", message, f"give {missing} beside {given}, or {others}")
-
-
-def _checked_ratio(norm_ratio: float) -> float:
-    if isinstance(norm_ratio, Real) and 0 < norm_ratio < 1:
-        raise UsageError(
-            "out-of-range",
-            f"norm_ratio is Delta_2 / Delta_inf and at least 1, got {float(norm_ratio)!r}",
-            f"the inverse was probably meant: {float(1 / norm_ratio):.10g}",
-        )
-    return check_range("norm_ratio", norm_ratio)
+    return UsageError("missing-norm-ratio", message, f"give `{missing}` beside `{given}`, or {others}")
 
 
 def _rotation_ratio(l2_norm: float, dim: int, cohort_size: int) -> tuple[float, list[Notice]]:

@@ -87,7 +87,7 @@ def _checked_overhead(geometry: Geometry, mse: float | None, noise: float | None
         raise UsageError(
             "one-overhead",
             "exactly one of max_mse_overhead and max_noise_overhead is needed",
-            "give --max-mse-overhead or --max-noise-overhead",
+            "give `max_mse_overhead` or `max_noise_overhead`",
         )
     if mse is not None:
         allowed = 1 + check_range("max_mse_overhead", mse)

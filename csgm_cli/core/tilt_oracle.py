@@ -167,4 +167,4 @@ def exponent_digits(order: Number, t: Number) -> int:
 def not_converged(what: str, steps: int) -> NoAnswerError:
     """Return the error that says that ``what`` would take too many ``steps``."""
     said = f"this answer cannot be verified: {what} would take {steps} steps in high precision"
-    return NoAnswerError("oracle-not-converged", said, "leave --verify out, or use --accountant rdp")
+    return NoAnswerError("oracle-not-converged", said, "leave `verify` out, or use `accountant` rdp")

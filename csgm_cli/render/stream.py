@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from csgm_cli.render.document import Document
 
 _EPOCHS = "a client takes part in at most one step of each"
+_ONE_EPOCH = "a client takes part in one step at most; give --epochs where training repeats"
 #: Of the sensitivity, which is 1 but for rounding where it is best.
 _DIGITS = 10
 
@@ -26,7 +27,8 @@ def stream_setting(inputs: Document) -> tuple[Fact, ...]:
         column = "largest column norm of C, that sigma has to cover"
         facts.append(Fact("sensitivity", round_up(inputs["sensitivity"], _DIGITS), column))
     if isinstance(inputs["epochs"], int | float):
-        facts.append(Fact("epochs", exact(inputs["epochs"]), _EPOCHS))
+        epochs = inputs["epochs"]
+        facts.append(Fact("epochs", exact(epochs), _EPOCHS if epochs > 1 else _ONE_EPOCH))
     return tuple(facts)
 
 

@@ -15,7 +15,8 @@ from typing import Any
 
 from csgm_cli.budget import Place
 from csgm_cli.errors import StorageError, UsageError, shown
-from csgm_cli.storage.config import did_you_mean, parse_toml
+from csgm_cli.hints import did_you_mean
+from csgm_cli.storage.config import parse_toml
 from csgm_cli.storage.files import read_text
 from csgm_cli.storage.toml_lines import key_lines
 

@@ -12,7 +12,7 @@ from csgm_cli.ranges import underflows
 from csgm_cli.storage.files import cannot_read, read_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 #: File names looked for in each folder; the first one that holds settings wins.
 _FILE_NAMES = ("csgm.toml", "pyproject.toml")
@@ -93,6 +93,8 @@ def read_settings(path: Path, command: str, commands: Collection[str]) -> dict[s
     shared = {key: value for key, value in table.items() if not isinstance(value, dict)}
     if strangers := table.keys() - shared.keys() - set(commands):
         name = min(strangers)
+        from csgm_cli.hints import did_you_mean
+
         message = f"[tool.csgm.{name}] in {path} is no command{did_you_mean(name, commands)}"
         raise UsageError("unknown-key", message, f"one of {', '.join(commands)}")
     found = {setting.name: setting for setting in _settings(path, "tool.csgm", shared, specific=False)}
@@ -110,30 +112,10 @@ def check_keys(settings: Iterable[Setting], own: Collection[str], known: Collect
     for setting in settings:
         allowed = own if setting.specific else known
         if setting.name not in allowed:
+            from csgm_cli.hints import did_you_mean
+
             message = f"unknown key {setting.label}{did_you_mean(setting.name, allowed)}"
             raise UsageError("unknown-key", message, f"one of {', '.join(sorted(allowed))}")
-
-
-def did_you_mean(word: str, possible: Iterable[str]) -> str:
-    """Return the end of a message about an unknown ``word``: the close ones, or nothing."""
-    return meant(close_words(word, possible))
-
-
-def close_words(word: str, possible: Iterable[str]) -> list[str]:
-    """Return at most three of the ``possible`` words that ``word`` may stand for, the closest first.
-
-    Where some begin with ``word``, in whatever case, it is one of these that was cut short.
-    """
-    from difflib import get_close_matches
-
-    names = sorted(possible)
-    begun = [name for name in names if word and name.lower().startswith(word.lower())]
-    return sorted(begun, key=len)[:3] or get_close_matches(word, names)
-
-
-def meant(words: Sequence[str]) -> str:
-    """Return the end of a message that suggests ``words``; nothing for none."""
-    return f"; did you mean {' or '.join(words)}?" if words else ""
 
 
 def _mentions_csgm(pyproject: Path) -> bool:

@@ -81,6 +81,32 @@ def test_an_effective_multiplier_in_the_wrong_place(csgm):
     assert csgm("account --noise-multiplier 1 --gamma 0.01 --norm-ratio 1 --dim 1 --delta 1e-5").stderr == ""
 
 
+def test_a_large_delta_that_is_the_answer(csgm):
+    """Nobody chose it: what brings it down is said; and it is shown rounded up, as beside the warning."""
+    outcome = csgm(f"{ACCOUNT} --epsilon 0 --rounds 1000 --accountant rdp")
+    assert outcome.stdout.splitlines()[0].split()[:2] == ["delta", "1"]
+    said = (
+        "warning[delta-large]: delta 1 is the probability that anything at all may leak, and should be well"
+    )
+    [warning] = [line for line in outcome.stderr.splitlines() if "delta-large" in line]
+    assert warning.startswith(said)
+    assert warning.endswith("below 1 / clients: more noise or a larger epsilon brings it down")
+    asked = csgm(f"{ACCOUNT} --delta 0.9999999 --accountant rdp").stderr
+    assert "delta 0.9999999 is" in asked
+    assert "well below 1 / clients: choose it well below" in asked
+
+
+@pytest.mark.parametrize("accountant", ["auto", "rdp"])
+def test_the_warning_quotes_what_account_answers(csgm, accountant):
+    """Both epsilons are by the accountant that was asked for: who takes the advice sees the same number."""
+    line = f"account --gamma 0.05 --norm-ratio 100 --delta 1e-6 --accountant {accountant} --format json"
+    mistaken, right = (csgm(f"{line} --noise-multiplier {noise}").document for noise in (0.9, 0.045))
+    said = "then epsilon is {:.3g}, not {:.3g}".format(
+        right["result"]["epsilon"], mistaken["result"]["epsilon"]
+    )
+    assert mistaken["warnings"][0]["message"].endswith(said)
+
+
 @pytest.mark.parametrize(("limit", "status"), [("4.8", 1), ("4.9", 0), ("0", 1)])
 @pytest.mark.parametrize("kind", ["text", "json", "csv", "markdown"])
 def test_max_epsilon(csgm, limit, status, kind):

@@ -71,6 +71,8 @@ def test_one_epoch_is_the_default(csgm):
     """Without --epochs each client takes part once in all."""
     line = f"{CALIBRATE_SIZED} --factorization tree:4"
     assert csgm(f"{line} --value").stdout == csgm(f"{line} --epochs 1 --value").stdout
+    said = "a client takes part in one step at most; give --epochs where training repeats"
+    assert (said in csgm(line).stdout, said in csgm(f"{line} --epochs 2").stdout) == (True, False)
     plain = float(csgm(f"{CALIBRATE_SIZED} --value").stdout)
     assert float(csgm(f"{line} --value").stdout) == pytest.approx(math.sqrt(3) * plain, rel=1e-9)
 

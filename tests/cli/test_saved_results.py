@@ -262,7 +262,12 @@ COHORT = "--population 1000 --cohort-size 30 --training-rounds 101 --dim 1e6 --a
         (CALIBRATE, "result.bound", ["rdp"], "result.bound must be "),
         (CALIBRATE, "result.effective_noise_multiplier", 1e300, "noise_multiplier 0."),
         (CALIBRATE, "result.conversion", None, "result.conversion disagrees with its numbers: None"),
-        (CALIBRATE, "result.epsilon", 4.0, "result.statement disagrees with its numbers: '(5, 1e-8)-"),
+        (
+            CALIBRATE,
+            "result.epsilon",
+            4.0,
+            "disagrees with its numbers: '(5, 1e-8)-differential privacy over 4 ...' instead of '(4,",
+        ),
         (
             CALIBRATE,
             "result.statement",
@@ -292,6 +297,7 @@ def test_a_saved_result_that_contradicts_itself(csgm, line, path, value, said):
     edit(path, value)
     outcome = csgm("account --from saved.json")
     assert (outcome.status, outcome.stdout) == (2, "")
+    assert outcome.stderr.startswith("error[bad-result-file]: 'saved.json': ")
     assert said in outcome.stderr.splitlines()[0]
 
 
@@ -317,6 +323,7 @@ def test_inputs_that_contradict_each_other(csgm, line, path, value, said):
     edit(path, value)
     outcome = csgm("account --from saved.json")
     assert (outcome.status, outcome.stdout) == (2, "")
+    assert outcome.stderr.startswith("error[bad-result-file]: 'saved.json': ")
     assert said in outcome.stderr.splitlines()[0]
 
 

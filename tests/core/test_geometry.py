@@ -91,11 +91,11 @@ def test_no_source_is_refused_with_a_way_out(arguments):
     """The hint names all three sources."""
     error = refused(**arguments)
     assert error.slug == "missing-norm-ratio"
-    for option in ("--norm-ratio", "--linf-norm", "--dim"):
-        assert option in error.hint
+    for name in ("`norm_ratio`", "`linf_norm`", "`dim`"):  # which the command line shows as flags
+        assert name in error.hint
 
 
-@pytest.mark.parametrize(("given", "missing"), [("dim", "--cohort-size"), ("cohort_size", "--dim")])
+@pytest.mark.parametrize(("given", "missing"), [("dim", "cohort_size"), ("cohort_size", "dim")])
 def test_half_of_the_rotation_rule_says_which_half_is_missing(given, missing):
     """One of dim and cohort_size alone gives no ratio: the message names the other."""
     assert f"needs {missing} beside" in refused(**{given: 10}).message
@@ -230,4 +230,4 @@ def test_an_inverse_ratio_of_any_kind_of_number_is_refused_with_its_inverse(rati
     """Fractions are numbers like any other, in the refusal too."""
     with pytest.raises(UsageError) as caught:
         resolve_geometry(norm_ratio=ratio)
-    assert caught.value.hint == "the inverse was probably meant: 4"
+    assert caught.value.hint == "norm_ratio is l2_norm / linf_norm; was the inverse meant, 4?"

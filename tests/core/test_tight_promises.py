@@ -113,6 +113,23 @@ def test_tight_is_the_smallest_bound(gamma, k, rounds, epsilon, delta):
         assert auto.sigma == pytest.approx(rdp, rel=1e-11)
 
 
+@pytest.mark.parametrize(
+    ("gamma", "epsilon", "bound", "alone"),
+    [
+        (0.3, 300.0, Bound.RDP, Accountant.RDP),
+        (0.9999, 5.0, Bound.MASK_REVEALED, Accountant.AUTO),
+        (0.1, 5.0, Bound.TIGHT_ADD, Accountant.TIGHT),
+    ],
+)
+def test_auto_and_tight_prove_the_same(gamma, epsilon, bound, alone):
+    """Whichever bound decides, without a warning; only the accountant that is named differs."""
+    mechanism, target = csgm(gamma, 100.0), Target(epsilon, 1e-8)
+    auto, tight = (calibrate(mechanism, target, name) for name in (Accountant.AUTO, Accountant.TIGHT))
+    assert (auto.sigma, auto.guarantee) == (tight.sigma, tight.guarantee)
+    assert (auto.guarantee.bound, auto.guarantee.notices) == (bound, ())
+    assert (auto.accountant, tight.accountant) == (alone, Accountant.TIGHT)
+
+
 def test_replace_one_keeps_its_renyi_bound():
     """The hockey-stick bounds are proven for add-remove only: no lower bound, and rdp's sigma."""
     mechanism, target = csgm(0.05, 100.0, adjacency=Adjacency.REPLACE_ONE), Target(2.0, 1e-6)

@@ -6,8 +6,9 @@ import pytest
 
 from csgm_cli.cli import main
 from csgm_cli.errors import StorageError, UsageError
+from csgm_cli.hints import did_you_mean
 from csgm_cli.storage import config
-from csgm_cli.storage.config import check_keys, did_you_mean, find_config, read_settings
+from csgm_cli.storage.config import check_keys, find_config, read_settings
 
 COMMANDS = ("calibrate", "account", "version")
 

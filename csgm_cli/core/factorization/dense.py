@@ -91,7 +91,7 @@ def _rounded(name: str, x: Array, scale: float, precision: Precision, axis: int)
         kept = (exact > 0.0) & np.isfinite(left) & (np.abs(left - exact) <= _KEPT * exact)
     if not kept.all():
         lost = f"a {'row' if axis else 'column'} of {name} is too large or too small for {precision}"
-        hint = "--dtype float64" if precision == "float32" else "scale the workload"
+        hint = "`dtype` float64" if precision == "float32" else "scale the workload"
         raise UsageError("out-of-range", lost, hint)
     return found
 
@@ -146,7 +146,7 @@ def rows_take_all(workload: Workload, strategy: Strategy) -> bool:
     """Whether ``factor_rows`` has to make all of C; ``UsageError`` (slug ``no-rows``) for trees."""
     name = strategy.name
     if name.has_nodes:
-        raise UsageError("no-rows", f"the rows of C are nodes with {name}", "--compare draws its error")
+        raise UsageError("no-rows", f"the rows of C are nodes with {name}", "`compare` draws its error")
     if name in (StrategyName.OPTIMAL, StrategyName.STREAMING):
         return workload.matrix is not None or workload.momentum > 0.0
     return name in (StrategyName.HONAKER_FULL, StrategyName.OUTPUT, StrategyName.IDENTITY)

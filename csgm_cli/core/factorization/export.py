@@ -67,7 +67,7 @@ def rounded(
         raise NoAnswerError(
             "not-certified",
             f"the arrays in {precision} would not have the errors of {factorization.strategy}",
-            "--dtype float64" if precision == "float32" else "--strategy optimal",
+            "`dtype` float64" if precision == "float32" else "`strategy` optimal",
         )
     return factorization, factors
 
@@ -131,7 +131,7 @@ def _check_noise(
         return
     fewer = [names for names in _FEWER if set(names) < set(kept)]
     fewer = [names for names in fewer if _is_faithful(factorization, factors, names, precision)]
-    raise _ill_conditioned(kept, precision, f"--arrays {','.join(fewer[0])}" if fewer else "")
+    raise _ill_conditioned(kept, precision, f"`arrays` {','.join(fewer[0])}" if fewer else "")
 
 
 def _ill_conditioned(kept: Collection[str], precision: Precision, hint: str = "") -> NoAnswerError:
@@ -139,7 +139,7 @@ def _ill_conditioned(kept: Collection[str], precision: Precision, hint: str = ""
         "not-certified",
         f"this workload is too ill-conditioned for {precision}: noise made with the rounded"
         f" {' or '.join(kept)} would need more sensitivity than C has",
-        "--dtype float64" if precision == "float32" else hint,
+        "`dtype` float64" if precision == "float32" else hint,
     )
 
 
@@ -161,11 +161,11 @@ def _check_gap(found: Factorization, attained: Factorization, precision: Precisi
     if holds and (precision == "float32" or found.gap <= tolerance):
         return
     if precision == "float32":
-        hint = "--dtype float64"
+        hint = "`dtype` float64"
     elif holds:
-        hint = f"--tolerance {10.0 ** math.ceil(math.log10(found.gap)):g} can be reached"
+        hint = f"`tolerance` {10.0 ** math.ceil(math.log10(found.gap)):g} can be reached"
     else:
-        hint = "--arrays v writes the dual alone"
+        hint = "`arrays` v writes the dual alone"
     raise NoAnswerError(
         "not-certified",
         f"the arrays in {precision} would have a gap of {found.gap:.2g} at T = {found.T},"

@@ -75,7 +75,7 @@ def solve(
     check_range("tolerance", tolerance)
     problem = Problem(workload, objective, oracle_for(workload), max(1e-15, 1e-5 * tolerance))
     x = problem.pack(start) if start is not None else problem.first()
-    least, why, hint = float("inf"), "", "use a larger --tolerance"
+    least, why, hint = float("inf"), "", "use a larger `tolerance`"
     for iteration, point in enumerate(_points(problem, x, tolerance), 1):
         if progress is not None:
             progress(iteration, point.gap, point.dual)
@@ -84,7 +84,7 @@ def solve(
         least = min(least, point.gap)
         if point.gap_floor > tolerance:
             why = f"; rounding alone may be {point.gap_floor:.2g}"
-            hint = f"--tolerance {10.0 ** math.ceil(math.log10(_SPARE * point.gap_floor)):g} can be reached"
+            hint = f"`tolerance` {10.0 ** math.ceil(math.log10(_SPARE * point.gap_floor)):g} can be reached"
             break
     raise NoAnswerError(
         "not-certified",

@@ -181,7 +181,7 @@ def _check_place(path: str | Path, shapes: Shapes, *, force: bool) -> None:
 
 def _check_existing(target: Path, mode: int, *, folder: bool, force: bool) -> None:
     if not force:
-        raise StorageError("file-exists", f"{str(target)!r} exists already", "--force replaces it")
+        raise StorageError("file-exists", f"{str(target)!r} exists already", "`force` replaces it")
     if folder:
         if not stat.S_ISDIR(mode):
             raise NotADirectoryError(None, "it exists and is no folder")

@@ -75,7 +75,7 @@ def test_what_can_be_written(name):
     found = factorize(WORKLOADS[name])
     with pytest.raises(NoAnswerError, match="B or C or C_inv would need more sensitivity") as caught:
         rounded(found)
-    assert caught.value.hint == "--arrays C,C_inv"
+    assert caught.value.hint == "`arrays` C,C_inv"
     rounded(found, arrays=("C", "C_inv"))
 
 
@@ -126,7 +126,7 @@ def test_noise_that_would_need_more_sensitivity():
     """C_inv of an ill-conditioned C: in float32 there is the other precision, in float64 the other arrays."""
     a = np.tril(np.random.default_rng(0).normal(size=(100, 100)))
     found = factorize(matrix_workload(a), strategy_named("output"))
-    for precision, hint in (("float32", "--dtype float64"), ("float64", "--arrays B,C")):
+    for precision, hint in (("float32", "`dtype` float64"), ("float64", "`arrays` B,C")):
         with pytest.raises(NoAnswerError, match="too ill-conditioned") as caught:
             rounded(found, precision)
         assert caught.value.hint == hint

@@ -170,7 +170,7 @@ def test_unreachable_tolerance():
         solve(Workload(4096), MEAN, 1e-13)
     assert refused.value.slug == "not-certified"
     reachable = float(refused.value.hint.split()[1])
-    assert refused.value.hint == f"--tolerance {reachable:g} can be reached"
+    assert refused.value.hint == f"`tolerance` {reachable:g} can be reached"
     assert solve(Workload(4096), MEAN, reachable).gap <= reachable < 1e-9
     with pytest.raises(UsageError, match="tolerance"):
         solve(Workload(3), MEAN, 0.0)

@@ -1,0 +1,63 @@
+"""What was probably meant, for whoever asks, in Python or on the command line; imported for errors only."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+
+def probably_meant(name: str, number: float) -> str:
+    """The hint for a ``number`` out of range, where somebody can tell; inputs are named `` `gamma` ``."""
+    match name:
+        case "norm_ratio" if 0 < number < 1:
+            hint = f"norm_ratio is l2_norm / linf_norm; was the inverse meant, {1 / number:.6g}?"
+        case "gamma" if 1 < number <= 1e9:
+            factor = f"for a compression factor of {number:g}: `gamma` {1 / number:.6g}"
+            hint = f"{factor}; for {number:g} %: `gamma` {number / 100:.6g}" if number <= 100 else factor
+        case "compression" if 0 < number < 1:
+            hint = f"for a sparsification rate: `gamma` {number:g}"
+        case "noise_multiplier" | "sigma" if number == 0:
+            hint = "without noise there is no (epsilon, delta) guarantee to account for"
+        case "delta" if number == 0:
+            pure = "delta 0 is pure differential privacy, which Gaussian noise never gives"
+            hint = f"{pure}; choose one well below 1 / clients, such as 1e-8"
+        case "delta" if 100 <= number < math.inf:
+            digits, _, exponent = f"{number:e}".partition("e+")
+            hint = f"did you mean {float(digits):g}e-{int(exponent)}?"
+        case _:
+            hint = ""
+    return hint
+
+
+def did_you_mean(word: str, possible: Iterable[str]) -> str:
+    """Return the end of a message about an unknown ``word``: the close ones, or nothing."""
+    return meant(close_words(word, possible))
+
+
+def close_words(word: str, possible: Iterable[str]) -> list[str]:
+    """Return at most three of the ``possible`` words that ``word`` may stand for, the closest first.
+
+    Where some begin with ``word``, in whatever case, it is one of these that was cut short.
+    """
+    from difflib import get_close_matches
+
+    names = sorted(possible)
+    begun = [name for name in names if word and name.lower().startswith(word.lower())]
+    return sorted(begun, key=len)[:3] or get_close_matches(word, names)
+
+
+def meant(words: Sequence[str]) -> str:
+    """Return the end of a message that suggests ``words``; nothing for none."""
+    return f"; did you mean {' or '.join(words)}?" if words else ""
+
+
+def spelled(hint: str, spellings: Mapping[str, str]) -> str:
+    """Return ``hint`` with each input that it names, `` `norm_ratio` ``, as ``spellings`` has it.
+
+    Hints name inputs as Python does; the command line has flags for them, and files have keys.
+    """
+    return re.sub(r"`(\w+)`", lambda name: spellings.get(name[1], name[0]), hint)
