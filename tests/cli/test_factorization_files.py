@@ -155,15 +155,15 @@ def test_rerun_from_another_folder(csgm, file, place, monkeypatch):
     ("change", "slug"),
     [
         ({"sensitivity": 1.1}, "other-factorization"),
-        ({"sensitivity": None}, "other-factorization"),
-        ({"factorization_sha256": "0"}, "other-factorization"),
+        ({"sensitivity": None}, "bad-result-file"),
+        ({"factorization_sha256": "0"}, "bad-result-file"),
         ({"factorization": None}, "bad-result-file"),
         ({"factorization": 5}, "bad-result-file"),
         ({"factorization": "tree:16"}, "other-factorization"),
         ({"rounds": 3}, "bad-result-file"),
         ({"epochs": 4}, "bad-result-file"),
         ({"T": 4, "factorization": "tree:4"}, "other-factorization"),
-        ({"epochs": 0}, "out-of-range"),
+        ({"epochs": 0}, "bad-result-file"),
         ({"epochs": "3"}, "bad-result-file"),
     ],
 )
