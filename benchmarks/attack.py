@@ -245,10 +245,11 @@ def contour_delta(at: Setting, direction: Direction, vector: Vector) -> float:
     law = Law(at.gamma, tuple((float(at.rounds * n), t) for n, t in vector))
     if direction is Direction.REMOVE and at.epsilon + law.floor >= 0.0:
         return 0.0
-    contour = build_contour(law, direction, at.epsilon)
-    if contour is None:
-        return 0.0
-    value, error = contour.integral(-at.epsilon, np.ones_like(contour.z))
+    with np.errstate(all="ignore"):  # where searches for a saddle leave the range of floats
+        contour = build_contour(law, direction, at.epsilon)
+        if contour is None:
+            return 0.0
+        value, error = contour.integral(-at.epsilon, np.ones_like(contour.z))
     return max(0.0, value - error - contour.aliases)
 
 
