@@ -74,8 +74,9 @@ def dense_factors(factorization: Factorization, precision: Precision = "float64"
         c, b = tree.nodes(factorization.T), tree.prefixes(factorization.T, name)
         return _measured(b.astype(precision), c.astype(precision), None)
     c = _factor(factorization)
-    # Norms of the identity are no sums: to scale it would only round A.
-    scale = 1.0 if name is StrategyName.IDENTITY else _scale(c, factorization.sensitivity, precision)
+    # Norms of the identity are no sums: by itself it needs no scale, which would only round A.
+    sensitivity = factorization.sensitivity
+    scale = sensitivity if name is StrategyName.IDENTITY else _scale(c, sensitivity, precision)
     # From the exact C: what belongs to the rounded one is as far from it as the condition of C says.
     b = _rounded("B", right_quotient(dense(factorization.workload), c), 1.0 / scale, precision, axis=1)
     c_inverse = _rounded("C^-1", inverse(c), 1.0 / scale, precision, axis=1)

@@ -114,6 +114,21 @@ def test_output_and_identity_are_not_computed():
     np.testing.assert_array_equal(workload.matrix, ILL)
 
 
+@pytest.mark.parametrize("rates", [[0.7], 10.0 ** random.uniform(-10, 10, 21)])
+@pytest.mark.parametrize("arrays", [("B",), ("C_inv",), ("B", "C_inv"), ("B", "C")])
+def test_the_identity_gives_way_to_rounding(rates, arrays):
+    """Where float32 has less than A, C = B^-1 A is above the identity: B is made larger until it is not."""
+    workload = schedule_workload(rates)
+    found = factorize(workload, strategy_named("identity"))
+    _, factors = rounded(found, "float32", arrays=arrays)
+    if "C" not in arrays:
+        inverted = "C_inv" in arrays  # then a reader has C from that
+        of = with_many_digits(factors.C_inv if inverted else factors.B)
+        c = quotient(of, with_many_digits(np.eye(len(rates)) if inverted else dense(workload)))
+        assert max(mp.fsum(x * x for x in column) for column in zip(*c, strict=True)) <= 1 + 1e-14
+    assert factors.B[0, 0] == pytest.approx(rates[0], rel=3e-7)
+
+
 def test_an_inverse_beyond_float64():
     """Its squares overflow: refused, not written as infinity."""
     a = np.eye(600) - np.tril(np.full((600, 600), 4.0), -1) * np.eye(600, k=-1)
