@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from statistics import fmean, median, quantiles
 
@@ -23,6 +23,7 @@ def tables(*, quick: bool) -> Iterator[Table]:
     powers = range(0, 13, 3 if quick else 1)
     yield _scaling("k", lambda n: _mechanism(0.01, n**0.5, 1), powers, repeats)
     yield _sweep(500 if quick else 10_000)
+    yield _sweep_tight(20 if quick else 500)
 
 
 def _mechanism(gamma: float, norm_ratio: float, rounds: int) -> Mechanism:
@@ -59,25 +60,53 @@ def _scaling(name: str, build: Callable[[int], Mechanism], powers: range, repeat
     return Table(f"Scaling in {name}", said, header, rows)
 
 
-def _sweep(points: int) -> Table:
+#: The ranges of random settings: gamma, norm ratio, rounds, epsilon and delta.
+_Ranges = Sequence[tuple[float, float]]
+_USUAL = ((1e-3, 0.5), (1.0, 1e4), (1.0, 1e4), (0.1, 10.0), (1e-10, 1e-4))
+#: As a rule few mask bits are sent there, and profiles are brackets.
+_CORNER = ((1e-8, 1e-3), (1.0, 100.0), (1.0, 1e4), (1e-4, 10.0), (1e-30, 1e-4))
+
+
+def _random_solves(points: int, ranges: _Ranges, accountant: Accountant) -> list[float]:
+    """The CPU milliseconds of each of so many settings, log-uniform within ``ranges``."""
     random = Random(0)
-
-    def spread(low: float, high: float) -> float:
-        return float(low * (high / low) ** random.random())
-
-    begun = time.process_time()
     taken = []
     for _ in range(points):
-        mechanism = _mechanism(spread(1e-3, 0.5), spread(1.0, 1e4), int(spread(1, 1e4)))
-        taken.append(_solve(mechanism, Target(spread(0.1, 10.0), spread(1e-10, 1e-4)))[1])
+        gamma, ratio, rounds, epsilon, delta = (low * (high / low) ** random.random() for low, high in ranges)
+        mechanism = _mechanism(gamma, ratio, int(rounds))
+        taken.append(_solve(mechanism, Target(epsilon, delta), accountant)[1])
+    return taken
+
+
+def _shown_ranges(ranges: _Ranges) -> str:
+    names = ("gamma", "norm ratio", "rounds", "epsilon", "delta")
+    return ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high) in zip(names, ranges, strict=True))
+
+
+def _sweep(points: int) -> Table:
+    begun = time.process_time()
+    taken = _random_solves(points, _USUAL, Accountant.RDP)
     total = time.process_time() - begun
     per_point = 1e3 * total / points
-    cuts = quantiles(taken, n=100)
     said = (
-        f"{points:,} random l2-csgm points in one process, rdp: gamma 0.001 to 0.5, norm ratio 1 to 10,000,"
-        " rounds 1 to 10,000, epsilon 0.1 to 10, delta 1e-10 to 1e-4, all log-uniform."
+        f"{points:,} random l2-csgm points in one process, rdp: {_shown_ranges(_USUAL)}, all log-uniform."
         f" Limit {_SWEEP_LIMIT:g} ms per point: {verdict(per_point, _SWEEP_LIMIT)}."
     )
-    numbers = [per_point, fmean(taken), median(taken), cuts[98], max(taken), total]
+    numbers = [per_point, fmean(taken), median(taken), quantiles(taken, n=100)[98], max(taken), total]
     header = ["points", "ms per point", "mean solve ms", "median ms", "99 % ms", "max ms", "total s"]
     return Table("Sweep", said, header, [[f"{points:,}", *map(show, numbers)]])
+
+
+def _sweep_tight(points: int) -> Table:
+    rows = []
+    for name, ranges in (("usual", _USUAL), ("corner", _CORNER)):
+        taken = _random_solves(points, ranges, Accountant.TIGHT)
+        cuts = quantiles(taken, n=100)
+        above = sum(ms > _TIGHT_LIMIT for ms in taken) / points
+        rows.append([name, *map(show, (median(taken), cuts[89], cuts[98], max(taken))), f"{above:.1%}"])
+    said = (
+        f"{points:,} random l2-csgm points each, tight, all log-uniform. Usual: {_shown_ranges(_USUAL)}."
+        f" Corner, where as a rule few mask bits are sent: {_shown_ranges(_CORNER)}."
+    )
+    header = ["points", "median ms", "90 % ms", "99 % ms", "max ms", f"above {_TIGHT_LIMIT:g} ms"]
+    return Table("Sweep, tight", said, header, rows)
