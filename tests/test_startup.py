@@ -115,6 +115,12 @@ def test_l2_csgm_path(tmp_path, kind):
     assert modules & HEAVY == {"numpy"}
 
 
+def test_large_delta_path(tmp_path):
+    """Nor does it need more where bounds at smaller epsilons are looked at."""
+    line = "calibrate --epsilon 0.5 --delta 1e-3 --gamma 0.04 --norm-ratio 500"
+    assert loaded(tmp_path, *line.split()) & HEAVY == {"numpy"}
+
+
 @pytest.mark.parametrize("kind", ["text", "json", "csv", "jsonl"])
 def test_sweep_path(tmp_path, kind):
     """A sweep needs what its rows need, and starts no machinery for processes that it does not use."""

@@ -30,6 +30,7 @@ from csgm_cli.core.gaussian import exp_upwards, log_delta
 from csgm_cli.core.grid_cone import grid_add_cone
 from csgm_cli.core.profile import Profile, over, profile, profile_from_above, reach
 from csgm_cli.core.retrace import add_cone_again, concave_again, held_at, profile_again, remove_cone_again
+from csgm_cli.core.search import lowest
 from csgm_cli.core.single_round import single_round
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.model import Bound, Mechanism
@@ -165,18 +166,12 @@ def _refined(mechanism: Mechanism, sigma: float, looked: _Looked) -> _Looked:
 
 def _lowest(cone: Certificate, place: float, highest: float) -> tuple[float, float]:
     """The least of a cone's bound with its parameters at ``place``, up to ``highest``, and where that is."""
-    from scipy.optimize import minimize_scalar
-
     again = cone.again
     below = next(_smaller(place)) if place > 0.0 else 0.0
     if again is None or (place == highest and again(place * (1 - _ASIDE)) >= cone.value):
         return cone.value, place
-    found = minimize_scalar(
-        lambda there: math.log(min(again(there), _NO_BOUND)),
-        bounds=(below, highest),
-        options={"xatol": _CLOSE * highest},
-    )
-    return math.exp(found.fun), float(found.x)
+    at, value = lowest(lambda there: math.log(min(again(there), _NO_BOUND)), below, highest, _CLOSE * highest)
+    return math.exp(value), at
 
 
 def _smaller(epsilon: float) -> Iterator[float]:

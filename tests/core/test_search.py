@@ -3,8 +3,9 @@
 import math
 
 import pytest
+from scipy.optimize import minimize_scalar
 
-from csgm_cli.core.search import descend, increasing_root, interpolated, least_safe, secant
+from csgm_cli.core.search import descend, increasing_root, interpolated, least_safe, lowest, secant
 from csgm_cli.errors import NoAnswerError
 
 
@@ -201,3 +202,26 @@ def test_a_parabola_is_interpolated_exactly():
     points = [(x, 3.0 * x * x - 2.0 * x + 1.0) for x in (0.5, 1.0, 3.0)]
     assert interpolated(points, 2.0) == pytest.approx(9.0, rel=1e-14)
     assert interpolated(points[:1], 2.0) == points[0][1]
+
+
+VALLEYS = {
+    "parabola": lambda x: (x - 0.3) ** 2,
+    "steep on one side": lambda x: math.exp(8 * x) - 20 * x,
+    "flat": lambda x: (x - 0.3) ** 6,
+    "cusp": lambda x: abs(x - 0.3) * (2.0 + math.tanh(x)),
+    "falling": lambda x: -x,
+    "rising": lambda x: x**3,
+    "level": lambda x: 1.0,
+    "wall": lambda x: 690.0 if x < 0.2 else x,
+}
+
+
+@pytest.mark.parametrize("name", VALLEYS)
+def test_lowest_is_as_low_as_another_method_finds_and_as_quick(name):
+    """The bounded search of scipy."""
+    function = counted(VALLEYS[name])
+    at, value = lowest(function, -1.0, 2.0, 1e-8)
+    found = minimize_scalar(VALLEYS[name], bounds=(-1.0, 2.0), options={"xatol": 1e-8})
+    assert VALLEYS[name](at) == value
+    assert value <= found.fun + 1e-7
+    assert function.calls <= 1.3 * found.nfev + 3
