@@ -302,8 +302,14 @@ def kappa_profile(law: Law, epsilon: float) -> Profile:
 
 
 def kappa_direction(law: Law, epsilon: float) -> Direction:
-    """The direction in which the profile at kappa* shows more."""
+    """The direction in which the profile at kappa* shows more.
+
+    No law is known in which that is remove by more than rounding: where both are brackets, which are dear,
+    it is not asked. Either is a lower bound.
+    """
     add = profile(law, Direction.ADD, epsilon)
+    if add.is_known and add.contour is None:
+        return Direction.ADD
     with np.errstate(all="ignore"):
         if _remove_renyi(law, epsilon).value <= add.lower:
             return Direction.ADD

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from csgm_cli.core import tight_solve
 from csgm_cli.core.account import account_delta, account_epsilon
 from csgm_cli.core.calibrate import calibrate
+from csgm_cli.core.contour import Direction
 from csgm_cli.core.profile import profile
-from csgm_cli.core.tight import kappa_delta, tight_delta
+from csgm_cli.core.tight import kappa_delta, tight_delta, worst_law
 from csgm_cli.model import Accountant, Adjacency, Bound, Geometry, Mechanism, Target
 from tests.core.mechanisms import csgm
 
@@ -258,6 +259,21 @@ def test_in_the_corner_to_know_the_dimension_is_no_loss(gamma, k, dim, rounds, e
     assert delta(dim, rounds) <= delta(None, rounds) * (1 + 1e-9)
     assert delta(dim, rounds) <= delta(dim + 1, rounds) * (1 + 1e-9)
     assert delta(dim, rounds) < delta(dim, rounds + 1)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.one_of(_CASE, _CORNER_CASE), st.floats(0.5, 1.0))
+def test_at_kappa_adding_shows_more(case, share):
+    """Than removing, in every law tried, and exactly as much at epsilon 0."""
+    mechanism, target = csgm(case["gamma"], case["k"], case["rounds"]), Target(case["epsilon"], case["delta"])
+    law = worst_law(mechanism, share * calibrate(mechanism, target, Accountant.RDP).sigma)
+    add, remove = (
+        profile(law, direction, case["epsilon"]) for direction in (Direction.ADD, Direction.REMOVE)
+    )
+    assert remove.lower <= add.upper * (1 + 1e-9)
+    add, remove = (profile(law, direction, 0.0) for direction in (Direction.ADD, Direction.REMOVE))
+    assert remove.lower <= add.upper * (1 + 1e-9)
+    assert add.lower <= remove.upper * (1 + 1e-9)
 
 
 @settings(max_examples=8, deadline=None)
