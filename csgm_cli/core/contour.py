@@ -231,7 +231,8 @@ def build_contour(
     across = None if saddle is None else crossing(moment, sign, epsilon, saddle, pole)
     if across is None:
         return None
-    shift, step, at_shift = across.shift, across.step, moment(across.shift)
+    shift, step = _exact(across.shift) if direction is Direction.ADD else across.shift, across.step
+    at_shift = moment(shift)
     log_tail = math.log(_LEFT_OUT) + across.log_size - at_shift.value + shift * epsilon
     end = _end(law, _order_of(direction, shift), at_shift, log_tail, step)
     if end is None:
@@ -241,6 +242,11 @@ def build_contour(
     if exponent is None:
         return None
     return Contour(direction, z, exponent, step, log_tail, across.aliases, 2 * across.further - shift)
+
+
+def _exact(shift: float) -> float:
+    """About that, with 1 + z free of rounding, which counts where z is small and epsilon large."""
+    return (1.0 + shift) - 1.0 or shift
 
 
 def _saddle(law: AnyLaw, sign: float, epsilon: float, moments: Moments) -> float | None:

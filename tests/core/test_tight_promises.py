@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from csgm_cli.core import tight_solve
 from csgm_cli.core.account import account_delta, account_epsilon
 from csgm_cli.core.calibrate import calibrate
-from csgm_cli.core.contour import Direction
+from csgm_cli.core.contour import Direction, Law
 from csgm_cli.core.profile import profile
 from csgm_cli.core.tight import kappa_delta, tight_delta, worst_law
 from csgm_cli.model import Accountant, Adjacency, Bound, Geometry, Mechanism, Target
@@ -259,6 +259,13 @@ def test_in_the_corner_to_know_the_dimension_is_no_loss(gamma, k, dim, rounds, e
     assert delta(dim, rounds) <= delta(None, rounds) * (1 + 1e-9)
     assert delta(dim, rounds) <= delta(dim + 1, rounds) * (1 + 1e-9)
     assert delta(dim, rounds) < delta(dim, rounds + 1)
+
+
+def test_orders_next_to_one_are_not_rounded():
+    """With epsilon 10,000 and a saddle at 0.0016 beside order 1, delta hardly moves with epsilon, but falls."""
+    law = Law(0.08604456793953402, ((7437e9, (0.8 / 1292.8747306692326) ** 2),))
+    values = [profile(law, Direction.ADD, 1e4 * (1 + 1e-13 * j)).upper for j in range(20)]
+    assert max(after - before for before, after in itertools.pairwise(values)) < 1e-13
 
 
 @settings(max_examples=40, deadline=None)
