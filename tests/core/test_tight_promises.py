@@ -262,7 +262,7 @@ def test_in_the_corner_to_know_the_dimension_is_no_loss(gamma, k, dim, rounds, e
 
 
 def test_orders_next_to_one_are_not_rounded():
-    """With epsilon 10,000 and a saddle at 0.0016 beside order 1, delta hardly moves with epsilon, but falls."""
+    """Epsilon 10,000 and a saddle 0.0016 beside order 1: delta hardly moves with epsilon, but falls."""
     law = Law(0.08604456793953402, ((7437e9, (0.8 / 1292.8747306692326) ** 2),))
     values = [profile(law, Direction.ADD, 1e4 * (1 + 1e-13 * j)).upper for j in range(20)]
     assert max(after - before for before, after in itertools.pairwise(values)) < 1e-13
