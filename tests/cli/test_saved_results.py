@@ -14,6 +14,14 @@ def save(csgm, line, name="saved.json"):
     assert csgm(f"{line} --format json --output {name}").status == 0
 
 
+def refusal(csgm):
+    """What `account --from` says of a file that it must not take."""
+    outcome = csgm("account --from saved.json")
+    assert (outcome.status, outcome.stdout) == (2, "")
+    assert outcome.stderr.startswith("error[bad-result-file]: 'saved.json': ")
+    return outcome.stderr.splitlines()[0]
+
+
 def edit(path, value, name="saved.json"):
     """Replace one value of a saved result; a number in ``path`` is an index."""
     document = json.loads(Path(name).read_text(encoding="utf-8"))
@@ -295,10 +303,7 @@ def test_a_saved_result_that_contradicts_itself(csgm, line, path, value, said):
     save(csgm, f"{line} {COHORT} {'--delta 1e-6 --delta 1e-8' if line == ACCOUNT else ''}")
     assert csgm("account --from saved.json").status == 0
     edit(path, value)
-    outcome = csgm("account --from saved.json")
-    assert (outcome.status, outcome.stdout) == (2, "")
-    assert outcome.stderr.startswith("error[bad-result-file]: 'saved.json': ")
-    assert said in outcome.stderr.splitlines()[0]
+    assert said in refusal(csgm)
 
 
 @pytest.mark.parametrize(
@@ -321,10 +326,7 @@ def test_inputs_that_contradict_each_other(csgm, line, path, value, said):
     save(csgm, line)
     assert csgm("account --from saved.json").status == 0
     edit(path, value)
-    outcome = csgm("account --from saved.json")
-    assert (outcome.status, outcome.stdout) == (2, "")
-    assert outcome.stderr.startswith("error[bad-result-file]: 'saved.json': ")
-    assert said in outcome.stderr.splitlines()[0]
+    assert said in refusal(csgm)
 
 
 def test_a_result_of_the_first_version(csgm):
