@@ -38,7 +38,8 @@ class Certificate:
     needed. ``wobble``: how much ``value`` may jump, relative, from one epsilon to the next; infinite where
     that is not known.
     ``epsilon`` is a smaller one than was asked for, where the proof is for that: delta falls with epsilon.
-    ``again`` steers searches; None where nothing so cheap is known.
+    ``again`` steers searches, and so does ``nearly``, which is off by a factor that hardly changes; None
+    where nothing so cheap is known.
     """
 
     proof: Proof
@@ -53,6 +54,7 @@ class Certificate:
     wobble: float = 0.0
     epsilon: float | None = None
     again: Again | None = field(default=None, compare=False, repr=False)
+    nearly: Again | None = field(default=None, compare=False, repr=False)
 
 
 def value_of(certificate: Certificate | None) -> float:

@@ -7,7 +7,11 @@ The same bounds as ``cones.add_cone``; docs/theory.md, "Upper bounds over all ve
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from csgm_cli.core.certificate import Certificate, Proof, value_of
 from csgm_cli.core.cones import (
@@ -19,11 +23,11 @@ from csgm_cli.core.cones import (
     over_good_sets,
     touching,
 )
-from csgm_cli.core.loss_grid import cell, grid_convex, grid_powers
+from csgm_cli.core.loss_grid import cell, grid_convex, grid_powers, singles_mean
 from csgm_cli.core.loss_mixture import Powers
+from csgm_cli.core.retrace import elsewhere
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from csgm_cli.core.contour import Law
@@ -36,6 +40,8 @@ _SPREADS, _EPSILONS = (1e-4, 60.0), (1e-8, 1e-2)
 _GRID_SLACK = 1e-4
 #: There no exponents are used that are closer to 0 or 1 than this.
 _LEAST_EXPONENT, _ROOM_AT_ONE = 0.01, 0.05
+#: Single coordinates are all but all of a bound that differs from theirs by less than this, relative.
+_ALL_BUT_ALL = 0.1
 
 
 def grid_add_cone(law: Law, epsilon: float, enough: float) -> Certificate | None:
@@ -51,7 +57,7 @@ def grid_add_cone(law: Law, epsilon: float, enough: float) -> Certificate | None
         return None
     plain = _of_grid(found, epsilon, 0.0, None)
     if plain.value <= enough or not plain.value > 0.0:
-        return plain
+        return _with_nearly(plain, law, epsilon)
     known = (float(log_v[found.index]),)
 
     def with_exponent(z: float) -> Certificate | None:
@@ -65,7 +71,27 @@ def grid_add_cone(law: Law, epsilon: float, enough: float) -> Certificate | None
         return None if found is None else _of_grid(found, epsilon, exponent, z)
 
     best = over_good_sets(law, good_set(law, 10.0 / law.gamma, ERROR_SHARE * plain.value), with_exponent)
-    return plain if best is None else min(plain, best, key=value_of)
+    return _with_nearly(plain if best is None else min(plain, best, key=value_of), law, epsilon)
+
+
+def _with_nearly(cone: Certificate, law: Law, epsilon: float) -> Certificate:
+    """And about what it is elsewhere, where single coordinates are all but all of it."""
+    alone = partial(one_by_one, cone)
+    if not abs(alone(law, epsilon) / cone.value - 1.0) < _ALL_BUT_ALL:
+        return cone
+    return replace(cone, nearly=elsewhere(alone, law))
+
+
+def one_by_one(cone: Certificate, law: Law, epsilon: float) -> float:
+    """About the bound that the test function of ``cone`` gives: what coordinates do one at a time."""
+    exponent, spread = cone.exponent, cone.spread
+    assert exponent is not None
+    assert spread is not None
+    middle, _ = cell(epsilon)
+    [weight], [log_v] = touching(middle, exponent, np.array([spread]))
+    cost = 0.0 if cone.z is None else math.exp(log_outside(law, cone.z))
+    mean = singles_mean(law, float(log_v) + epsilon - middle, exponent)
+    return float(weight) * (mean / (1 + exponent) + cost)
 
 
 def _grid_spreads(epsilon: float) -> NDArray[np.float64]:

@@ -181,6 +181,11 @@ def one_at_a_time(law: Law, epsilon: float) -> float:
     return first_size(_parts_of(law), epsilon)
 
 
+def singles_mean(law: Law, log_strike: float, exponent: float) -> float:
+    """About E_Q[phi(e^L)] there, for phi of ``loss_power``."""
+    return sum(part.count * single_mixture(part, log_strike, exponent) for part in _parts_of(law))
+
+
 def _parts_of(law: Law) -> Parts:
     return tuple(Coordinates(float(n), law.gamma, math.sqrt(t)) for n, t in law.parts if n > 0 and t > 0)
 

@@ -84,6 +84,15 @@ def profile_again(contour: Contour, law: Law, *, lower: bool = False) -> Again:
     return again
 
 
+def elsewhere(bound: Callable[[Law, float], float], law: Law) -> Again:
+    """Of a bound that is known for all laws and epsilons."""
+
+    def again(epsilon: float, noise: float = 1.0, rounds: float = 1.0) -> float:
+        return bound(law.scaled(noise, rounds), epsilon)
+
+    return again
+
+
 def held_at(bound: Again, held: float) -> Again:
     """Of a bound that serves larger epsilons as it is at this one."""
 

@@ -20,6 +20,9 @@ _MOST_STEPS = 6
 #: So far beside a point, relative, estimates tell the slope.
 _BESIDE = 1e-4
 
+#: Points closer than this, relative, tell no more than one: what is between them may be rounding.
+_TOO_CLOSE = 1e-7
+
 #: Of one variable.
 Function = Callable[[float], float]
 
@@ -29,12 +32,12 @@ class Search:
     """For the x at which a decreasing ``excess``, which is exactly 0 where a search may end, is that.
 
     ``again(x)`` is what the excess is elsewhere, by the test function that decided at x, if it has one.
-    ``size`` differs from the excess by what changes slowly. ``slope``: of the excess in log x, about.
+    ``size(x)`` differs from the excess by what changes slowly. ``slope``: of the excess in log x, about.
     """
 
     excess: Function
     again: Callable[[float], Function | None]
-    size: Function
+    size: Callable[[float], Function]
     slope: float
 
     def root(self, start: float, highest: float, lowest: float, width: float) -> float:
@@ -69,8 +72,11 @@ class Search:
             return None
 
     def _less_sure(self, points: list[Point]) -> Function:
-        rest = [(there, known - self.size(there)) for there, known in points[-3:]]
-        return lambda there: self.size(there) + interpolated(rest, there)
+        last = points[-1][0]
+        size = self.size(last)
+        apart = [point for point in points[-3:-1] if abs(point[0] - last) > _TOO_CLOSE * last]
+        rest = [(there, known - size(there)) for there, known in [*apart, points[-1]]]
+        return lambda there: size(there) + interpolated(rest, there)
 
 
 def settled(value: float, room: float) -> float:

@@ -35,8 +35,9 @@ from csgm_cli.model import Bound, Mechanism
 from csgm_cli.ranges import RANGES
 
 if TYPE_CHECKING:
-    from csgm_cli.core.certificate import Again
+    from csgm_cli.core.certificate import Again, Certificate
     from csgm_cli.core.contour import Direction, Law
+    from csgm_cli.core.profile import Profile
 
 #: kappa* is not asked for a sigma further below the answer than this, relative.
 _DEEPEST = 0.1
@@ -60,8 +61,9 @@ _LOOSE = 4e-10
 #: How much log delta may wobble at least; answers keep clear of the target by it. No such room is made
 #: for a wobble that costs more than the second of sigma.
 _WOBBLE, _TOO_MUCH = 1e-12, 1e-9
-#: Nothing is told apart that a wobble hides and that costs less than this of sigma.
-_BLIND = 2e-10
+#: Nothing is told apart that a wobble hides and that costs less than this of sigma, where it is known how
+#: much it hides, and where not.
+_BLIND, _UNKNOWN = 2.5e-9, 2e-10
 #: By about how much, in logarithms, cones exceed the profile at kappa*, and `_Size`.
 _CONE = 0.34
 #: Above this delta the slope of its logarithm vanishes with 1 - delta.
@@ -131,19 +133,23 @@ def _least_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: fl
 def _root_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: float) -> float:
     renyi = _renyi(mechanism, sigma, ceiling)
     _, slope = _slopes(renyi, ceiling, delta)
-    room = _WIDTH / 4 * slope
+
+    def room(wobble: float) -> float:
+        return _room(wobble, _WIDTH / 4, slope)
 
     @cache
     def excess(epsilon: float) -> float:
-        return settled(log_ratio(tight_delta(mechanism, sigma, epsilon).upper, delta), room)
+        found = tight_delta(mechanism, sigma, epsilon).decisive
+        return settled(log_ratio(found.value, delta), room(found.wobble))
 
     def again(epsilon: float) -> Function | None:
-        on = tight_delta(mechanism, sigma, epsilon).decisive.again
-        return None if on is None else lambda there: log_ratio(on(there), delta) + room
+        found = tight_delta(mechanism, sigma, epsilon).decisive
+        on, margin = found.again, room(found.wobble)
+        return None if on is None else lambda there: log_ratio(on(there), delta) + margin
 
     size = _Size(worst_law(mechanism, sigma), renyi, ceiling)
     start = _first(size.at_epsilon, ceiling, _LEAST_EPSILON, math.log(delta) - _above(mechanism), slope)
-    return Search(excess, again, size.at_epsilon, slope).root(start, ceiling, 0.0, _WIDTH / 2)
+    return Search(excess, again, lambda _: size.at_epsilon, slope).root(start, ceiling, 0.0, _WIDTH / 2)
 
 
 def kappa_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: float) -> float:
@@ -156,14 +162,15 @@ def kappa_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: flo
 
     @cache
     def excess(epsilon: float) -> float:
-        return settled(log_ratio(_shown(law, direction, epsilon), delta), room)
+        shown = _shown(law, direction, epsilon)
+        return settled(log_ratio(shown.lower, delta), _room(shown.wobble, _LOOSE / 2, slope))
 
     def again(epsilon: float) -> Function | None:
         on = _again_from_below(law, direction, epsilon)
         return None if on is None else lambda there: log_ratio(on(there), delta) + room
 
     size = _Size(law, renyi, ceiling)
-    search = Search(excess, again, size.at_epsilon, slope)
+    search = Search(excess, again, lambda _: size.at_epsilon, slope)
     found = _as_far_as_known(search, ceiling, ceiling, 0.0, _LOOSE)
     return max(0.0, found * (1 - 2 * _LOOSE))
 
@@ -184,23 +191,34 @@ def tight_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: flo
     def sigma(share: float) -> float:
         return ceiling * math.sqrt(share)
 
+    def room(wobble: float) -> float:
+        return _room(wobble, _WIDTH / 2, slope)
+
     @cache
     def excess(share: float) -> float:
         found = tight_delta(mechanism, sigma(share), epsilon).decisive
-        value = log_ratio(found.value, delta) + clear(found.wobble)
-        return settled(value, max(_WIDTH / 2, min(found.wobble / slope, _BLIND)) * slope)
+        return settled(log_ratio(found.value, delta) + clear(found.wobble), room(found.wobble))
 
     def again(share: float) -> Function | None:
-        on = tight_delta(mechanism, sigma(share), epsilon).decisive.again
-        if on is None:
-            return None
-        margin = clear(0.0) + _WIDTH / 2 * slope
-        return lambda there: log_ratio(on(epsilon, there / share), delta) + margin
+        found = tight_delta(mechanism, sigma(share), epsilon).decisive
+        on, margin = found.again, clear(found.wobble) + room(found.wobble)
+        return None if on is None else lambda there: log_ratio(on(epsilon, there / share), delta) + margin
 
     size = partial(_Size(worst_law(mechanism, ceiling), renyi, epsilon).at, epsilon)
     start = _first(size, 1.0, _LEAST_SHARE, math.log(delta) - _above(mechanism), slope / 2)
+
+    def nearly(share: float) -> Function:
+        on = tight_delta(mechanism, sigma(share), epsilon).decisive.nearly
+        return size if on is None else lambda there: math.log(on(epsilon, there / share))
+
     # log delta is nearly straight in sigma^2
-    return sigma(Search(excess, again, size, slope / 2).root(start, 1.0, _LEAST_SHARE, 2 * _WIDTH))
+    return sigma(Search(excess, again, nearly, slope / 2).root(start, 1.0, _LEAST_SHARE, 2 * _WIDTH))
+
+
+def _room(wobble: float, width: float, slope: float) -> float:
+    """How far below a target a search may end: by that ``width``, or by what a wobble hides anyway."""
+    blind = _BLIND if math.isfinite(wobble) else _UNKNOWN
+    return max(width, min(wobble / slope, blind)) * slope
 
 
 def kappa_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: float) -> float:
@@ -224,7 +242,8 @@ def _kappa_share(mechanism: Mechanism, epsilon: float, delta: float, ceiling: fl
 
     @cache
     def excess(share: float) -> float:
-        return settled(log_ratio(_shown(law(share), direction, epsilon), delta), room)
+        shown = _shown(law(share), direction, epsilon)
+        return settled(log_ratio(shown.lower, delta), _room(shown.wobble, _LOOSE / 2, slope))
 
     def again(share: float) -> Function | None:
         on = _again_from_below(law(share), direction, epsilon)
@@ -233,18 +252,24 @@ def _kappa_share(mechanism: Mechanism, epsilon: float, delta: float, ceiling: fl
     sizes, start = _Size(law(1.0), renyi, epsilon), 1.0
     size = partial(sizes.at, epsilon)
     if sizes.is_rare or reach(law(1.0)) == 0.0:  # a bracket, which is dear
-        start = _first(size, 1.0, _DEEPEST**2, math.log(delta), slope / 2)
+        more = _more_than_nearly(tight_delta(mechanism, ceiling, epsilon).decisive, epsilon)
+        start = _first(size, 1.0, _DEEPEST**2, math.log(delta) - more, slope / 2)
     direction = kappa_direction(law(start), epsilon)
-    search = Search(excess, again, size, slope / 2)
+    search = Search(excess, again, lambda _: size, slope / 2)
     return _as_far_as_known(search, start, 1.0, _DEEPEST**2, 2 * _LOOSE)
+
+
+def _more_than_nearly(cone: Certificate, epsilon: float) -> float:
+    """By how much log delta exceeds what single coordinates make of it, where that is known."""
+    return 0.0 if cone.nearly is None else math.log(cone.value / cone.nearly(epsilon))
 
 
 class _UnknownError(Exception):
     """Ends a search where no method reaches the profile."""
 
 
-def _shown(law: Law, direction: Direction, epsilon: float) -> float:
-    """The profile's lower bound.
+def _shown(law: Law, direction: Direction, epsilon: float) -> Profile:
+    """What is known of the profile.
 
     Raises:
         _UnknownError: no method reaches the profile.
@@ -252,7 +277,7 @@ def _shown(law: Law, direction: Direction, epsilon: float) -> float:
     found = profile(law, direction, epsilon)
     if not found.is_known:
         raise _UnknownError
-    return found.lower
+    return found
 
 
 def _as_far_as_known(search: Search, start: float, highest: float, lowest: float, width: float) -> float:
