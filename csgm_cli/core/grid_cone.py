@@ -58,7 +58,7 @@ def grid_add_cone(law: Law, epsilon: float, enough: float) -> Certificate | None
     plain = _of_grid(found, epsilon, 0.0, None)
     if plain.value <= enough or not plain.value > 0.0:
         return _with_nearly(plain, law, epsilon)
-    known = (float(log_v[found.index]),)
+    known = () if found.known is None else (found.known,)
 
     def with_exponent(z: float) -> Certificate | None:
         exponent, log_error = _clear_of_one(admissible_exponent(law.gamma, z)), log_outside(law, z)

@@ -12,10 +12,12 @@ r = -n log(1 - q) and -n log(1 - p) = k r + D,
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from csgm_cli.core.loss_far import LIFT
 from csgm_cli.core.sliced_law import excess
 
 if TYPE_CHECKING:
@@ -31,10 +33,7 @@ _SURE, _LOW = 0.99, 3.0
 _LOSS, _SUM, _BESIDE = 1e-14, 1e-14, 3e-13
 #: Up to this x the series of log(1 - x) is used.
 _SMALL = 0.01
-#: Masses of single coordinates are lifted by the exponential of this before they are summed and counted: of
-#: what is below 1e-308 floats have few digits, and there may be 1e12 coordinates.
-_LIFT = 230.0
-_LOWER = math.exp(-_LIFT)
+_LOWER = math.exp(-LIFT)
 
 
 def linear(far: Far, strike: float) -> tuple[float, float]:
@@ -74,12 +73,12 @@ def _paired_linear(far: Far, strike: float) -> tuple[float, float]:
 def _paired_convex(far: Far, strike: float) -> tuple[float, float]:
     """Of the mean, (1 + strike) n p and v n q go to the coordinates: the rest has n p - P and n q - Q."""
     bent, off = np.zeros((2, len(far.parts)))
-    for i, nodes in enumerate(far.above):
-        above, mass = nodes.loss - strike, np.exp(nodes.log_mass + nodes.loss + _LIFT)
+    for i, (nodes, mass) in enumerate(zip(far.above, far.lifted, strict=True)):
+        above = nodes.loss - strike
         bent[i] = float((mass * excess(-above)).sum())
         off[i] = far.digits * bent[i] + _LOSS * float((mass * np.abs(above * nodes.loss)).sum())
     counts, q, v = far.counts, far.qs, math.exp(strike)
-    lifted, _ = _gained(far, 0.0)  # p - q
+    lifted = _more_likely(far)  # p - q
     apart = lifted * _LOWER
     p = q + apart
     rate, r = (float((counts * -np.log1p(-x)).sum()) for x in (p, q))
@@ -96,12 +95,16 @@ def _paired_convex(far: Far, strike: float) -> tuple[float, float]:
 def _gained(far: Far, strike: float) -> tuple[Array, Array]:
     """E_Q[Y - k; above] of one coordinate of each part, and bounds on the rounding of these, both lifted."""
     values, errors = np.zeros((2, len(far.parts)))
-    for i, nodes in enumerate(far.above):
-        mass = np.exp(nodes.log_mass + nodes.loss + _LIFT)
+    for i, (nodes, mass) in enumerate(zip(far.above, far.lifted, strict=True)):
         terms = mass * -np.expm1(strike - nodes.loss)
         values[i] = float(terms.sum())
         errors[i] = far.digits * float(np.abs(terms).sum()) + _LOSS * float((mass * np.abs(nodes.loss)).sum())
     return values, errors
+
+
+@lru_cache(maxsize=8)
+def _more_likely(far: Far) -> Array:
+    return _gained(far, 0.0)[0]
 
 
 def _counted(counts: Array, lifted: Array) -> float:

@@ -242,13 +242,15 @@ def unsplit(cuts: Cuts, size: float) -> Cuts | None:
     if cuts.windows[0].split is None or cuts.log_whole - cuts.log_peak > _NOTHING_MORE:
         return None
     windows = tuple(replace(window, split=None) for window in cuts.windows)
-    kept = Chernoff(cuts.kept.shifts, _log_whole(windows, cuts.kept.shifts))
-    kept = _closer(kept, cuts.strike, lambda finer: _log_whole(windows, finer))
+    shifts = cuts.kept.shifts
+    seen = _Seen.of(windows, shifts)
+    kept = Chernoff(shifts, Moments.of(seen, shifts).whole)
+    kept = _closer(kept, cuts.strike, lambda finer: Moments.of(seen, finer).whole)
     saddle = saddle_of(kept, cuts.strike)
     if saddle is None:
         return None
     shift = _shift(kept, cuts.strike, saddle, 1.0, LEFT_OUT * size)
-    log_peak = float(_log_whole(windows, np.array([shift]))[0]) - shift * cuts.strike
+    log_peak = float(Moments.of(seen, np.array([shift])).whole[0]) - shift * cuts.strike
     return Cuts(1, cuts.strike, windows, saddle, shift, log_peak, log_peak, 1.0, 0.0, kept, None)
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from csgm_cli.core.contour import Direction
 from csgm_cli.core.loss_beyond import convex, linear
 from csgm_cli.core.loss_cuts import Cuts, add_cuts, unsplit
 from csgm_cli.core.loss_far import LEAST_MEAN, LEFT_OUT, SMALLEST, Chernoff, Far, Parts, far_event, softened
@@ -28,17 +27,15 @@ from csgm_cli.core.loss_line import (
 )
 from csgm_cli.core.loss_power import far_power
 from csgm_cli.core.loss_remove import remove_cuts
-from csgm_cli.core.single_round import single_round
+from csgm_cli.core.loss_size import first_size
 
 Array = NDArray[np.float64]
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from csgm_cli.core.sliced_law import Coordinates, Line
+    from csgm_cli.core.sliced_law import Line
 
-#: So many coordinates are sent together in a first guess, at most.
-_TOGETHER = 40
 #: The relative width of a blurred bracket that is aimed at, and the blurs (standard deviations of the
 #: loss) to begin with: relative to 1/saddle, and at most.
 _GOAL, _FIRST_BLUR, WIDEST_BLUR = 1e-5, 0.03, 0.5
@@ -69,38 +66,6 @@ _SIZES, _SAME = 6, 2.0
 _WIDE, _NOT_LEFT_OUT, _MUCH, _LESS = 1e-3, 10.0, 1e-6, 0.5
 #: How much smaller a size is tried where too much is left out.
 _SMALLER = 1e-4
-
-
-def first_size(parts: Parts, epsilon: float) -> float:
-    """A first guess at the answer: what coordinates do one at a time, a few together, or all by a little."""
-    single = sum(part.count * single_round(part.gamma, part.s**2, Direction.ADD, epsilon) for part in parts)
-    little = float(np.exp(gaussian_size(little_loss(parts), epsilon)))
-    return min(max(single + _few_together(parts[0], epsilon) + little, SMALLEST), 1.0)
-
-
-def little_loss(parts: Parts) -> float:
-    """The standard deviation of the sum of the gamma s x, which losses are where they are small."""
-    return math.sqrt(sum(part.count * (part.gamma * part.s) ** 2 for part in parts))
-
-
-def _few_together(part: Coordinates, epsilon: float) -> float:
-    """About the hockey-stick of m >= 2 of the largest coordinates together, known to be sent.
-
-    That is C(n, m) gamma^m times a Gaussian's.
-    """
-    m = np.arange(1.0, 1.0 + min(part.count, _TOGETHER))
-    log_ways = np.cumsum(np.log((part.count - m + 1) * (part.gamma / m)))
-    log_sticks = gaussian_size(part.s * np.sqrt(m), epsilon - m * math.log(part.gamma))
-    return float(np.exp(np.minimum(log_ways + log_sticks, 0.0))[1:].sum())
-
-
-def gaussian_size(mu: float | Array, epsilon: float | Array) -> Array:
-    """About log delta of a Gaussian mechanism, with 2/(u + sqrt(u^2 + 8/pi)) for Mills' ratio."""
-    u = epsilon / mu - mu / 2
-    ends = np.maximum(np.array([u, u + mu]), 0.0)
-    with np.errstate(all="ignore"):
-        near, further = 2 / (ends + np.sqrt(ends * ends + 8 / math.pi))
-        return np.asarray(np.log(near - further) - ends[0] ** 2 / 2 - 0.5 * math.log(2 * math.pi))
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,9 @@ _GROWTH = 7.0
 #: Stairs above a step, in widths below it.
 STAIRS = (*map(float, range(13)), 15.0, 19.0, 24.0, 30.0, 38.0, 50.0)
 LOG_HEIGHTS = np.log(-np.diff([1.0, *(upper_tail(away) for away in STAIRS)]))
+#: Masses of single coordinates are lifted by the exponential of this before they are summed and counted: of
+#: what is below 1e-308 floats have few digits, and there may be 1e12 coordinates.
+LIFT = 230.0
 #: The top is searched among so many, so often.
 _TRIES, _ROUNDS = 9, 6
 #: Strikes up to so much higher, relative, share the cuts of one strike.
@@ -173,6 +176,11 @@ class Far:
     def above(self) -> list[Nodes]:
         """Nodes for one coordinate's far losses, for each part."""
         return [nodes_above(part, top, 1.0) for part, top in zip(self.parts, self.tops, strict=True)]
+
+    @cached_property
+    def lifted(self) -> list[Array]:
+        """Their P-masses, times the exponential of `LIFT`."""
+        return [np.exp(nodes.log_mass + nodes.loss + LIFT) for nodes in self.above]
 
     @cached_property
     def out_of_sight(self) -> float:

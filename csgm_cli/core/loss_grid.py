@@ -37,11 +37,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from csgm_cli.core.contour import Direction, Law
-from csgm_cli.core.loss_event import add_event, first_size, remove_bracket
+from csgm_cli.core.loss_event import add_event, remove_bracket
 from csgm_cli.core.loss_far import SMALLEST, Parts
 from csgm_cli.core.loss_line import RAISED, Bracket, outward
 from csgm_cli.core.loss_mixture import Powers, bounds_of_family, convex_event, power_event
 from csgm_cli.core.loss_nodes import TooManyNodesError
+from csgm_cli.core.loss_size import Below, first_size, singles_size
 from csgm_cli.core.search import downhill
 from csgm_cli.core.single_round import single_mixture, single_round
 from csgm_cli.core.sliced_law import Coordinates
@@ -62,13 +63,15 @@ class Mixture:
     """An upper bound on a test function's mean, the index of that function, and a blur that keeps to it.
 
     ``blur`` is the log-variance: the mean of the function, blurred, is also at most ``upper``.
-    ``wobble`` is as in a `Certificate`.
+    ``wobble`` is as in a `Certificate`. ``known``: the log v that work was done for, if `grid_powers` can
+    make use of it.
     """
 
     upper: float
     index: int
     blur: float
     wobble: float
+    known: float | None = None
 
 
 def cell(epsilon: float) -> tuple[float, bool]:
@@ -181,6 +184,16 @@ def one_at_a_time(law: Law, epsilon: float) -> float:
     return first_size(_parts_of(law), epsilon)
 
 
+def one_by_one(law: Law, epsilon: float) -> float:
+    """About the same, without what few of them do together."""
+    return singles_size(_parts_of(law), epsilon)
+
+
+def none_above(law: Law, epsilon: float) -> Below:
+    """The loss where no coordinate's is above ``epsilon``."""
+    return Below(_parts_of(law), epsilon)
+
+
 def singles_mean(law: Law, log_strike: float, exponent: float) -> float:
     """About E_Q[phi(e^L)] there, for phi of ``loss_power``."""
     return sum(part.count * single_mixture(part, log_strike, exponent) for part in _parts_of(law))
@@ -213,15 +226,15 @@ def _convex(law: Law, weights: Array, log_strikes: Array, away: float, enough: f
     if sum(part.count for part in parts) == 1.0:
         return _single(parts[0], Powers(0.0, c, moved, (0.0,) * len(c)))
     found, shared = convex_event(parts, c, tuple(log_strikes.tolist())), True
-    if found is not None and not found[0].serves(float(log_strikes[found[1]]) + away):
+    if found is not None and not found.event.serves(float(log_strikes[found.at]) + away):
         found, shared = convex_event(parts, c, moved), False
     if found is None:
         return None
-    event, at = found
-    bounds = bounds_of_family(event, weights, log_strikes + away)
-    at = downhill(bounds, at, weights.size - 1, enough)
+    event, bounds = found.event, bounds_of_family(found.event, weights, log_strikes + away)
+    at = downhill(bounds, found.at, weights.size - 1, enough)
     if not math.isfinite(bounds(at)):
         return None
     strike = float(log_strikes[at]) + away
     wobble = event.mixture(strike).wobble if shared else math.inf
-    return Mixture(bounds(at), at, event.mixture_blur(strike), wobble)
+    known = float(log_strikes[found.made_for]) if shared else None
+    return Mixture(bounds(at), at, event.mixture_blur(strike), wobble, known)

@@ -24,9 +24,6 @@ from csgm_cli.core.loss_event import (
     Event,
     Mean,
     expected_size,
-    first_size,
-    gaussian_size,
-    little_loss,
     shorter,
     summed_apart,
 )
@@ -42,6 +39,7 @@ from csgm_cli.core.loss_far import (
 )
 from csgm_cli.core.loss_line import RAISED, choose_line, transform
 from csgm_cli.core.loss_power import power_function
+from csgm_cli.core.loss_size import first_size, gaussian_size, little_loss
 from csgm_cli.core.loss_window import Step
 from csgm_cli.core.search import downhill
 from csgm_cli.core.sliced_law import HIGHEST, LOWEST, excess
@@ -156,43 +154,50 @@ def _serving(parts: Parts, strike: float, exponent: float, known: tuple[float, .
     return None
 
 
+@dataclass(frozen=True)
+class Serving:
+    """What serves a family around the one at index ``at``, the least; it was ``made_for`` another."""
+
+    event: Event | Settled
+    made_for: int
+    at: int
+
+
 @lru_cache(maxsize=8)
-def convex_event(
-    parts: Parts, weights: tuple[float, ...], log_strikes: tuple[float, ...]
-) -> tuple[Event | Settled, int] | None:
-    """What serves the family around its least mean, and the index of that."""
+def convex_event(parts: Parts, weights: tuple[float, ...], log_strikes: tuple[float, ...]) -> Serving | None:
+    """What serves the family around its least mean."""
     c, strikes = np.array(weights), np.array(log_strikes)
     at = _first_guess(parts, c, strikes, np.zeros(c.size))
     event = _mixture_event(parts, log_strikes[at])
     while event is None and at >= _COARSE:  # next to the lowest loss nothing may be known: narrower ones
         at -= _COARSE
         event = _mixture_event(parts, log_strikes[at])
+    made_for = at
     for _ in range(_STEPS):
         if event is None:
             return None
-        tried, at = at, downhill(bounds_of_family(event, c, strikes), at, c.size - 1)
-        if at == tried or event.serves(log_strikes[at]):
+        at = downhill(bounds_of_family(event, c, strikes), at, c.size - 1)
+        if at == made_for or event.serves(log_strikes[at]):
             break
         further = _mixture_event(parts, log_strikes[at])
         if further is None:
-            at = tried
+            at = made_for
             break
-        event = further
-    return None if event is None else _least_around(parts, c, strikes, event, at)
+        event, made_for = further, at
+    return None if event is None else _least_around(parts, c, strikes, Serving(event, made_for, at))
 
 
-def _least_around(
-    parts: Parts, weights: Array, strikes: Array, event: Event | Settled, at: int
-) -> tuple[Event | Settled, int]:
-    """The same, or a way further down, seen by what serves the next strikes where ``event`` does not."""
+def _least_around(parts: Parts, weights: Array, strikes: Array, found: Serving) -> Serving:
+    """The same, or a way further down, seen by what serves the next strikes where that does not."""
+    event, at = found.event, found.at
     least = bounds_of_family(event, weights, strikes)(at)
     for other in (at - 1, at + 1):
         if not 0 <= other < strikes.size or event.serves(float(strikes[other])):
             continue
         beside = _mixture_event(parts, float(strikes[other]))
         if beside is not None and bounds_of_family(beside, weights, strikes)(other) < least:
-            return _least_around(parts, weights, strikes, beside, other)
-    return event, at
+            return _least_around(parts, weights, strikes, Serving(beside, other, other))
+    return found
 
 
 def _first_guess(parts: Parts, weights: Array, strikes: Array, costs: Array, exponent: float = 0.0) -> int:

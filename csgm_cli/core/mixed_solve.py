@@ -40,7 +40,7 @@ def mixed_epsilon(
         on = proven(epsilon).decisive.again
         return None if on is None else lambda there: log_ratio(on(there), delta) + room
 
-    upper = Search(excess, again, _unknown, slope).root(ceiling, ceiling, 0.0, _WIDTH)
+    upper = Search(excess, again, lambda _: _unknown, slope).root(ceiling, ceiling, 0.0, _WIDTH)
     there = proven(upper)
     lower = kappa_epsilon(releases, delta, upper) if with_lower else None
     return TightEpsilon(lower, upper, there.bound, there.order, there.is_known, there.bracketed)
@@ -66,7 +66,7 @@ def kappa_epsilon(releases: Composition, delta: float, ceiling: float) -> float:
             shown = kappa_again(releases, direction, epsilon, delta)
             return None if shown is None else lambda there: log_ratio(shown(there), delta) + room
 
-        found = Search(excess, again, _unknown, slope).root(ceiling, ceiling, 0.0, _LOOSE)
+        found = Search(excess, again, lambda _: _unknown, slope).root(ceiling, ceiling, 0.0, _LOOSE)
     return max(0.0, found - 2 * _LOOSE * ceiling)
 
 

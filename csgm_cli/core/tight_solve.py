@@ -2,7 +2,7 @@
 
 docs/theory.md, "Numerics". A bound in full is dear, so searches are steered by estimates: that the
 test function that decided goes on (``retrace``), or else that the bound is off by a factor that changes
-slowly from what a saddle point, or single coordinates, make of it (`_Size`). What they end with is a
+slowly from what a saddle point, or single coordinates, make of it (`Size`). What they end with is a
 bound in full.
 """
 
@@ -10,17 +10,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from csgm_cli.core.certificate import Proof
 from csgm_cli.core.conversion import Converted, best_log_delta
 from csgm_cli.core.curves import renyi_curve
-from csgm_cli.core.loss_grid import one_at_a_time
-from csgm_cli.core.profile import profile, reach
+from csgm_cli.core.profile import profile
 from csgm_cli.core.retrace import profile_again
-from csgm_cli.core.search import Slope, descend, increasing_root
+from csgm_cli.core.size import Size
 from csgm_cli.core.steered import Function, Search, log_ratio, settled
 from csgm_cli.core.tight import (
     LARGEST_DELTA,
@@ -52,8 +50,6 @@ _CREEP = 1e-3
 _LARGEST_EPSILON = RANGES["epsilon"].high
 #: An epsilon is not first guessed below this.
 _LEAST_EPSILON = 1e-9
-#: So far beside a noise, relative, its slope is looked for.
-_BESIDE = 1e-4
 #: A slope where none is known.
 SLOPE = 20.0
 #: Relative width to which lower bounds are solved; they are rounded down by twice that.
@@ -64,16 +60,10 @@ _WOBBLE, _TOO_MUCH = 1e-12, 1e-9
 #: Nothing is told apart that a wobble hides and that costs less than this of sigma, where it is known how
 #: much it hides, and where not.
 _BLIND, _UNKNOWN = 2.5e-9, 2e-10
-#: By about how much, in logarithms, cones exceed the profile at kappa*, and `_Size`.
+#: By about how much, in logarithms, cones exceed the profile at kappa*, and `Size`.
 _CONE = 0.34
 #: Above this delta the slope of its logarithm vanishes with 1 - delta.
 _LARGE = 0.8
-#: Where fewer coordinates than this are sent on average, one at a time they are most of delta.
-_FEW_SENT = 1.0
-#: So they are where the log-moment at the saddle is less than the first, and less than the second of what is
-#: taken off it, or than the third where contours reach. That is a half for a Gaussian; where it is little,
-#: the moment is that of a loss of next to nothing.
-_LITTLE, _SMALL_SHARE, _TINY_SHARE = 15.0, 1 / 3, 1 / 20
 
 
 @dataclass(frozen=True)
@@ -133,6 +123,10 @@ def _least_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: fl
 def _root_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: float) -> float:
     renyi = _renyi(mechanism, sigma, ceiling)
     _, slope = _slopes(renyi, ceiling, delta)
+    law = worst_law(mechanism, sigma)
+    size = Size(lambda epsilon: (law, epsilon), ceiling, renyi)
+    start = size.first(ceiling, _LEAST_EPSILON, math.log(delta) - _above(mechanism), slope)
+    slope = size.slope(start, slope)
 
     def room(wobble: float) -> float:
         return _room(wobble, _WIDTH / 4, slope)
@@ -147,9 +141,7 @@ def _root_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: flo
         on, margin = found.again, room(found.wobble)
         return None if on is None else lambda there: log_ratio(on(there), delta) + margin
 
-    size = _Size(worst_law(mechanism, sigma), renyi, ceiling)
-    start = _first(size.at_epsilon, ceiling, _LEAST_EPSILON, math.log(delta) - _above(mechanism), slope)
-    return Search(excess, again, lambda _: size.at_epsilon, slope).root(start, ceiling, 0.0, _WIDTH / 2)
+    return Search(excess, again, lambda _: size.at, slope).root(start, ceiling, 0.0, _WIDTH / 2)
 
 
 def kappa_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: float) -> float:
@@ -169,8 +161,9 @@ def kappa_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: flo
         on = _again_from_below(law, direction, epsilon)
         return None if on is None else lambda there: log_ratio(on(there), delta) + room
 
-    size = _Size(law, renyi, ceiling)
-    search = Search(excess, again, lambda _: size.at_epsilon, slope)
+    size = Size(lambda epsilon: (law, epsilon), ceiling, renyi)
+    size.settle(ceiling)
+    search = Search(excess, again, lambda _: size.at, slope)
     found = _as_far_as_known(search, ceiling, ceiling, 0.0, _LOOSE)
     return max(0.0, found * (1 - 2 * _LOOSE))
 
@@ -181,8 +174,11 @@ def tight_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: flo
     Numbers that differ from it by rounding suffice as well.
     """
     delta = min(delta, LARGEST_DELTA)
-    renyi = _renyi(mechanism, ceiling, epsilon)
+    renyi, law = _renyi(mechanism, ceiling, epsilon), worst_law(mechanism, ceiling)
     slope, _ = _slopes(renyi, epsilon, delta)
+    size = Size(lambda share: (law.scaled(share, 1.0), epsilon), 1.0, renyi)
+    start = size.first(1.0, _LEAST_SHARE, math.log(delta) - _above(mechanism), slope / 2)
+    slope = 2 * size.slope(start, slope / 2)
 
     def clear(wobble: float) -> float:
         most = _TOO_MUCH * slope
@@ -204,12 +200,9 @@ def tight_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: flo
         on, margin = found.again, clear(found.wobble) + room(found.wobble)
         return None if on is None else lambda there: log_ratio(on(epsilon, there / share), delta) + margin
 
-    size = partial(_Size(worst_law(mechanism, ceiling), renyi, epsilon).at, epsilon)
-    start = _first(size, 1.0, _LEAST_SHARE, math.log(delta) - _above(mechanism), slope / 2)
-
     def nearly(share: float) -> Function:
         on = tight_delta(mechanism, sigma(share), epsilon).decisive.nearly
-        return size if on is None else lambda there: math.log(on(epsilon, there / share))
+        return size.at if on is None else lambda there: math.log(on(epsilon, there / share))
 
     # log delta is nearly straight in sigma^2
     return sigma(Search(excess, again, nearly, slope / 2).root(start, 1.0, _LEAST_SHARE, 2 * _WIDTH))
@@ -218,7 +211,7 @@ def tight_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: flo
 def _room(wobble: float, width: float, slope: float) -> float:
     """How far below a target a search may end: by that ``width``, or by what a wobble hides anyway."""
     blind = _BLIND if math.isfinite(wobble) else _UNKNOWN
-    return max(width, min(wobble / slope, blind)) * slope
+    return max(width * slope, min(wobble, blind * slope))
 
 
 def kappa_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: float) -> float:
@@ -235,7 +228,6 @@ def _kappa_share(mechanism: Mechanism, epsilon: float, delta: float, ceiling: fl
     """What the noise's variance at which kappa* has that delta is of the ceiling's; 0 where not known."""
     renyi = _renyi(mechanism, ceiling, epsilon)
     slope, _ = _slopes(renyi, epsilon, delta)
-    room = _LOOSE / 2 * slope
 
     def law(share: float) -> Law:
         return worst_law(mechanism, ceiling * math.sqrt(share))
@@ -249,19 +241,25 @@ def _kappa_share(mechanism: Mechanism, epsilon: float, delta: float, ceiling: fl
         on = _again_from_below(law(share), direction, epsilon)
         return None if on is None else lambda there: log_ratio(on(epsilon, there / share), delta) + room
 
-    sizes, start = _Size(law(1.0), renyi, epsilon), 1.0
-    size = partial(sizes.at, epsilon)
-    if sizes.is_rare or reach(law(1.0)) == 0.0:  # a bracket, which is dear
-        more = _more_than_nearly(tight_delta(mechanism, ceiling, epsilon).decisive, epsilon)
-        start = _first(size, 1.0, _DEEPEST**2, math.log(delta) - more, slope / 2)
+    size, start = Size(lambda share: (law(share), epsilon), 1.0, renyi), 1.0
+    if size.is_rare:  # or a bracket, which is dear
+        more = _more(size, tight_delta(mechanism, ceiling, epsilon).decisive, epsilon, _above(mechanism))
+        start = size.first(1.0, _DEEPEST**2, math.log(delta) - more, slope / 2)
+        slope = 2 * size.slope(start, slope / 2)
+    room = _LOOSE / 2 * slope
     direction = kappa_direction(law(start), epsilon)
-    search = Search(excess, again, lambda _: size, slope / 2)
+    search = Search(excess, again, lambda _: size.at, slope / 2)
     return _as_far_as_known(search, start, 1.0, _DEEPEST**2, 2 * _LOOSE)
 
 
-def _more_than_nearly(cone: Certificate, epsilon: float) -> float:
-    """By how much log delta exceeds what single coordinates make of it, where that is known."""
-    return 0.0 if cone.nearly is None else math.log(cone.value / cone.nearly(epsilon))
+def _more(size: Size, cone: Certificate, epsilon: float, above: float) -> float:
+    """By about how much log delta exceeds its ``size``, from a ``cone`` at 1, which is that much ``above``."""
+    if cone.proof is not Proof.ADD_CONE or not size.is_cut:
+        return 0.0
+    if cone.nearly is not None:  # of the same test function
+        return math.log(cone.value / cone.nearly(epsilon))
+    size.settle(1.0)
+    return math.log(cone.value) - above - size.at(1.0)
 
 
 class _UnknownError(Exception):
@@ -317,10 +315,10 @@ def _renyi(mechanism: Mechanism, sigma: float, epsilon: float) -> Converted | No
 def slope_in_sigma(mechanism: Mechanism, sigma: float, epsilon: float, delta: float) -> float:
     """About how steeply log delta falls in log sigma: as what is about as large, or as its Renyi bound."""
     renyi = _renyi(mechanism, sigma, epsilon)
-    size = _Size(worst_law(mechanism, sigma), renyi, epsilon)
-    if size.is_rare:
-        return 2 * (size.at(epsilon, 1.0) - size.at(epsilon, 1.0 + _BESIDE)) / _BESIDE
-    return _slopes(renyi, epsilon, delta)[0]
+    law = worst_law(mechanism, sigma)
+    size = Size(lambda noise: (law.scaled(noise, 1.0), epsilon), 1.0, renyi)
+    size.settle(1.0)
+    return 2 * size.slope(1.0, _slopes(renyi, epsilon, delta)[0] / 2)
 
 
 def _slopes(point: Converted | None, epsilon: float, delta: float) -> tuple[float, float]:
@@ -342,71 +340,7 @@ def _least_slope(delta: float) -> float:
     return 1.0 if delta <= _LARGE else -2 * (1 - delta) * math.log1p(-delta) / delta
 
 
-class _Size:
-    """About log delta at kappa*: the add integrand's peak, and how wide a parabola there is.
-
-    Smooth, which takes the saddle point to many digits; each is sought from the one before. Where few
-    mask bits are sent, or few of those sent count: what coordinates do one at a time.
-    """
-
-    def __init__(self, law: Law, renyi: Converted | None, epsilon: float) -> None:
-        self.law = law
-        self.is_rare = _is_rare(law, renyi, epsilon)
-        self.log_z = math.nan if renyi is None else math.log(renyi.order - 1)
-        self.at = cache(self._at)
-
-    def at_epsilon(self, epsilon: float) -> float:
-        """At the noise of the law."""
-        return self.at(epsilon, 1.0)
-
-    def _at(self, epsilon: float, noise: float) -> float:
-        """With the noise's variance changed by that factor; NaN where that is not known."""
-        law = self.law.scaled(noise, 1.0)
-        if self.is_rare:
-            return math.log(one_at_a_time(law, epsilon))
-
-        def slope(log_z: float) -> Slope:
-            z = math.exp(log_z)
-            moment = moments(z)
-            value = moment.d_order - epsilon - 1 / z - 1 / (z + 1)
-            return value, z * (moment.d2_order + 1 / z**2 + 1 / (z + 1) ** 2)
-
-        moments = cache(lambda z: law.real(1.0 + z))
-        if math.isnan(self.log_z):
-            return math.nan
-        try:
-            with np.errstate(all="ignore"):
-                self.log_z = increasing_root(slope, self.log_z, tolerance=1e-11, stride=0.5)
-                z = math.exp(self.log_z)
-                moment = moments(z)
-        except (NoAnswerError, OverflowError):
-            return math.nan
-        curvature = moment.d2_order + 1 / z**2 + 1 / (z + 1) ** 2
-        if not math.isfinite(curvature):
-            return math.nan
-        return moment.value - z * epsilon - math.log(z * (z + 1)) - 0.5 * math.log(2 * math.pi * curvature)
-
-
-def _is_rare(law: Law, renyi: Converted | None, epsilon: float) -> bool:
-    """Whether delta is what coordinates do one at a time."""
-    outside = reach(law) == 0.0
-    if outside and law.gamma * law.total_t < _FEW_SENT * law.largest_t:
-        return True
-    if renyi is None:
-        return False
-    share = _SMALL_SHARE if outside else _TINY_SHARE
-    return renyi.moment.value < min(_LITTLE, share * (renyi.order - 1) * epsilon)
-
-
 def _above(mechanism: Mechanism) -> float:
-    """By about how much the bound will exceed `_Size`: a cone's, or that of all coordinates at the clip."""
+    """By about how much the bound will exceed `Size`: a cone's, or that of all coordinates at the clip."""
     dim = mechanism.geometry.dim
     return _CONE if dim is None else min(_CONE, math.log(dim / min(mechanism.coordinates, dim)))
-
-
-def _first(size: Function, highest: float, lowest: float, goal: float, slope: float) -> float:
-    """About where ``size``, which falls, is ``goal``, at most ``highest``."""
-    if not highest > lowest or math.isnan(size(highest)):
-        return highest
-    ends = math.log(highest), math.log(lowest)
-    return math.exp(descend(lambda log_x: size(math.exp(log_x)) - goal, *ends, width=1e-4, slope=slope))

@@ -12,9 +12,9 @@ from scipy import stats
 from csgm_cli.core import gaussian
 from csgm_cli.core.contour import Direction, Law
 from csgm_cli.core.grid_cone import grid_add_cone
-from csgm_cli.core.loss_event import first_size
 from csgm_cli.core.loss_grid import grid_hockey_stick
 from csgm_cli.core.loss_line import RAISED
+from csgm_cli.core.loss_size import first_size
 from csgm_cli.core.sliced_law import Coordinates
 from tests.core.few_rounds import add_stick
 
