@@ -323,11 +323,11 @@ def remove_bracket(parts: Parts, epsilon: float) -> Bracket | None:
 
 def shorter(cuts: Cuts, expected: float, size: float) -> tuple[Cuts, tuple[Line, float] | None]:
     """Cuts and orders where the transform falls, with or without a split; ``cuts`` where neither does."""
-    found = falling_line(cuts, expected)
-    if found is not None and found[0].count <= _MANY_ORDERS:
-        return cuts, found
     whole = unsplit(cuts, size)
     other = None if whole is None else falling_line(whole, expected)
+    if whole is not None and other is not None and other[0].count <= _MANY_ORDERS:
+        return whole, other
+    found = falling_line(cuts, expected)
     if whole is None or other is None or (found is not None and found[0].count <= other[0].count):
         return cuts, found
     return whole, other

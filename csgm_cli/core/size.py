@@ -54,11 +54,11 @@ class Size:
         if not self.is_cut:
             return
         law, epsilon = self.where(x)
-        below = none_above(law, epsilon)
-        self.log_z, self.at = math.log(below.saddle()), cache(self._at)
-        self.is_rare = not _integral(self, below.log_moment, epsilon) > (
-            math.log(_NEGLIGIBLE) + _log_singles(law, epsilon)
-        )
+        with np.errstate(all="ignore"):
+            below = none_above(law, epsilon)
+            self.log_z, self.at = math.log(below.saddle()), cache(self._at)
+            together = _integral(self, below.log_moment, epsilon)
+        self.is_rare = not together > math.log(_NEGLIGIBLE) + _log_singles(law, epsilon)
 
     def first(self, highest: float, lowest: float, goal: float, slope: float) -> float:
         """About where it is ``goal``, at most ``highest``; what it is there is settled."""
@@ -85,10 +85,11 @@ class Size:
         law, epsilon = self.where(x)
         if self.is_rare:
             return math.log(one_at_a_time(law, epsilon))
-        if self.is_cut:
+        with np.errstate(all="ignore"):
+            if not self.is_cut:
+                return _integral(self, lambda z: law.real(1.0 + z), epsilon)
             together = _integral(self, none_above(law, epsilon).log_moment, epsilon)
             return float(np.logaddexp(together, _log_singles(law, epsilon)))
-        return _integral(self, lambda z: law.real(1.0 + z), epsilon)
 
 
 def _integral(size: Size, log_moment: Callable[[float], LogMoment], epsilon: float) -> float:
@@ -104,10 +105,9 @@ def _integral(size: Size, log_moment: Callable[[float], LogMoment], epsilon: flo
     if math.isnan(size.log_z):
         return math.nan
     try:
-        with np.errstate(all="ignore"):
-            size.log_z = increasing_root(slope, size.log_z, tolerance=1e-11, stride=0.5)
-            z = math.exp(size.log_z)
-            moment = moments(z)
+        size.log_z = increasing_root(slope, size.log_z, tolerance=1e-11, stride=0.5)
+        z = math.exp(size.log_z)
+        moment = moments(z)
     except (NoAnswerError, OverflowError):
         return math.nan
     curvature = moment.d2_order + 1 / z**2 + 1 / (z + 1) ** 2

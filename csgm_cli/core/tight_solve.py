@@ -253,7 +253,7 @@ def _kappa_share(mechanism: Mechanism, epsilon: float, delta: float, ceiling: fl
 
 
 def _more(size: Size, cone: Certificate, epsilon: float, above: float) -> float:
-    """By about how much log delta exceeds its ``size``, from a ``cone`` at 1, which is that much ``above``."""
+    """By about how much log delta exceeds its ``size``, from a ``cone`` at 1, which is so much ``above``."""
     if cone.proof is not Proof.ADD_CONE or not size.is_cut:
         return 0.0
     if cone.nearly is not None:  # of the same test function
