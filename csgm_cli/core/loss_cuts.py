@@ -23,6 +23,7 @@ from csgm_cli.core.loss_far import (
     Far,
     Parts,
     log_any,
+    log_kappa,
     power_below,
     rounded,
     soft_tops,
@@ -205,8 +206,7 @@ def _split(
     shifts = np.geomspace(0.05 / span, finest, SHIFTS)
     scan = _Scan(parts, grids, levels)
     slices = scan.slices(shifts)
-    bounds = [Chernoff(shifts, column).log_bound(strike) for column in slices.log_below.T]
-    fitting = np.flatnonzero(np.array(bounds) <= math.log(LEFT_OUT * size))
+    fitting = np.flatnonzero(_log_bounds(slices, strike) <= math.log(LEFT_OUT * size))
     split = losses[int(fitting[-1])] if fitting.size else None
     rest = -shifts * strike - np.log(shifts * (shifts + 1))
     together, apart = _heights_below(slices, rest, -1 if split is None else int(fitting[-1]))
@@ -216,6 +216,12 @@ def _split(
         parts, grids, levels, losses, rest, shifts, soft_tops(parts, top, strike, size)
     )
     return shifts, split, ladder if together - least > _FAR_LARGER else ()
+
+
+def _log_bounds(slices: _Slices, strike: float) -> Array:
+    """Chernoff bounds on the hockey-stick of what is below each level."""
+    terms = slices.log_below + (log_kappa(slices.shifts) - slices.shifts * strike)[:, None]
+    return np.asarray(np.where(np.isfinite(terms), terms, np.inf).min(axis=0))
 
 
 def _heights_below(slices: _Slices, rest: Array, split: int) -> tuple[float, float]:
