@@ -22,7 +22,7 @@ _SHARPNESS = 2.3 * _WIDTH
 _DEGREE = 11
 #: So many points are spread at a time: all at once they would take a hundred times the memory of the points.
 _BLOCK = 1 << 16
-#: The largest exponent of `excess_sums`; of its power series there are so many rows of so many terms.
+#: The largest exponent of `excess_series`, which has so many rows of so many terms.
 NEAR, _ROWS, _ROW = 4.0, 5, 8
 _FACTORIALS = np.array([float(math.factorial(k + 2)) for k in range(_ROWS * _ROW)]).reshape(_ROWS, _ROW)
 
@@ -47,9 +47,11 @@ def _spread(points: Array, weights: Array, step: float, cells: int) -> Array:
     place -= np.rint(place)  # small phases keep their digits
     place *= cells
     first, offsets = np.ceil(place - _WIDTH / 2), np.arange(_WIDTH)[:, None]
-    x = (offsets + (first - place)) * (2 / _WIDTH)
-    np.subtract(1.0, x * x, out=x)
-    bumps = np.sqrt(np.maximum(x, 0.0, out=x), out=x)  # in place: memory is what takes the time
+    x = offsets + (first - place)
+    x *= 2 / _WIDTH  # in place, as all that follows: memory is what takes the time
+    x *= x
+    np.subtract(1.0, x, out=x)
+    bumps = np.sqrt(np.maximum(x, 0.0, out=x), out=x)
     bumps -= 1.0
     bumps *= _SHARPNESS
     np.exp(bumps, out=bumps)
@@ -88,19 +90,18 @@ def _bump_polynomial() -> Array:
     return np.asarray(chebfit(places, np.log(transform), _DEGREE), dtype=np.float64)
 
 
-def excess_sums(unit: _Numbers, scaled: Array, weights: Array) -> tuple[_Numbers, Array]:
-    """sum_p weights_p (e^w - 1 - w), w = unit scaled_p, |w| <= `NEAR`, weights >= 0, and its errors.
+def excess_series(scaled: Array, weights: Array) -> tuple[Array, Array]:
+    """c_k and |c_k| for `power_series`: sum_p weights_p (e^w - 1 - w), w = unit scaled_p, weights >= 0.
 
-    The sum of unit^(k+2) c_k over k = `_ROW` i + j, c_k the moment of scaled^(k+2), for all k at once: what
-    has the power `_ROW` i, and what has j, are multiplied as matrices.
+    For |w| <= `NEAR`. c_k is the moment of scaled^(k+2), k = `_ROW` i + j, over (k+2)!: what has the power
+    `_ROW` i, and what has j, are multiplied as matrices. With |c_k| 4e-15 of the series is its error.
     """
     within = _powers(scaled, _ROW)
     blocks = _powers(within[-1] * scaled, _ROWS) * (weights * scaled * scaled)
-    signed, sizes = blocks @ within.T / _FACTORIALS, blocks @ np.abs(within).T / _FACTORIALS
-    return _power_series(unit, signed), 4e-15 * _power_series(np.abs(unit), sizes)
+    return blocks @ within.T / _FACTORIALS, blocks @ np.abs(within).T / _FACTORIALS
 
 
-def _power_series(unit: _Numbers, coefficients: Array) -> _Numbers:
+def power_series(unit: _Numbers, coefficients: Array) -> _Numbers:
     """The sum of unit^(k+2) c_k, a row of c for each `_ROW` powers."""
     powers = _powers(unit, _ROW)
     rows, step = coefficients @ powers, powers[-1] * unit

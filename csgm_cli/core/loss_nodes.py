@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss
@@ -17,7 +18,9 @@ Array = NDArray[np.float64]
 #: How many nodes are laid out at most, and how many terms, one for each node and order, are held at once.
 MOST_NODES, _MOST_TERMS = 2_000_000, 8_000_000
 #: So many terms are worked on at a time where that can be: new memory takes more time than they do.
-_CACHED = 1 << 14
+_CACHED = 20_000
+#: Exp of less than this is 0, or as good as 0: it would underflow, and take ten times as long.
+LEAST_LOG = -708.0
 
 
 class TooManyNodesError(ArithmeticError):
@@ -87,10 +90,19 @@ class Nodes:
         rows = max(1, _CACHED // self.x.size)
         return [orders[first : first + rows] for first in range(0, orders.size, rows)]
 
+    @cached_property
+    def mass(self) -> Array:
+        """The masses, 0 where they are as good as 0."""
+        return np.exp(np.maximum(self.log_mass, LEAST_LOG)) * (self.log_mass > LEAST_LOG)
+
     def weighted(self, weights: Array) -> Nodes:
         """With masses times ``weights`` >= 0, without those of 0."""
         kept = weights > 0.0
         return Nodes(self.x[kept], self.loss[kept], self.log_mass[kept] + np.log(weights[kept]))
+
+    def some(self, which: NDArray[np.bool_]) -> Nodes:
+        """Those of them."""
+        return Nodes(self.x[which], self.loss[which], self.log_mass[which])
 
 
 @dataclass(frozen=True)
@@ -118,10 +130,19 @@ class Pieces:
 def sums_around(terms: Array, pieces: Pieces) -> tuple[Array, Array]:
     """Row by row: for each cut the sum of the terms before it, and the sum of the others."""
     sums = np.add.reduceat(terms, pieces.starts, axis=1)
-    nothing = np.zeros((terms.shape[0], 1))
-    left = np.concatenate([nothing, np.cumsum(sums, axis=1)], axis=1)
-    right = np.concatenate([np.cumsum(sums[:, ::-1], axis=1)[:, ::-1], nothing], axis=1)
-    return left[:, pieces.before], right[:, pieces.before]
+    return _running(sums)[:, pieces.before], _running(sums[:, ::-1])[:, ::-1][:, pieces.before]
+
+
+def sums_before(terms: Array, pieces: Pieces) -> Array:
+    """The first of these alone."""
+    return _running(np.add.reduceat(terms, pieces.starts, axis=1))[:, pieces.before]
+
+
+def _running(sums: Array) -> Array:
+    """0, the first of a row, the first two, ..., all."""
+    result = np.zeros((sums.shape[0], sums.shape[1] + 1))
+    np.cumsum(sums, axis=1, out=result[:, 1:])
+    return result
 
 
 def log_sums_around(exponents: Array, pieces: Pieces) -> tuple[Array, Array]:

@@ -156,7 +156,7 @@ class Window:
         far, jumps = beyond(self.part, self.top), self.jumps(1.0)
         if jumps is None:
             return far
-        mass = np.exp(jumps.log_mass)
+        mass = jumps.mass
         more = np.where(jumps.loss < 1.0, mass * np.expm1(np.minimum(jumps.loss, 1.0)), 0.0)
         more += np.where(jumps.loss < 1.0, 0.0, np.exp(jumps.log_mass + jumps.loss) - mass)
         return Outside(far.mass + float(mass.sum()), far.excess + float(more.sum()))

@@ -19,8 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from csgm_cli.core.exponential_sums import NEAR, excess_sums, exponential_sums, sum_errors
+from csgm_cli.core.exponential_sums import NEAR, excess_series, exponential_sums, power_series, sum_errors
 from csgm_cli.core.loss_nodes import (
+    LEAST_LOG,
     LONG,
     SHORT,
     Nodes,
@@ -30,6 +31,7 @@ from csgm_cli.core.loss_nodes import (
     log_sums_around,
     panel_ends,
     sums_around,
+    sums_before,
 )
 
 Array = NDArray[np.float64]
@@ -45,8 +47,6 @@ HIGHEST = 38.0
 _LARGE = 30.0
 #: Sums of terms relative to the largest of all are not trusted below this.
 _UNDERFLOWN = 1e-250
-#: Log of less than that: smaller terms count as this.
-_LEAST_TERM = -700.0
 #: e^w is not taken by itself beyond this.
 _OVERFLOWING = 600.0
 _UNSEEN = 46.0  # all terms below exp(-46) of the largest are less than the errors of their sum
@@ -222,7 +222,7 @@ class Coordinates:
         where out of reach.
         """
         pieces = Pieces.of(np.searchsorted(nodes.x, levels), nodes.x.size)
-        flat, _ = sums_around(_weighted_excess(nodes.loss, nodes.log_mass)[None, :], pieces)
+        flat = sums_before(_weighted_excess(nodes.loss, nodes)[None, :], pieces)
         flat += self._excess_above_each(levels)
         gone = np.array([upper_tail(x) for x in levels.tolist()])
         with np.errstate(all="ignore"):
@@ -286,7 +286,7 @@ def _rows(nodes: Nodes, pieces: Pieces, flat: Array, gone: Array, orders: Array)
     peak = exponents.max(axis=1, keepdims=True)
     near_one = peak[:, 0] <= _LARGE
     terms = exponents - peak
-    np.maximum(terms, _LEAST_TERM, out=terms)  # exp is slow where it underflows
+    np.maximum(terms, LEAST_LOG, out=terms)
     sums, beyond = sums_around(np.exp(terms, out=terms), pieces)
     log_below, log_beyond = peak + np.log(sums), peak + np.log(beyond)
     lost = (sums < _UNDERFLOWN).any(axis=1)
@@ -294,7 +294,7 @@ def _rows(nodes: Nodes, pieces: Pieces, flat: Array, gone: Array, orders: Array)
         log_below[lost], log_beyond[lost] = log_sums_around(exponents[lost], pieces)
     if near_one.any():
         a = orders[near_one, None]
-        gained, _ = sums_around(_weighted_excess(a * nodes.loss, nodes.log_mass), pieces)
+        gained = sums_before(_weighted_excess(a * nodes.loss, nodes), pieces)
         log_below[near_one] = np.log1p(gained - a * flat - gone)
     return log_below, np.exp(log_beyond - log_below)
 
@@ -314,25 +314,26 @@ def _real_moments(nodes: Nodes, outside: Outside, orders: Array) -> Array:
 
 def _real_less_one(orders: Array, nodes: Nodes, outside: Outside) -> Array:
     """E_Q[Y^a] over the nodes - 1 at real orders; what is not covered by them counts as if a were 1."""
-    mass, largest = np.exp(nodes.log_mass), float(np.abs(orders).max())
+    largest = float(np.abs(orders).max())
     near = np.abs(nodes.loss) * largest <= NEAR
-    lost = float(_weighted_excess(nodes.loss, nodes.log_mass).sum()) + outside.excess
-    gained, _ = excess_sums(orders / largest, largest * nodes.loss[near], mass[near])
+    lost = float(_weighted_excess(nodes.loss, nodes).sum()) + outside.excess
+    gained = power_series(orders / largest, excess_series(largest * nodes.loss[near], nodes.mass[near])[0])
     if not near.all():
-        gained += _weighted_excess(orders[:, None] * nodes.loss[~near], nodes.log_mass[~near]).sum(axis=1)
+        far = nodes.some(~near)
+        gained += _weighted_excess(orders[:, None] * far.loss, far).sum(axis=1)
     return np.asarray(gained - orders * lost - outside.mass)
 
 
 def _less_one(line: Line, nodes: Nodes, outside: Outside) -> tuple[ComplexArray, Array]:
     """E_Q[Y^a] over the nodes - 1 and its errors; what is below the nodes counts as if a were 1."""
-    mass, orders = np.exp(nodes.log_mass), line.orders
+    orders = line.orders
     near = np.abs(nodes.loss) * line.size <= NEAR
-    flat, gone = float(_weighted_excess(nodes.loss, nodes.log_mass).sum()) + outside.excess, outside.mass
-    series, error = excess_sums(orders / line.size, line.size * nodes.loss[near], mass[near])
-    total = series - orders * flat - gone
-    error += 4e-15 * (np.abs(orders) * abs(flat) + gone)
+    flat, gone = float(_weighted_excess(nodes.loss, nodes).sum()) + outside.excess, outside.mass
+    signed, sizes = excess_series(line.size * nodes.loss[near], nodes.mass[near])
+    total = power_series(orders / line.size, signed) - orders * flat - gone
+    error = 4e-15 * (power_series(np.abs(orders) / line.size, sizes) + np.abs(orders) * abs(flat) + gone)
     if not near.all():
-        loss, weight = nodes.loss[~near], mass[~near]
+        loss, weight = nodes.loss[~near], nodes.mass[~near]
         tilted = np.exp(line.real_order * loss + nodes.log_mass[~near])
         total += exponential_sums(line.sign * loss, tilted, line.step, line.count)
         total -= float(weight.sum()) + orders * float((weight * loss).sum())
@@ -358,22 +359,21 @@ def excess(w: Array) -> Array:
     result -= w
     small = np.abs(w) < 0.02
     v = w[small]
-    series = v / 7
-    for j in (6, 5, 4, 3):  # in place, as all here: memory is what takes the time
-        series += 1.0
-        series *= v / j
-    result[small] = v * v / 2 * (1 + series)
+    series = v / 5040
+    for term in (1 / 720, 1 / 120, 1 / 24, 1 / 6, 1 / 2):  # in place: memory takes the time
+        series += term
+        series *= v
+    result[small] = series * v
     return result
 
 
-def _weighted_excess(w: Array, log_mass: Array) -> Array:
-    """(e^w - 1 - w) e^log_mass, also where e^w alone would overflow."""
-    mass = np.exp(log_mass)
+def _weighted_excess(w: Array, nodes: Nodes) -> Array:
+    """(e^w - 1 - w) times the masses, also where e^w alone would overflow."""
     if w.size and w.max() > _OVERFLOWING:
-        large = np.exp(w + log_mass) - (1.0 + w) * mass
-        return np.where(w > _OVERFLOWING, large, excess(np.minimum(w, _OVERFLOWING)) * mass)
+        large = np.exp(w + nodes.log_mass) - (1.0 + w) * nodes.mass
+        return np.where(w > _OVERFLOWING, large, excess(np.minimum(w, _OVERFLOWING)) * nodes.mass)
     result = excess(w)
-    result *= mass
+    result *= nodes.mass
     return result
 
 
