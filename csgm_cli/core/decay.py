@@ -64,9 +64,11 @@ class Decay:
 
 def log_moved_up(log_sizes: Array, arguments: Array, height: float) -> float:
     """Log of the least, over rows for each q, of sums of exp(``log_sizes`` - ``height`` ``arguments``)."""
-    terms = log_sizes - height * arguments
+    terms = arguments * -height
+    terms += log_sizes
     peaks = terms.max(axis=1)
-    return float((peaks + np.log(np.exp(terms - peaks[:, None]).sum(axis=1))).min())
+    terms -= peaks[:, None]
+    return float((peaks + np.log(np.exp(terms, out=terms).sum(axis=1))).min())
 
 
 def decay(order: float, gamma: float, t: float, log_moment: float, *, few: bool) -> Decay:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -58,21 +59,27 @@ class Transform:
     errors: Array
     log_beyond: float
 
+    @cached_property
+    def _orders(self) -> tuple[ComplexArray, ComplexArray, Array]:
+        """z, z (z + 1) and |z|."""
+        z = self.line.z
+        return z, z * (z + 1), np.abs(z)
+
     def integral(self, variance: float, away: float, exponent: float | None = None) -> tuple[float, float]:
         """A(variance) at the strike of the cuts + ``away``, and a bound on its error besides the aliases.
 
         With an ``exponent``: the mean of that test function (``loss_power``), log v that strike, instead of
         the hockey-stick's.
         """
-        z, step = self.line.z, self.line.step
-        kernel = np.exp(z * ((z + 1) * (variance / 2) - away)) / (z * (z + 1))
+        (z, twice, size), step = self._orders, self.line.step
+        kernel = np.exp(twice * (variance / 2) - z * away) / twice
         if exponent is not None:
             kernel *= (1 + exponent) / (exponent + z)
         terms, moduli = (self.values * kernel).real, np.abs(kernel)
         unseen = self._unseen(variance, away, float(moduli[-1]), exponent)
         value = step * (float(terms.sum()) - float(terms[0]) / 2)
-        rounding = self.errors + 4e-16 * abs(away) * np.abs(z)
-        error = step * float((rounding * moduli).sum()) + unseen
+        rounding = self.errors + 4e-16 * abs(away) * size
+        error = step * float(rounding @ moduli) + unseen
         scale = math.exp(self.cuts.log_peak) / math.pi
         return scale * value, scale * error
 

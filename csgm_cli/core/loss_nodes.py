@@ -5,19 +5,60 @@ No array for them is larger than memory and time allow: where one would have to 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
 #: How many nodes are laid out at most, and how many terms, one for each node and order, are held at once.
 MOST_NODES, _MOST_TERMS = 2_000_000, 8_000_000
+#: So many terms are worked on at a time where that can be: new memory takes more time than they do.
+_CACHED = 20_000
+#: Exp of less than this is 0, or as good as 0: it would underflow, and take ten times as long.
+LEAST_LOG = -708.0
 
 
 class TooManyNodesError(ArithmeticError):
     """To resolve the loss would take more nodes, or terms, than are reasonable."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Gauss-Legendre quadrature, and the longest panel over which it is exact to 1e-16.
+
+    The ``swing`` of an exponent there, the ``width`` in units of what normal densities and steps change
+    over, and the number of panels, ``singular``, as long as the distance of the singularity of log Y.
+    """
+
+    points: Array
+    weights: Array
+    swing: float
+    width: float
+    singular: float
+
+
+LONG = Rule(*leggauss(32), 40.0, 5.0, 0.5)
+#: Where panels end at many levels.
+SHORT = Rule(*leggauss(16), 14.0, 3.0, 1.5)
+
+
+def panel_ends(x: Array, panels: Array, rule: Rule) -> Array:
+    """The ends of panels from the first to the last of ascending ``x``, where ``panels`` counts them.
+
+    Raises `TooManyNodesError` where there would be more than `MOST_NODES`.
+    """
+    total = float(panels[-1] - panels[0])
+    if not total * rule.points.size <= MOST_NODES:
+        raise TooManyNodesError
+    count = max(1, math.ceil(total))
+    ends = np.interp(np.arange(count + 1) * (total / count), panels - panels[0], x)
+    ends[0], ends[-1] = x[0], x[-1]
+    return np.asarray(ends)
 
 
 @dataclass(frozen=True)
@@ -35,12 +76,33 @@ class Nodes:
         """
         if orders.size * self.x.size > _MOST_TERMS:
             raise TooManyNodesError
-        return orders[:, None] * self.loss + self.log_mass
+        result = orders[:, None] * self.loss
+        result += self.log_mass
+        return result
+
+    def blocks(self, orders: Array) -> list[Array]:
+        """The ``orders`` in blocks whose exponents fit in a cache: what is done with them is soon done.
+
+        Raises `TooManyNodesError` as `exponents` of all does.
+        """
+        if orders.size * self.x.size > _MOST_TERMS:
+            raise TooManyNodesError
+        rows = max(1, _CACHED // self.x.size)
+        return [orders[first : first + rows] for first in range(0, orders.size, rows)]
+
+    @cached_property
+    def mass(self) -> Array:
+        """The masses, 0 where they are as good as 0."""
+        return np.exp(np.maximum(self.log_mass, LEAST_LOG)) * (self.log_mass > LEAST_LOG)
 
     def weighted(self, weights: Array) -> Nodes:
         """With masses times ``weights`` >= 0, without those of 0."""
         kept = weights > 0.0
         return Nodes(self.x[kept], self.loss[kept], self.log_mass[kept] + np.log(weights[kept]))
+
+    def some(self, which: NDArray[np.bool_]) -> Nodes:
+        """Those of them."""
+        return Nodes(self.x[which], self.loss[which], self.log_mass[which])
 
 
 @dataclass(frozen=True)
@@ -51,25 +113,45 @@ class Outside:
     excess: float
 
 
-def sums_around(terms: Array, at: NDArray[np.intp]) -> tuple[Array, Array]:
-    """Row by row: for each entry of ``at`` the sum of that many terms, and the sum of the others."""
-    starts = np.unique(np.concatenate([[0], at[at < terms.shape[1]]]))
-    pieces, nothing = np.add.reduceat(terms, starts, axis=1), np.zeros((terms.shape[0], 1))
-    left = np.concatenate([nothing, np.cumsum(pieces, axis=1)], axis=1)
-    right = np.concatenate([np.cumsum(pieces[:, ::-1], axis=1)[:, ::-1], nothing], axis=1)
-    places = np.searchsorted(starts, at)
-    return left[:, places], right[:, places]
+@dataclass(frozen=True)
+class Pieces:
+    """Terms in pieces that end at some cuts: where each ``starts``, and how many are ``before`` each cut."""
+
+    starts: NDArray[np.intp]
+    before: NDArray[np.intp]
+
+    @staticmethod
+    def of(at: NDArray[np.intp], count: int) -> Pieces:
+        """Of ``count`` terms; of these there are ``at`` before the cuts."""
+        starts = np.unique(np.concatenate([[0], at[at < count]]))
+        return Pieces(starts, np.searchsorted(starts, at))
 
 
-def log_sums_around(exponents: Array, at: NDArray[np.intp]) -> tuple[Array, Array]:
+def sums_around(terms: Array, pieces: Pieces) -> tuple[Array, Array]:
+    """Row by row: for each cut the sum of the terms before it, and the sum of the others."""
+    sums = np.add.reduceat(terms, pieces.starts, axis=1)
+    return _running(sums)[:, pieces.before], _running(sums[:, ::-1])[:, ::-1][:, pieces.before]
+
+
+def sums_before(terms: Array, pieces: Pieces) -> Array:
+    """The first of these alone."""
+    return _running(np.add.reduceat(terms, pieces.starts, axis=1))[:, pieces.before]
+
+
+def _running(sums: Array) -> Array:
+    """0, the first of a row, the first two, ..., all."""
+    result = np.zeros((sums.shape[0], sums.shape[1] + 1))
+    np.cumsum(sums, axis=1, out=result[:, 1:])
+    return result
+
+
+def log_sums_around(exponents: Array, pieces: Pieces) -> tuple[Array, Array]:
     """Logs of what `sums_around` gives for exp(``exponents``), each piece relative to its largest term."""
-    starts = np.unique(np.concatenate([[0], at[at < exponents.shape[1]]]))
-    pieces = log_pieces(exponents, starts)
+    logs = log_pieces(exponents, pieces.starts)
     nothing = np.full((exponents.shape[0], 1), -np.inf)
-    left = np.concatenate([nothing, np.logaddexp.accumulate(pieces, axis=1)], axis=1)
-    right = np.logaddexp.accumulate(pieces[:, ::-1], axis=1)[:, ::-1]
-    places = np.searchsorted(starts, at)
-    return left[:, places], np.concatenate([right, nothing], axis=1)[:, places]
+    left = np.concatenate([nothing, np.logaddexp.accumulate(logs, axis=1)], axis=1)
+    right = np.concatenate([np.logaddexp.accumulate(logs[:, ::-1], axis=1)[:, ::-1], nothing], axis=1)
+    return left[:, pieces.before], right[:, pieces.before]
 
 
 def log_pieces(exponents: Array, starts: NDArray[np.intp]) -> Array:

@@ -7,7 +7,7 @@ of the mass has a loss near 0, so that moments are computed as E[Y^a; u <= level
     E[Y^a - 1 - a log Y; u <= level] - a E[Y - 1 - log Y; u <= level] - a E[Y - 1; u > level] - Q(u > level)
 
 (E[Y - 1] = 0), where nothing large cancels: they may be raised to the power 1e12.
-Quadrature is Gauss-Legendre on panels over which no exponent changes by more than a `_Rule` says.
+Quadrature is Gauss-Legendre on panels over which no exponent changes by more than a `Rule` says.
 """
 
 from __future__ import annotations
@@ -15,25 +15,27 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from csgm_cli.core.exponential_sums import exponential_sums, sum_errors
+from csgm_cli.core.exponential_sums import NEAR, excess_series, exponential_sums, power_series, sum_errors
 from csgm_cli.core.loss_nodes import (
-    MOST_NODES,
+    LEAST_LOG,
+    LONG,
+    SHORT,
     Nodes,
     Outside,
-    TooManyNodesError,
+    Pieces,
     log_pieces,
     log_sums_around,
+    panel_ends,
     sums_around,
+    sums_before,
 )
 
 Array = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
-_Numbers = TypeVar("_Numbers", Array, ComplexArray)
 
 #: x below which nothing is looked at (but for large negative orders), P(x < -13.5) = 8e-42.
 LOWEST = -13.5
@@ -47,34 +49,13 @@ _LARGE = 30.0
 _UNDERFLOWN = 1e-250
 #: e^w is not taken by itself beyond this.
 _OVERFLOWING = 600.0
-#: |log Y^a| up to which Y^a is summed as a power series.
-_NEAR = 4.0
 _UNSEEN = 46.0  # all terms below exp(-46) of the largest are less than the errors of their sum
 _BEND = 13.0  # widths from a step on which it is resolved
-_POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 #: Distances from what bends the integrand, in units of its width, at which panels are laid out.
 _SCALES = np.array([-13.0, -9.0, -6.0, -4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0, 6.0, 9.0, 13.0])
+#: From 0 to 1, without the ends.
+_EVENLY = np.arange(1, 299) / 299
 _LOG_SQRT_TWO_PI = 0.5 * math.log(2 * math.pi)
-
-
-@dataclass(frozen=True)
-class _Rule:
-    """Gauss-Legendre quadrature, and the longest panel over which it is exact to 1e-16.
-
-    The ``swing`` of an exponent there, the ``width`` in units of what normal densities and steps change
-    over, and the number of panels, ``singular``, as long as the distance of the singularity of log Y.
-    """
-
-    points: Array
-    weights: Array
-    swing: float
-    width: float
-    singular: float
-
-
-_LONG = _Rule(*np.polynomial.legendre.leggauss(32), 40.0, 5.0, 0.5)
-#: Where panels end at many levels.
-_SHORT = _Rule(_POINTS, _WEIGHTS, 14.0, 3.0, 1.5)
 
 
 @dataclass(frozen=True)
@@ -134,10 +115,16 @@ class Coordinates:
     def loss(self, x: Array) -> Array:
         """Log Y."""
         z = self.s * (x - self.s / 2)  # in this order a z near 0 keeps its digits
-        y = self.gamma * np.expm1(np.minimum(z, 1.0))
-        near = (y > -0.5) & (z < 1.0)
-        far = np.logaddexp(self.floor, math.log(self.gamma) + z)
-        return np.where(near, np.log1p(np.maximum(y, -0.5)), far)
+        y = self.gamma * np.expm1(np.minimum(z, _OVERFLOWING))
+        far = (y <= -0.5) | (z > _OVERFLOWING)
+        if not far.any():
+            return np.asarray(np.log1p(y))
+        return np.where(far, self._far_loss(z), np.log1p(np.maximum(y, -0.5)))
+
+    def _far_loss(self, z: Array) -> Array:
+        """Log((1 - gamma) + gamma e^z): what NumPy's logaddexp does, out of vectorised functions."""
+        log_sent = math.log(self.gamma) + z
+        return np.maximum(self.floor, log_sent) + np.log1p(np.exp(-np.abs(self.floor - log_sent)))
 
     def place(self, loss: float) -> float:
         """The x of a loss; -inf at and below the floor."""
@@ -157,8 +144,18 @@ class Coordinates:
             return self.gamma * (upper_tail(x - s) - upper_tail(x))
         if s > 0.5:
             return self.gamma * (upper_tail(-x) - upper_tail(s - x))
-        between = np.exp(-((x - s * (1 - _POINTS) / 2) ** 2) / 2 - _LOG_SQRT_TWO_PI)
-        return self.gamma * s / 2 * float((_WEIGHTS * between).sum())
+        return float(self._excess_between(np.array(x), s))
+
+    def _excess_above_each(self, x: Array) -> Array:
+        """The same for each x."""
+        if self.s > 0.5:
+            return np.array([self.excess_above(x_i) for x_i in x.tolist()])
+        return self._excess_between(x[:, None], self.s)
+
+    def _excess_between(self, x: Array, s: float) -> Array:
+        """By quadrature along the last axis, where the tails are too close to each other."""
+        away = x - s / 2 * (1 - SHORT.points)
+        return np.asarray(self.gamma * s / math.sqrt(8 * math.pi) * (np.exp(away**2 / -2) @ SHORT.weights))
 
     def lowest(self, shift: float) -> float:
         """Where to start for orders down to -``shift``: E[Y^-shift] has its peak above -shift s."""
@@ -193,31 +190,27 @@ class Coordinates:
 
         Raises `TooManyNodesError` where it would take more than `MOST_NODES`.
         """
-        rule = _LONG if cuts is None else _SHORT
+        rule = LONG if cuts is None else SHORT
         zero_of_y = (math.log(max(1 - self.gamma, 1e-300) / self.gamma) + self.s**2 / 2) / self.s
-        bent = [zero_of_y + _SCALES / self.s, *(place + width * _SCALES for place, width in bends)]
-        x = np.sort(np.concatenate([np.linspace(low, high, 300), *bent]))
-        x = x[(x >= low) & (x <= high)]
-        rise = rate * (self.loss(x) - float(self.loss(x[:1])[0]))
+        beside = np.concatenate(
+            [place + width * _SCALES for place, width in ((zero_of_y, 1 / self.s), *bends)]
+        )
+        beside = beside[(beside > low) & (beside < high)]
+        x = np.sort(np.concatenate([[low, high], low + (high - low) * _EVENLY, beside]))
+        loss = self.loss(x)
+        rise = rate * (loss - loss[0])
         if damped > 0.0:  # by more than the Gaussian can make up for on the way up from ``low``
             alive = 50.0 + low * low / 2
             folded = np.minimum(np.maximum(rise, alive) / alive, rate / damped)
             rise = np.minimum(rise, alive) + alive * np.log(folded)
-        singular = rule.singular * np.arcsinh(
-            (x - zero_of_y) * self.s / 3
-        )  # log Y is, at distance pi/s from there
-        panels = (rise + x * np.abs(x) / 2) / rule.swing + x / rule.width + singular
+        panels = (rise + x * np.abs(x) / 2) / rule.swing + x / rule.width
+        panels += rule.singular * np.arcsinh((x - zero_of_y) * (self.s / 3))  # log Y is, pi/s from there
         for place, width in bends:
-            panels += np.clip((x - place) / width, -_BEND, _BEND) / rule.width
-        panels -= panels[0]
-        if not panels[-1] * rule.points.size <= MOST_NODES:
-            raise TooManyNodesError
-        marks = np.linspace(0.0, float(panels[-1]), math.ceil(panels[-1]) + 1)
-        edges = np.interp(marks, panels, x)
-        edges[0], edges[-1] = low, high
+            panels += np.minimum(np.maximum((x - place) / width, -_BEND), _BEND) / rule.width
+        edges = panel_ends(x, panels, rule)
         if cuts is not None:
             edges = np.union1d(edges, cuts[(cuts > low) & (cuts < high)])
-        half = np.diff(edges)[:, None] / 2
+        half = (edges[1:] - edges[:-1])[:, None] / 2
         at = (edges[:-1, None] + half + half * rule.points).ravel()
         weights = (half * rule.weights).ravel()
         return Nodes(at, self.loss(at), np.log(weights) - at * at / 2 - _LOG_SQRT_TWO_PI)
@@ -228,17 +221,14 @@ class Coordinates:
         For real orders a: one row for each order, one column for each level (in x). Infinite or NaN
         where out of reach.
         """
-        at = np.searchsorted(nodes.x, levels)
-        exponents = nodes.exponents(orders)
-        peak = exponents.max(axis=1, keepdims=True)
-        near_one = peak[:, 0] <= _LARGE
+        pieces = Pieces.of(np.searchsorted(nodes.x, levels), nodes.x.size)
+        flat = sums_before(_weighted_excess(nodes.loss, nodes)[None, :], pieces)
+        flat += self._excess_above_each(levels)
+        gone = np.array([upper_tail(x) for x in levels.tolist()])
         with np.errstate(all="ignore"):
-            sums, beyond = sums_around(np.exp(exponents - peak), at)
-            log_below, log_beyond = peak + np.log(sums), peak + np.log(beyond)
-            lost = (sums < _UNDERFLOWN).any(axis=1)
-            log_below[lost], log_beyond[lost] = log_sums_around(exponents[lost], at)
-            log_below[near_one] = self._near_one(nodes, levels, at, orders[near_one])
-            return log_below, np.exp(log_beyond - log_below)
+            rows = [_rows(nodes, pieces, flat, gone, block) for block in nodes.blocks(orders)]
+        log_below, beyond = zip(*rows, strict=True)
+        return np.concatenate(log_below), np.concatenate(beyond)
 
     def between(self, nodes: Nodes, levels: Array, orders: Array) -> Array:
         """The logarithms of E_Q[Y^a; between one of ascending ``levels`` and the next], for real orders a.
@@ -252,25 +242,10 @@ class Coordinates:
         result[:, some] = log_pieces(exponents, np.concatenate([[0], at[some[:-1]]]))
         return result
 
-    def _near_one(self, nodes: Nodes, levels: Array, at: NDArray[np.intp], orders: Array) -> Array:
-        """The first of these for orders where no term is large."""
-        a = orders[:, None]
-        gained, _ = sums_around(_weighted_excess(a * nodes.loss, nodes.log_mass), at)
-        lost, _ = sums_around(_weighted_excess(nodes.loss, nodes.log_mass)[None, :], at)
-        up = np.array([self.excess_above(x) for x in levels.tolist()])
-        gone = np.array([upper_tail(x) for x in levels.tolist()])
-        return np.asarray(np.log1p(gained - a * (lost + up) - gone))
-
     def real_moments(self, nodes: Nodes, outside: Outside, orders: Array) -> Array:
         """Log E_Q[Y^a] over the nodes at real orders a."""
-        exponents = nodes.exponents(orders)
-        peak = exponents.max(axis=1)
-        near_one, result = peak <= _LARGE, peak.copy()
         with np.errstate(all="ignore"):
-            result[~near_one] += np.log(np.exp((exponents - peak[:, None])[~near_one]).sum(axis=1))
-            if near_one.any():
-                result[near_one] = np.log1p(_real_less_one(orders[near_one], nodes, outside))
-        return np.asarray(result)
+            return np.concatenate([_real_moments(nodes, outside, block) for block in nodes.blocks(orders)])
 
     def log_moment(self, line: Line, nodes: Nodes, outside: Outside) -> tuple[ComplexArray, Array]:
         """Log E_Q[Y^a] over the nodes at the orders of ``line``, and the relative errors of the moment."""
@@ -302,26 +277,63 @@ def log_more(
     return np.where(large, log_ratio, complex_log1p(ratio)), share * (off + below_error), share * off + rest
 
 
+def _rows(nodes: Nodes, pieces: Pieces, flat: Array, gone: Array, orders: Array) -> tuple[Array, Array]:
+    """`Coordinates.table` for some of the orders.
+
+    ``flat`` is E[Y - 1 - log Y; below each level] + E[Y - 1; above], and ``gone`` the mass above.
+    """
+    exponents = nodes.exponents(orders)
+    peak = exponents.max(axis=1, keepdims=True)
+    near_one = peak[:, 0] <= _LARGE
+    terms = exponents - peak
+    np.maximum(terms, LEAST_LOG, out=terms)
+    sums, beyond = sums_around(np.exp(terms, out=terms), pieces)
+    log_below, log_beyond = peak + np.log(sums), peak + np.log(beyond)
+    lost = (sums < _UNDERFLOWN).any(axis=1)
+    if lost.any():
+        log_below[lost], log_beyond[lost] = log_sums_around(exponents[lost], pieces)
+    if near_one.any():
+        a = orders[near_one, None]
+        gained = sums_before(_weighted_excess(a * nodes.loss, nodes), pieces)
+        log_below[near_one] = np.log1p(gained - a * flat - gone)
+    return log_below, np.exp(log_beyond - log_below)
+
+
+def _real_moments(nodes: Nodes, outside: Outside, orders: Array) -> Array:
+    """`Coordinates.real_moments` for some of the orders."""
+    exponents = nodes.exponents(orders)
+    result = exponents.max(axis=1)
+    near_one = result <= _LARGE
+    if not near_one.all():
+        large = exponents[~near_one] - result[~near_one, None]
+        result[~near_one] += np.log(np.exp(large, out=large).sum(axis=1))
+    if near_one.any():
+        result[near_one] = np.log1p(_real_less_one(orders[near_one], nodes, outside))
+    return np.asarray(result)
+
+
 def _real_less_one(orders: Array, nodes: Nodes, outside: Outside) -> Array:
     """E_Q[Y^a] over the nodes - 1 at real orders; what is not covered by them counts as if a were 1."""
-    mass, largest = np.exp(nodes.log_mass), float(np.abs(orders).max())
-    near = np.abs(nodes.loss) * largest <= _NEAR
-    lost = float(_weighted_excess(nodes.loss, nodes.log_mass).sum()) + outside.excess
-    gained, _ = _series(orders / largest, largest * nodes.loss[near], mass[near])
-    gained += _weighted_excess(orders[:, None] * nodes.loss[~near], nodes.log_mass[~near]).sum(axis=1)
+    largest = float(np.abs(orders).max())
+    near = np.abs(nodes.loss) * largest <= NEAR
+    lost = float(_weighted_excess(nodes.loss, nodes).sum()) + outside.excess
+    gained = power_series(orders / largest, excess_series(largest * nodes.loss[near], nodes.mass[near])[0])
+    if not near.all():
+        far = nodes.some(~near)
+        gained += _weighted_excess(orders[:, None] * far.loss, far).sum(axis=1)
     return np.asarray(gained - orders * lost - outside.mass)
 
 
 def _less_one(line: Line, nodes: Nodes, outside: Outside) -> tuple[ComplexArray, Array]:
     """E_Q[Y^a] over the nodes - 1 and its errors; what is below the nodes counts as if a were 1."""
-    mass, orders = np.exp(nodes.log_mass), line.orders
-    near = np.abs(nodes.loss) * line.size <= _NEAR
-    flat, gone = float(_weighted_excess(nodes.loss, nodes.log_mass).sum()) + outside.excess, outside.mass
-    series, error = _series(orders / line.size, line.size * nodes.loss[near], mass[near])
-    total = series - orders * flat - gone
-    error += 4e-15 * (np.abs(orders) * abs(flat) + gone)
+    orders = line.orders
+    near = np.abs(nodes.loss) * line.size <= NEAR
+    flat, gone = float(_weighted_excess(nodes.loss, nodes).sum()) + outside.excess, outside.mass
+    signed, sizes = excess_series(line.size * nodes.loss[near], nodes.mass[near])
+    total = power_series(orders / line.size, signed) - orders * flat - gone
+    error = 4e-15 * (power_series(np.abs(orders) / line.size, sizes) + np.abs(orders) * abs(flat) + gone)
     if not near.all():
-        loss, weight = nodes.loss[~near], mass[~near]
+        loss, weight = nodes.loss[~near], nodes.mass[~near]
         tilted = np.exp(line.real_order * loss + nodes.log_mass[~near])
         total += exponential_sums(line.sign * loss, tilted, line.step, line.count)
         total -= float(weight.sum()) + orders * float((weight * loss).sum())
@@ -341,39 +353,27 @@ def _sums(line: Line, nodes: Nodes, origin: float) -> tuple[ComplexArray, Array,
     return sums, sum_errors(loss, tilted, line.step, line.count), log_scale
 
 
-def _series(unit: _Numbers, scaled: Array, mass: Array) -> tuple[_Numbers, Array]:
-    """Sum of mass (e^w - 1 - w), w = unit scaled, |w| <= _NEAR, and its errors."""
-    power = mass * scaled * scaled / 2
-    coefficients = []
-    for j in range(3, 36):
-        coefficients.append((float(power.sum()), float(np.abs(power).sum())))
-        power = power * scaled / j
-        if coefficients[-1][1] < 1e-18 * coefficients[0][1]:
-            break
-    total, moduli, modulus = np.zeros_like(unit), np.zeros(unit.size), np.abs(unit)
-    for signed, size in reversed(coefficients):
-        total = total * unit + signed
-        moduli = moduli * modulus + size
-    return total * unit * unit, 4e-15 * moduli * modulus * modulus
-
-
 def excess(w: Array) -> Array:
     """e^w - 1 - w."""
     result = np.expm1(w)
     result -= w
     small = np.abs(w) < 0.02
     v = w[small]
-    result[small] = v * v / 2 * (1 + v / 3 * (1 + v / 4 * (1 + v / 5 * (1 + v / 6 * (1 + v / 7)))))
+    series = v / 5040
+    for term in (1 / 720, 1 / 120, 1 / 24, 1 / 6, 1 / 2):  # in place: memory takes the time
+        series += term
+        series *= v
+    result[small] = series * v
     return result
 
 
-def _weighted_excess(w: Array, log_mass: Array) -> Array:
-    """(e^w - 1 - w) e^log_mass, also where e^w alone would overflow."""
-    mass, top = np.exp(log_mass), np.minimum(w, _OVERFLOWING)
-    result = np.asarray(excess(top) * mass)
+def _weighted_excess(w: Array, nodes: Nodes) -> Array:
+    """(e^w - 1 - w) times the masses, also where e^w alone would overflow."""
     if w.size and w.max() > _OVERFLOWING:
-        large = np.exp(w + log_mass) - (1.0 + w) * mass
-        return np.where(w > _OVERFLOWING, large, result)
+        large = np.exp(w + nodes.log_mass) - (1.0 + w) * nodes.mass
+        return np.where(w > _OVERFLOWING, large, excess(np.minimum(w, _OVERFLOWING)) * nodes.mass)
+    result = excess(w)
+    result *= nodes.mass
     return result
 
 

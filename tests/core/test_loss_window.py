@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 
 from csgm_cli.core.loss_fall import fall_of, log_fall
 from csgm_cli.core.loss_far import far_event, softened
-from csgm_cli.core.loss_window import Step, Window, beyond, log_p_above, log_q_above, step_beside
+from csgm_cli.core.loss_window import (
+    Step,
+    Window,
+    _normal_cdf,
+    beyond,
+    log_p_above,
+    log_q_above,
+    step_beside,
+)
 from csgm_cli.core.sliced_law import LOWEST, Coordinates, Line, log_more
 
 #: Rate, s, split and top of windows as they are used, and one without a split.
@@ -37,6 +45,16 @@ def test_steps_are_the_normal_law():
     cut = Step(1.5)
     assert cut.above(np.array([1.5, 1.6])).tolist() == [0.0, 1.0]
     assert cut.below(np.array([1.5, 1.6])).tolist() == [1.0, 0.0]
+
+
+def test_normal_law():
+    """To 1e-14 relative as far as it goes, the far left included, on and between the places of its table."""
+    source = np.random.default_rng(1)
+    z = np.concatenate([np.linspace(-11.75, 11.75, 95), source.uniform(-12.0, 12.0, 400), [-11.999, 1e-9]])
+    with mpmath.workdps(30):
+        expected = [float(mpmath.ncdf(mpmath.mpf(z_i))) for z_i in z.tolist()]
+    assert _normal_cdf(z) == pytest.approx(expected, rel=1e-14)
+    assert _normal_cdf(np.array([-12.0, -50.0, 12.0, 50.0])).tolist() == [0.0, 0.0, 1.0, 1.0]
 
 
 @pytest.mark.parametrize(("gamma", "s", "split", "top"), WINDOWS)

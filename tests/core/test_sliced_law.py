@@ -97,6 +97,22 @@ def test_moments_far_from_one():
     assert log_moment[0].real > 150.0
 
 
+@pytest.mark.parametrize("s", [0.3, 1.5])
+def test_orders_do_not_see_each_other(s):
+    """So many that they are worked on in blocks, at levels on both sides of the first nodes."""
+    part, levels = Coordinates(1.0, 0.01, s), np.linspace(-14.0, 6.0, 30)
+    nodes, outside = part.nodes(LOWEST, 6.0, 300.0, levels), Outside(upper_tail(6.0), part.excess_above(6.0))
+    orders = np.geomspace(1e-3, 300.0, 40)
+    assert len(nodes.blocks(orders)) > 1
+    below, beyond = part.table(nodes, levels, orders)
+    moments = part.real_moments(nodes, outside, orders)
+    for i in (0, 17, 39):
+        alone = part.table(nodes, levels, orders[[i]])
+        assert np.array_equal(below[i], alone[0][0], equal_nan=True)
+        assert np.array_equal(beyond[i], alone[1][0], equal_nan=True)
+        assert moments[i] == pytest.approx(part.real_moments(nodes, outside, orders[[i]])[0], rel=1e-12)
+
+
 @pytest.mark.parametrize("x", [-3.0, 0.0, 5.0, 34.9, 35.1, 80.0])
 def test_log_upper_tail(x):
     """To 1e-12, also where the tail itself is 0 in float64."""
