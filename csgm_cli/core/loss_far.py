@@ -32,8 +32,6 @@ DAMPED_OUT = 12.0
 _NEGATIVE, _BLOCKS = 20, 5
 #: Steps to an octave of the lattice of s on which choices are made.
 _CELLS = 32.0
-#: Smaller coordinates are few up to this share of the largest.
-_FEW_MORE = 0.25
 #: The integrand at the saddle grows by no more than about exp of this over a step.
 _GROWTH = 7.0
 #: Stairs above a step, in widths below it.
@@ -257,16 +255,13 @@ def _top(parts: Parts, strike: float, size: float) -> float:
 
 
 def rounded(parts: Parts) -> Parts:
-    """With each s rounded up to a lattice, and few smaller coordinates counted with the many largest.
+    """All coordinates as the largest, with s rounded up to a lattice.
 
-    Negative moments rise with s, since Y is a martingale in s^2.
+    Negative moments rise with s, since Y is a martingale in s^2; smaller coordinates are no more than those.
     """
-    first, *rest = (
-        replace(part, s=2.0 ** (math.ceil(_CELLS * math.log2(part.s)) / _CELLS)) for part in parts
-    )
-    if rest and sum(part.count for part in rest) <= _FEW_MORE * first.count:
-        return (replace(first, count=sum(part.count for part in parts)),)
-    return first, *rest
+    largest = max(parts, key=lambda part: part.s)
+    s = 2.0 ** (math.ceil(_CELLS * math.log2(largest.s)) / _CELLS)
+    return (replace(largest, count=sum(part.count for part in parts), s=s),)
 
 
 def softened(far: Far, strike: float, size: float) -> Far:
