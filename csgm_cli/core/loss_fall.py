@@ -84,14 +84,13 @@ def log_fall(windows: Sequence[Window], falls: Sequence[Fall], height: float) ->
     return min(0.0, float(np.logaddexp.reduce(each)))
 
 
-def fall_of(window: Window, order: float, log_moment: float) -> Fall:
-    """Both bounds for jumps, or for all that is not far; ``log_moment`` is log E[Y^a; not far]."""
+def fall_of(window: Window, order: float, log_moment: float, whole: Nodes) -> Fall:
+    """Both bounds for jumps, or for the ``whole`` that is not far; ``log_moment`` is log E[Y^a; not far]."""
     nodes, nothing = window.jumps(order), np.empty(0)
     if nodes is None and window.split is not None:  # no jump is in reach
         return Fall(np.full((1, 1), _NEVER), np.zeros((1, 1)), nothing, nothing)
     if nodes is not None:
         return Fall(*_shifted(window, order, log_moment, nodes), nothing, nothing)
-    whole, _ = window.whole(order)
     return Fall(*_shifted(window, order, log_moment, whole), *_stack(window, order, log_moment))
 
 

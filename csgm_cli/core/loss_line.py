@@ -145,10 +145,11 @@ def falling_line(cuts: Cuts, expected: float) -> tuple[Line, float] | None:
     Relative to the peak. None where that would take too many.
     """
     order = 1.0 + cuts.shift
-    logs = [
-        float(window.part.real_moments(*window.whole(order), np.array([order]))[0]) for window in cuts.windows
-    ]
-    falls = [fall_of(window, order, log) for window, log in zip(cuts.windows, logs, strict=True)]
+    falls = []
+    for window in cuts.windows:
+        whole, outside = window.whole(order)
+        log_moment = float(window.part.real_moments(whole, outside, np.array([order]))[0])
+        falls.append(fall_of(window, order, log_moment, whole))
     period = cuts.kept.period(cuts.strike, cuts.shift, cuts.mass, _NEGLIGIBLE * expected, 0.0)
     goal = math.log(_NEGLIGIBLE * expected) - cuts.log_whole
 

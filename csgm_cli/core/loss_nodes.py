@@ -17,10 +17,12 @@ Array = NDArray[np.float64]
 
 #: How many nodes are laid out at most, and how many terms, one for each node and order, are held at once.
 MOST_NODES, _MOST_TERMS = 2_000_000, 8_000_000
-#: So many terms are worked on at a time where that can be: new memory takes more time than they do.
+#: So many terms are worked on at a time: they fit a cache, and what is larger gets new memory each time.
 _CACHED = 20_000
 #: Exp of less than this is 0, or as good as 0: it would underflow, and take ten times as long.
-LEAST_LOG = -708.0
+_LEAST_LOG = -708.0
+#: Sums of terms relative to the largest of all are not trusted below this.
+_UNDERFLOWN = 1e-250
 
 
 class TooManyNodesError(ArithmeticError):
@@ -93,7 +95,7 @@ class Nodes:
     @cached_property
     def mass(self) -> Array:
         """The masses, 0 where they are as good as 0."""
-        return np.exp(np.maximum(self.log_mass, LEAST_LOG)) * (self.log_mass > LEAST_LOG)
+        return np.exp(np.maximum(self.log_mass, _LEAST_LOG)) * (self.log_mass > _LEAST_LOG)
 
     def weighted(self, weights: Array) -> Nodes:
         """With masses times ``weights`` >= 0, without those of 0."""
@@ -120,6 +122,11 @@ class Pieces:
     starts: NDArray[np.intp]
     before: NDArray[np.intp]
 
+    @property
+    def all_before(self) -> bool:
+        """True if all terms are before all cuts."""
+        return bool((self.before == self.starts.size).all())
+
     @staticmethod
     def of(at: NDArray[np.intp], count: int) -> Pieces:
         """Of ``count`` terms; of these there are ``at`` before the cuts."""
@@ -145,8 +152,20 @@ def _running(sums: Array) -> Array:
     return result
 
 
-def log_sums_around(exponents: Array, pieces: Pieces) -> tuple[Array, Array]:
-    """Logs of what `sums_around` gives for exp(``exponents``), each piece relative to its largest term."""
+def log_sums_around(exponents: Array, peaks: Array, pieces: Pieces) -> tuple[Array, Array]:
+    """Logs of what `sums_around` gives for exp(``exponents``); ``peaks`` are the largest of each row."""
+    terms = exponents - peaks[:, None]
+    np.maximum(terms, _LEAST_LOG, out=terms)
+    before, others = sums_around(np.exp(terms, out=terms), pieces)
+    log_before, log_others = peaks[:, None] + np.log(before), peaks[:, None] + np.log(others)
+    lost = (before < _UNDERFLOWN).any(axis=1)
+    if lost.any():
+        log_before[lost], log_others[lost] = _log_sums_by_piece(exponents[lost], pieces)
+    return log_before, log_others
+
+
+def _log_sums_by_piece(exponents: Array, pieces: Pieces) -> tuple[Array, Array]:
+    """The same with each piece relative to its own largest term."""
     logs = log_pieces(exponents, pieces.starts)
     nothing = np.full((exponents.shape[0], 1), -np.inf)
     left = np.concatenate([nothing, np.logaddexp.accumulate(logs, axis=1)], axis=1)

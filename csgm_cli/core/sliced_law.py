@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from csgm_cli.core.exponential_sums import NEAR, excess_series, exponential_sums, power_series, sum_errors
 from csgm_cli.core.loss_nodes import (
-    LEAST_LOG,
     LONG,
     SHORT,
     Nodes,
@@ -30,7 +29,6 @@ from csgm_cli.core.loss_nodes import (
     log_pieces,
     log_sums_around,
     panel_ends,
-    sums_around,
     sums_before,
 )
 
@@ -45,8 +43,6 @@ _DEEPER = 40.0
 HIGHEST = 38.0
 #: Moments with an integrand above e^30 are not computed as 1 and what differs from it.
 _LARGE = 30.0
-#: Sums of terms relative to the largest of all are not trusted below this.
-_UNDERFLOWN = 1e-250
 #: e^w is not taken by itself beyond this.
 _OVERFLOWING = 600.0
 _UNSEEN = 46.0  # all terms below exp(-46) of the largest are less than the errors of their sum
@@ -244,8 +240,9 @@ class Coordinates:
 
     def real_moments(self, nodes: Nodes, outside: Outside, orders: Array) -> Array:
         """Log E_Q[Y^a] over the nodes at real orders a."""
+        flat, gone = float(_weighted_excess(nodes.loss, nodes).sum()) + outside.excess, outside.mass
         with np.errstate(all="ignore"):
-            return np.concatenate([_real_moments(nodes, outside, block) for block in nodes.blocks(orders)])
+            return np.concatenate([_real_moments(nodes, flat, gone, block) for block in nodes.blocks(orders)])
 
     def log_moment(self, line: Line, nodes: Nodes, outside: Outside) -> tuple[ComplexArray, Array]:
         """Log E_Q[Y^a] over the nodes at the orders of ``line``, and the relative errors of the moment."""
@@ -283,24 +280,20 @@ def _rows(nodes: Nodes, pieces: Pieces, flat: Array, gone: Array, orders: Array)
     ``flat`` is E[Y - 1 - log Y; below each level] + E[Y - 1; above], and ``gone`` the mass above.
     """
     exponents = nodes.exponents(orders)
-    peak = exponents.max(axis=1, keepdims=True)
-    near_one = peak[:, 0] <= _LARGE
-    terms = exponents - peak
-    np.maximum(terms, LEAST_LOG, out=terms)
-    sums, beyond = sums_around(np.exp(terms, out=terms), pieces)
-    log_below, log_beyond = peak + np.log(sums), peak + np.log(beyond)
-    lost = (sums < _UNDERFLOWN).any(axis=1)
-    if lost.any():
-        log_below[lost], log_beyond[lost] = log_sums_around(exponents[lost], pieces)
-    if near_one.any():
-        a = orders[near_one, None]
-        gained = sums_before(_weighted_excess(a * nodes.loss, nodes), pieces)
-        log_below[near_one] = np.log1p(gained - a * flat - gone)
+    peaks = exponents.max(axis=1)
+    near_one = peaks <= _LARGE
+    a = orders[near_one, None]
+    gained = sums_before(_weighted_excess(a * nodes.loss, nodes), pieces)
+    log_near_one = np.log1p(gained - a * flat - gone)
+    if pieces.all_before and near_one.all():
+        return log_near_one, np.zeros_like(log_near_one)
+    log_below, log_beyond = log_sums_around(exponents, peaks, pieces)
+    log_below[near_one] = log_near_one
     return log_below, np.exp(log_beyond - log_below)
 
 
-def _real_moments(nodes: Nodes, outside: Outside, orders: Array) -> Array:
-    """`Coordinates.real_moments` for some of the orders."""
+def _real_moments(nodes: Nodes, flat: float, gone: float, orders: Array) -> Array:
+    """`Coordinates.real_moments` for some of the orders; what no node covers counts as if a were 1."""
     exponents = nodes.exponents(orders)
     result = exponents.max(axis=1)
     near_one = result <= _LARGE
@@ -308,20 +301,19 @@ def _real_moments(nodes: Nodes, outside: Outside, orders: Array) -> Array:
         large = exponents[~near_one] - result[~near_one, None]
         result[~near_one] += np.log(np.exp(large, out=large).sum(axis=1))
     if near_one.any():
-        result[near_one] = np.log1p(_real_less_one(orders[near_one], nodes, outside))
+        result[near_one] = np.log1p(_real_gain(orders[near_one], nodes) - orders[near_one] * flat - gone)
     return np.asarray(result)
 
 
-def _real_less_one(orders: Array, nodes: Nodes, outside: Outside) -> Array:
-    """E_Q[Y^a] over the nodes - 1 at real orders; what is not covered by them counts as if a were 1."""
+def _real_gain(orders: Array, nodes: Nodes) -> Array:
+    """E_Q[Y^a - 1 - a log Y] over the nodes at real orders."""
     largest = float(np.abs(orders).max())
     near = np.abs(nodes.loss) * largest <= NEAR
-    lost = float(_weighted_excess(nodes.loss, nodes).sum()) + outside.excess
     gained = power_series(orders / largest, excess_series(largest * nodes.loss[near], nodes.mass[near])[0])
     if not near.all():
         far = nodes.some(~near)
         gained += _weighted_excess(orders[:, None] * far.loss, far).sum(axis=1)
-    return np.asarray(gained - orders * lost - outside.mass)
+    return gained
 
 
 def _less_one(line: Line, nodes: Nodes, outside: Outside) -> tuple[ComplexArray, Array]:

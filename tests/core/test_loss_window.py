@@ -103,8 +103,9 @@ def test_nothing_is_above_its_fall(gamma, s, split, top, shift, count):
     line = Line(1, shift, 0.37, 4096)
     below, off = window.part.log_moment(line, *window.bulk(line.size))
     order = np.array([1.0 + shift])
-    log_whole = float(window.part.real_moments(*window.whole(1.0 + shift), order)[0])
-    fall = fall_of(window, 1.0 + shift, log_whole)
+    whole, outside = window.whole(1.0 + shift)
+    log_whole = float(window.part.real_moments(whole, outside, order)[0])
+    fall = fall_of(window, 1.0 + shift, log_whole, whole)
     bulk = np.exp(count * (below - log_whole))
     if split is None:
         event = np.abs(bulk)
@@ -121,8 +122,9 @@ def test_nothing_is_above_its_fall(gamma, s, split, top, shift, count):
 def test_the_fall_is_to_next_to_nothing(gamma, s, split, top):
     """Some height suffices for what is left out to be negligible: bounds that say nothing would not do."""
     window = window_of(gamma, s, split, top, 1.0 if split is not None else 2000.0)
-    log_whole = float(window.part.real_moments(*window.whole(3.0), np.array([3.0]))[0])
-    fall = fall_of(window, 3.0, log_whole)
+    whole, outside = window.whole(3.0)
+    log_whole = float(window.part.real_moments(whole, outside, np.array([3.0]))[0])
+    fall = fall_of(window, 3.0, log_whole, whole)
     height = 12.0 / (s * (top.width if split is None else min(split.width, top.width)))
     height /= float(np.exp(math.log(gamma) + s * (split or Step(0.0)).place - s * s / 2).clip(0.0, 0.5))
     assert log_fall([window], [fall], height) < -25.0
