@@ -41,9 +41,8 @@ _MARGIN = 2e-13
 _ROOM = (0.0, 1e-11, 1e-10, 1e-9, 1e-7, 1e-5, 1e-3)
 #: What epsilon misses by takes at least this share of it as room: epsilon falls at most so steeply in sigma.
 _SHARE = 1e-3
-#: A relative jump of delta that moves sigma by less than "hardly less" noise where delta falls as 1/sigma. It
-#: falls more steeply, and this share of that slope is counted on.
-_WOBBLE, _SURELY = 1e-8, 0.25
+#: Where jumps of delta move sigma by more than this, a tenth of "hardly less", account's search is asked.
+_HARDLY = 1e-9
 #: Where the profile saves more than this, relative, it need not be known what other bounds prove exactly.
 _CLEARLY = 1e-6
 
@@ -176,13 +175,13 @@ def _wobbles(mechanism: Mechanism, accountant: Accountant, target: Target, sigma
     if not looks_at_profile(mechanism, accountant):
         return False
     from csgm_cli.core.tight import LARGEST_DELTA, tight_delta
-    from csgm_cli.core.tight_solve import slope_in_sigma
+    from csgm_cli.core.tight_solve import WOBBLES, slope_in_sigma
 
     found, delta = tight_delta(mechanism, sigma, target.epsilon), min(target.delta, LARGEST_DELTA)
     wobble = found.decisive.wobble
-    if found.upper > delta or wobble <= _WOBBLE:
+    if found.upper > delta or wobble <= WOBBLES:
         return False
-    return wobble > _WOBBLE * _SURELY * slope_in_sigma(mechanism, sigma, target.epsilon, delta)
+    return wobble > _HARDLY * slope_in_sigma(mechanism, sigma, target.epsilon, delta)
 
 
 def _agreed(

@@ -25,6 +25,8 @@ _NEGLIGIBLE = 0.1
 #: second of what is taken off it. That is a half for a Gaussian; where it is little, the moment is that of a
 #: loss of next to nothing.
 _LITTLE, _TINY_SHARE = 15.0, 1 / 20
+#: Log of the delta from which on an estimate says nothing of the slope, which vanishes with 1 - delta.
+_SMALL = math.log(0.1)
 #: A first step, how closely a first guess is found, and how far aside a slope is looked for, all relative.
 _STEP, _CLOSE, _BESIDE = 0.02, 1e-4, 1e-4
 
@@ -75,7 +77,7 @@ class Size:
 
     def slope(self, x: float, otherwise: float) -> float:
         """How steeply it falls in log x where contours do not reach; else, or if unknown, ``otherwise``."""
-        if not self.is_cut:
+        if not self.is_cut or not self.at(x) < _SMALL:
             return otherwise
         slope = (self.at(x) - self.at(x * (1 + _BESIDE))) / _BESIDE
         return slope if 0.0 < slope < math.inf else otherwise

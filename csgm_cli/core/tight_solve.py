@@ -57,9 +57,11 @@ _LOOSE = 4e-10
 #: How much log delta may wobble at least; answers keep clear of the target by it. No such room is made
 #: for a wobble that costs more than the second of sigma.
 _WOBBLE, _TOO_MUCH = 1e-12, 1e-9
-#: Nothing is told apart that a wobble hides and that costs less than this of sigma, where it is known how
-#: much it hides, and where not.
-_BLIND, _UNKNOWN = 2.5e-9, 2e-10
+#: From here on, relative, what is found by a search along sigma and by one along epsilon may differ.
+WOBBLES = 1e-8
+#: Nothing is told apart that a wobble hides and that costs less than the first of sigma or epsilon; or, where
+#: it wobbles less, or nobody knows, than the second of sigma.
+_BLIND, _LESS_BLIND = 2.5e-9, 2e-10
 #: By about how much, in logarithms, cones exceed the profile at kappa*, and `Size`.
 _CONE = 0.34
 #: Above this delta the slope of its logarithm vanishes with 1 - delta.
@@ -188,7 +190,7 @@ def tight_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: flo
         return ceiling * math.sqrt(share)
 
     def room(wobble: float) -> float:
-        return _room(wobble, _WIDTH / 2, slope)
+        return max(_room(wobble, _WIDTH / 2, slope), min(wobble, _LESS_BLIND * slope))
 
     @cache
     def excess(share: float) -> float:
@@ -210,8 +212,7 @@ def tight_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: flo
 
 def _room(wobble: float, width: float, slope: float) -> float:
     """How far below a target a search may end: by that ``width``, or by what a wobble hides anyway."""
-    blind = _BLIND if math.isfinite(wobble) else _UNKNOWN
-    return max(width * slope, min(wobble, blind * slope))
+    return max(width * slope, min(wobble, _BLIND * slope) if WOBBLES < wobble < math.inf else 0.0)
 
 
 def kappa_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: float) -> float:
