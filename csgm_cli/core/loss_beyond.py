@@ -122,4 +122,7 @@ def _log_less(x: Array) -> Array:
 
 
 def _excess(w: float) -> float:
-    return float(excess(np.array([w]))[0])
+    """`excess` of one number."""
+    if abs(w) >= 0.02:
+        return math.expm1(w) - w
+    return w * w / 2 * (1 + w / 3 * (1 + w / 4 * (1 + w / 5 * (1 + w / 6 * (1 + w / 7)))))

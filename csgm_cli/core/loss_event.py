@@ -141,6 +141,13 @@ class Event:
     def _sum(
         self, strike: float, variance: float = 0.0, exponent: float | None = None
     ) -> tuple[float, float]:
+        return self._sums(strike, variance, exponent)
+
+    @cached_property
+    def _sums(self) -> Callable[[float, float, float | None], tuple[float, float]]:
+        return lru_cache(maxsize=_STRIKES)(self._integrals)
+
+    def _integrals(self, strike: float, variance: float, exponent: float | None) -> tuple[float, float]:
         value, off = 0.0, 0.0
         for sums in self._all:
             more, error = sums.integral(self.variance + variance, strike - sums.cuts.strike, exponent)
@@ -195,8 +202,7 @@ class Event:
             return total + math.exp(self.cuts.kept.log_bound(strike, variance))
         return total + self.sums.dropped(strike - self.cuts.strike)
 
-    @cached_property
-    def mixture(self) -> Callable[..., Mean]:
+    def mixture(self, strike: float, exponent: float = 0.0) -> Mean:
         """An upper bound on the mean of a test function of ``loss_power``, by log v and the exponent B.
 
         Where some coordinate is far, the function is at most itself continued below v (`convex`,
@@ -204,9 +210,13 @@ class Event:
         is a mixture. Raised by `RAISED` it is a bound; what a blur adds is left out but for its square, if it
         is less.
         """
+        return self._means(strike, exponent)
+
+    @cached_property
+    def _means(self) -> Callable[[float, float], Mean]:
         return lru_cache(maxsize=_STRIKES)(self._mean)
 
-    def _mean(self, strike: float, exponent: float = 0.0) -> Mean:
+    def _mean(self, strike: float, exponent: float) -> Mean:
         value, off = self._sum(strike, 0.0, exponent)
         left_out, (settled, error) = self.mixture_left_out(strike, exponent), self._mixed(strike, exponent)
         rest = settled + error + left_out + off

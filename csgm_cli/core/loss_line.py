@@ -72,7 +72,9 @@ class Transform:
         the hockey-stick's.
         """
         (z, twice, size), step = self._orders, self.line.step
-        kernel = np.exp(twice * (variance / 2) - z * away) / twice
+        kernel = self._turned(away) / twice
+        if variance > 0.0:
+            kernel *= np.exp(twice * (variance / 2))
         if exponent is not None:
             kernel *= (1 + exponent) / (exponent + z)
         terms, moduli = (self.values * kernel).real, np.abs(kernel)
@@ -82,6 +84,13 @@ class Transform:
         error = step * float(rounding @ moduli) + unseen
         scale = math.exp(self.cuts.log_peak) / math.pi
         return scale * value, scale * error
+
+    def _turned(self, away: float) -> ComplexArray:
+        """exp(-z ``away``), of which all but a few are products: exponentials are what takes the time."""
+        line, block = self.line, math.isqrt(self.line.count) + 1
+        turn, j = -1j * line.step * away, np.arange(block, dtype=np.float64)
+        every, few = np.exp(turn * block * j)[:, None], np.exp(turn * j)
+        return np.asarray(np.exp(-line.shift * away) * (every * few).ravel()[: line.count])
 
     def _unseen(self, variance: float, away: float, last: float, exponent: float | None) -> float:
         """A bound on the integral beyond the end, where the transform is at most exp(``log_beyond``).
