@@ -55,10 +55,9 @@ def grid_add_cone(law: Law, epsilon: float, enough: float) -> Certificate | None
     found = grid_convex(law, weights, log_v, away=epsilon - middle, enough=enough)
     if found is None:
         return None
-    plain = _of_grid(found, epsilon, 0.0, None)
+    plain, known = _of_grid(found, epsilon, 0.0, None), found.known
     if plain.value <= enough or not plain.value > 0.0:
         return _with_nearly(plain, law, epsilon)
-    known = () if found.known is None else (found.known,)
 
     def with_exponent(z: float) -> Certificate | None:
         exponent, log_error = _clear_of_one(admissible_exponent(law.gamma, z)), log_outside(law, z)

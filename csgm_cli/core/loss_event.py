@@ -45,7 +45,7 @@ _TRIED, BLUR_COST = 0.003, 0.5
 #: strike and them, and is made narrower so often.
 _CLEAR, _NARROWINGS = 10.0, 60
 #: A strike is near another where the integrand differs by less than exp of this.
-_NEAR = 1.0
+_NEAR = 2.0
 #: Rounding makes what far losses add wobble by less than this times the bound on its error.
 _FAR_ROUNDING = 0.05
 #: How much of a bound may be what is left out.
@@ -54,7 +54,7 @@ LEFT = 1e-7
 _SERVING = 10.0
 #: Bounds that exceed what they bound by no more than the first, relative, can't be had any closer; and by no
 #: more than the second they serve wherever they were made for, far below what they are raised by.
-EXACT, _AS_GOOD = 3e-11, 1e-8
+EXACT, _AS_GOOD = 3e-11, 1e-7
 #: So many orders are too many where fewer might do.
 _MANY_ORDERS = 4096
 #: The means at so many strikes are kept: searches ask for the same ones again.

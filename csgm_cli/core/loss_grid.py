@@ -63,7 +63,7 @@ class Mixture:
     """An upper bound on a test function's mean, the index of that function, and a blur that keeps to it.
 
     ``blur`` is the log-variance: the mean of the function, blurred, is also at most ``upper``.
-    ``wobble`` is as in a `Certificate`. ``known``: the log v that work was done for, if `grid_powers` can
+    ``wobble`` is as in a `Certificate`. ``known``: each log v that work was done for, if `grid_powers` can
     make use of it.
     """
 
@@ -71,7 +71,7 @@ class Mixture:
     index: int
     blur: float
     wobble: float
-    known: float | None = None
+    known: tuple[float, ...] = ()
 
 
 def cell(epsilon: float) -> tuple[float, bool]:
@@ -236,5 +236,5 @@ def _convex(law: Law, weights: Array, log_strikes: Array, away: float, enough: f
         return None
     strike = float(log_strikes[at]) + away
     wobble = event.mixture(strike).wobble if shared else math.inf
-    known = float(log_strikes[found.made_for]) if shared else None
+    known = tuple(log_strikes[list(found.tried[::-1])].tolist()) if shared else ()
     return Mixture(bounds(at), at, event.mixture_blur(strike), wobble, known)

@@ -156,10 +156,13 @@ def _serving(parts: Parts, strike: float, exponent: float, known: tuple[float, .
 
 @dataclass(frozen=True)
 class Serving:
-    """What serves a family around the one at index ``at``, the least; it was ``made_for`` another."""
+    """What serves a family around the one at index ``at``, the least.
+
+    It was made for the last of ``tried``, and what was made for the others may serve as well.
+    """
 
     event: Event | Settled
-    made_for: int
+    tried: tuple[int, ...]
     at: int
 
 
@@ -172,19 +175,19 @@ def convex_event(parts: Parts, weights: tuple[float, ...], log_strikes: tuple[fl
     while event is None and at >= _COARSE:  # next to the lowest loss nothing may be known: narrower ones
         at -= _COARSE
         event = _mixture_event(parts, log_strikes[at])
-    made_for = at
+    tried: tuple[int, ...] = (at,)
     for _ in range(_STEPS):
         if event is None:
             return None
         at = downhill(bounds_of_family(event, c, strikes), at, c.size - 1)
-        if at == made_for or event.serves(log_strikes[at]):
+        if at == tried[-1] or event.serves(log_strikes[at]):
             break
         further = _mixture_event(parts, log_strikes[at])
         if further is None:
-            at = made_for
+            at = tried[-1]
             break
-        event, made_for = further, at
-    return None if event is None else _least_around(parts, c, strikes, Serving(event, made_for, at))
+        event, tried = further, (*tried, at)
+    return None if event is None else _least_around(parts, c, strikes, Serving(event, tried, at))
 
 
 def _least_around(parts: Parts, weights: Array, strikes: Array, found: Serving) -> Serving:
@@ -196,7 +199,7 @@ def _least_around(parts: Parts, weights: Array, strikes: Array, found: Serving) 
             continue
         beside = _mixture_event(parts, float(strikes[other]))
         if beside is not None and bounds_of_family(beside, weights, strikes)(other) < least:
-            return _least_around(parts, weights, strikes, Serving(beside, other, other))
+            return _least_around(parts, weights, strikes, Serving(beside, (*found.tried, other), other))
     return found
 
 

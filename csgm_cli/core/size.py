@@ -63,7 +63,7 @@ class Size:
         self.is_rare = not together > math.log(_NEGLIGIBLE) + _log_singles(law, epsilon)
 
     def first(self, highest: float, lowest: float, goal: float, slope: float) -> float:
-        """About where it is ``goal``, at most ``highest``; what it is there is settled."""
+        """About where it is ``goal``, or else ``highest``; what it is there is settled."""
         if not highest > lowest or math.isnan(self.at(highest)):
             return highest
         ends = math.log(highest), math.log(lowest)
@@ -72,6 +72,11 @@ class Size:
             return self.at(math.exp(log_x)) - goal
 
         log_x = descend(excess, *ends, width=_CLOSE, slope=slope)
+        if log_x <= ends[1]:  # it is nowhere so large: something else decides
+            return highest
+        if not self.is_cut and reach(self.where(math.exp(log_x))[0]) == 0.0:
+            self.is_cut, self.is_rare, self.at = True, True, cache(self._at)
+            return self.first(highest, lowest, goal, slope)
         self.settle(math.exp(log_x))
         return math.exp(log_x if self.is_rare or not self.is_cut else _root_near(excess, log_x, *ends))
 

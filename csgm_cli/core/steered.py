@@ -33,12 +33,14 @@ class Search:
 
     ``again(x)`` is what the excess is elsewhere, by the test function that decided at x, if it has one.
     ``size(x)`` differs from the excess by what changes slowly. ``slope``: of the excess in log x, about.
+    Around x nothing is told apart that is closer than ``blind(x)``, relative.
     """
 
     excess: Function
     again: Callable[[float], Function | None]
     size: Callable[[float], Function]
     slope: float
+    blind: Function = lambda _: 0.0
 
     def root(self, start: float, highest: float, lowest: float, width: float) -> float:
         """The x, or the end of a bracket of that relative width where the excess is at most 0.
@@ -55,6 +57,8 @@ class Search:
             x = self._ahead(points)
         safe = min((point for point in points if -math.inf < point[1] < 0.0), default=None)
         unsafe = max((point for point in points if 0.0 < point[1] < math.inf), default=None)
+        if safe:
+            width = max(width, self.blind(safe[0]))
         if safe and unsafe and unsafe < safe:
             return narrowed(self.excess, unsafe, safe, width, relative=True)
         return descend(self.excess, safe[0] if safe else highest, lowest, width=width, slope=self.slope)

@@ -143,7 +143,10 @@ def _root_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: flo
         on, margin = found.again, room(found.wobble)
         return None if on is None else lambda there: log_ratio(on(there), delta) + margin
 
-    return Search(excess, again, lambda _: size.at, slope).root(start, ceiling, 0.0, _WIDTH / 2)
+    def blind(epsilon: float) -> float:
+        return _hidden(tight_delta(mechanism, sigma, epsilon).decisive.wobble, slope)
+
+    return Search(excess, again, lambda _: size.at, slope, blind).root(start, ceiling, 0.0, _WIDTH / 2)
 
 
 def kappa_epsilon(mechanism: Mechanism, sigma: float, delta: float, ceiling: float) -> float:
@@ -206,13 +209,21 @@ def tight_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: flo
         on = tight_delta(mechanism, sigma(share), epsilon).decisive.nearly
         return size.at if on is None else lambda there: math.log(on(epsilon, there / share))
 
+    def blind(share: float) -> float:
+        return 2 * _hidden(tight_delta(mechanism, sigma(share), epsilon).decisive.wobble, slope)
+
     # log delta is nearly straight in sigma^2
-    return sigma(Search(excess, again, nearly, slope / 2).root(start, 1.0, _LEAST_SHARE, 2 * _WIDTH))
+    return sigma(Search(excess, again, nearly, slope / 2, blind).root(start, 1.0, _LEAST_SHARE, 2 * _WIDTH))
 
 
 def _room(wobble: float, width: float, slope: float) -> float:
     """How far below a target a search may end: by that ``width``, or by what a wobble hides anyway."""
-    return max(width * slope, min(wobble, _BLIND * slope) if WOBBLES < wobble < math.inf else 0.0)
+    return max(width, _hidden(wobble, slope)) * slope
+
+
+def _hidden(wobble: float, slope: float) -> float:
+    """What a large wobble hides of what is searched for, relative, as far as that may be lost."""
+    return min(wobble / slope, _BLIND) if WOBBLES < wobble < math.inf else 0.0
 
 
 def kappa_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: float) -> float:
