@@ -63,8 +63,8 @@ class Kind:
 
     @property
     def growth(self) -> float:
-        """V with E_Q[prod Y^-l] <= exp(l (l+1) V/2) for all vectors and l > 0, that of a Gaussian."""
-        return self.spread_variance * math.expm1(min(self.law.largest_t, 700.0)) / self.law.largest_t
+        """As of a `Law`."""
+        return self.law.growth
 
 
 @dataclass(frozen=True)
@@ -91,8 +91,8 @@ class Composition:
 
     @property
     def growth(self) -> float:
-        """`Kind.growth` of all together."""
-        return math.fsum([kind.growth for kind in self.kinds]) + self.gaussian_t
+        """`Kind.growth` of all together, above the rounding of each mu."""
+        return (math.fsum([kind.growth for kind in self.kinds]) + self.gaussian_t) * (1 + 2.0**-48)
 
     @property
     def alone(self) -> Kind | None:

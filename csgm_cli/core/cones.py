@@ -290,8 +290,7 @@ def concave_log_error(law: Law, exponent: float, z: float) -> float:
 
 def _log_mean_weight(law: Law, exponent: float) -> float:
     """Log of the most that E[(1-g)^-2B' U^-B'] of the other coordinates can be."""
-    growth = law.gamma**2 * law.total_t * math.expm1(law.largest_t) / law.largest_t
-    return max(0.0, exponent * (exponent - 1) / 2) * growth - 2 * exponent * math.log1p(-law.gamma)
+    return max(0.0, exponent * (exponent - 1) / 2) * law.growth - 2 * exponent * math.log1p(-law.gamma)
 
 
 def _touching_below(

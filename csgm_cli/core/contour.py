@@ -74,6 +74,8 @@ _FEW = 64.0
 #: Orders that move the Gaussian further than this make grids too long to be worth it, and no delta needs
 #: them: exp(-x^2/2) is far below all of them there.
 _REACH = 300.0
+#: No bound is less than 1 where it has the exponential of this.
+_LARGEST = 700.0
 
 
 class Direction(Enum):
@@ -115,6 +117,16 @@ class Law:
     def variance(self) -> float:
         """About the variance of e^L."""
         return self.gamma**2 * math.fsum(count * math.expm1(min(t, 50.0)) for count, t in self.parts)
+
+    @property
+    def growth(self) -> float:
+        """V with E_Q[prod Y^-l] <= exp(l (l+1) V/2) for all vectors and l > 0, that of a Gaussian.
+
+        V = gamma^2 total_t (e^t - 1)/t for the largest t, whose rounding e^t multiplies by t: rounded up.
+        """
+        t = self.largest_t
+        rounding = 2.0**-52 * (4 * t + 20)
+        return self.gamma**2 * self.total_t * math.expm1(min(t, _LARGEST)) / t * (1 + rounding)
 
     def reaches(self, order: float) -> bool:
         """False for orders that are too far out."""

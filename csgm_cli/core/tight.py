@@ -333,9 +333,7 @@ def _renyi(proof: Proof, curve: Curve, sigma: float, epsilon: float) -> Certific
 
 def _remove_renyi(law: Law, epsilon: float) -> Certificate:
     """Remove direction by D_a(Q||P) <= (a/2) g^2 total_t (e^t - 1)/t, that of a Gaussian."""
-    t = law.largest_t
-    mu = law.gamma * math.sqrt(law.total_t * math.expm1(min(t, 700.0)) / t)
-    curve = Curve(1.0, ((1.0, mu),), weak_triangle=False, integer_orders=False)
+    curve = Curve(1.0, ((1.0, math.sqrt(law.growth)),), weak_triangle=False, integer_orders=False)
 
     def again(epsilon: float, noise: float = 1.0, rounds: float = 1.0) -> float:
         return _remove_renyi(law.scaled(noise, rounds), epsilon).value

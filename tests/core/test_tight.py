@@ -4,8 +4,11 @@ import itertools
 import math
 from types import SimpleNamespace
 
+import mpmath
 import pytest
 from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
+from hypothesis import given
+from hypothesis import strategies as st
 
 from benchmarks.adversary import World, best_response, constant, fitting_grid, gaussian_spectrum, spectrum
 from benchmarks.attack import run
@@ -13,7 +16,8 @@ from csgm_cli.core import contour, oracle, profile_oracle, tight_oracle
 from csgm_cli.core.account import account_delta, account_epsilon
 from csgm_cli.core.calibrate import calibrate
 from csgm_cli.core.certificate import Proof
-from csgm_cli.core.tight import kappa_delta, single_delta, tight_delta, worst_law
+from csgm_cli.core.tight import _remove_renyi, kappa_delta, single_delta, tight_delta, worst_law
+from csgm_cli.core.tight_oracle import growth, kappa_parts, renyi_remove
 from csgm_cli.model import Accountant, Bound, Geometry, Mechanism, Target
 from tests.core.mechanisms import csgm
 
@@ -145,6 +149,43 @@ def test_remove_is_nothing_beyond_any_loss():
     before = [tight_delta(mechanism, sigma, epsilon).remove.value for epsilon in (0.0, 0.3, 0.4, 0.42)]
     assert before == sorted(before, reverse=True)
     assert before[-1] > 0.0
+
+
+@pytest.mark.parametrize(
+    ("gamma", "ratio", "rounds", "sigma", "epsilon"),
+    [
+        (1.36e-8, 3.28, 7, 0.0523, 22.3),
+        (2.4e-9, 3.42, 4, 0.04929, 3.46),
+        (3.79e-9, 3.71, 17, 0.04771, 2.51),
+        (4.79e-7, 1.13, 6, 0.1682, 7.27),
+        (6.08e-7, 1.06, 5, 0.1825, 32.9),
+    ],
+)
+def test_the_rounding_of_visible_mask_bits_is_bounded(gamma, ratio, rounds, sigma, epsilon):
+    """What the remove direction's Renyi bound makes of e^t, t = 20 to 30, was up to 2e-12 too low."""
+    check_remove_renyi(gamma, ratio, rounds, sigma, epsilon)
+
+
+@given(
+    st.floats(-9.0, -0.01),
+    st.floats(1.0, 1e3),
+    st.integers(1, 10**6),
+    st.floats(0.05, 12.0),
+    st.floats(-4.0, 2.0),
+)
+def test_the_renyi_bound_of_the_remove_direction_is_one(log_gamma, ratio, rounds, s, log_epsilon):
+    """It is not below its formula in high precision."""
+    check_remove_renyi(10.0**log_gamma, ratio, rounds, 1.0 / ratio / s, 10.0**log_epsilon)
+
+
+def check_remove_renyi(gamma, ratio, rounds, sigma, epsilon):
+    mechanism = Mechanism("l2-csgm", gamma, Geometry(ratio), rounds)
+    proof = _remove_renyi(worst_law(mechanism, sigma), epsilon)
+    if proof.order is None or not 1e-300 < proof.value < 1.0:
+        return
+    with mpmath.workdps(40):
+        exact = renyi_remove(growth(gamma, kappa_parts(mechanism, sigma)), epsilon, proof)
+        assert exact <= proof.value <= exact * (1 + 1e-9)
 
 
 # ---------------------------------------------------------------- adversaries
