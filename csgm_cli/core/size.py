@@ -63,7 +63,12 @@ class Size:
         self.is_rare = not together > math.log(_NEGLIGIBLE) + _log_singles(law, epsilon)
 
     def first(self, highest: float, lowest: float, goal: float, slope: float) -> float:
-        """About where it is ``goal``, or else ``highest``; what it is there is settled."""
+        """About where it is ``goal``, or else ``highest``; what it is there is settled.
+
+        Single coordinates lead there, for next to a Gaussian without them the rest is no estimate.
+        """
+        if self.is_cut:
+            self.is_rare, self.at = True, cache(self._at)
         if not highest > lowest or math.isnan(self.at(highest)):
             return highest
         ends = math.log(highest), math.log(lowest)
@@ -75,7 +80,7 @@ class Size:
         if log_x <= ends[1]:  # it is nowhere so large: something else decides
             return highest
         if not self.is_cut and reach(self.where(math.exp(log_x))[0]) == 0.0:
-            self.is_cut, self.is_rare, self.at = True, True, cache(self._at)
+            self.is_cut = True
             return self.first(highest, lowest, goal, slope)
         self.settle(math.exp(log_x))
         return math.exp(log_x if self.is_rare or not self.is_cut else _root_near(excess, log_x, *ends))
