@@ -103,6 +103,11 @@ class Law:
         return math.fsum(count * t for count, t in self.parts)
 
     @property
+    def sent(self) -> float:
+        """How many coordinates are sent on average."""
+        return self.gamma * math.fsum(count for count, _ in self.parts)
+
+    @property
     def floor(self) -> float:
         """The loss when nothing is sent and nothing looks sent: no loss is below."""
         return math.fsum(count for count, _ in self.parts) * math.log1p(-self.gamma)

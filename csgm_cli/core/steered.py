@@ -67,10 +67,8 @@ class Search:
         x, value = points[-1]
         try:
             with np.errstate(all="ignore"):
-                again, slope = self.again(x), -self.slope / x
-                if again is None:
-                    again = self._less_sure(points)
-                    slope = (again(x * (1 + _BESIDE)) - value) / (_BESIDE * x)
+                again = self.again(x) or self._less_sure(points)
+                slope = (again(x * (1 + _BESIDE)) - value) / (_BESIDE * x)
                 return secant(again, x, value, slope)
         except (OverflowError, ValueError):  # too far from what is known
             return None

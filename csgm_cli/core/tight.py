@@ -242,7 +242,7 @@ def _add_proofs(law: Law, every: Law | None, epsilon: float, *, exact: bool) -> 
 def _remove_proofs(
     law: Law, every: Law | None, epsilon: float, scale: float, *, exact: bool
 ) -> Iterator[Certificate | None]:
-    renyi = _remove_renyi(law, epsilon)
+    renyi = remove_renyi(law, epsilon)
     yield renyi
     if every is not None:
         yield _every_coordinate(every, Direction.REMOVE, epsilon)
@@ -311,7 +311,7 @@ def kappa_direction(law: Law, epsilon: float) -> Direction:
     if add.is_known and add.contour is None:
         return Direction.ADD
     with np.errstate(all="ignore"):
-        if _remove_renyi(law, epsilon).value <= add.lower:
+        if remove_renyi(law, epsilon).value <= add.lower:
             return Direction.ADD
         remove = profile(law, Direction.REMOVE, epsilon)
     return Direction.ADD if add.lower >= remove.lower else Direction.REMOVE
@@ -331,11 +331,11 @@ def _renyi(proof: Proof, curve: Curve, sigma: float, epsilon: float) -> Certific
     return Certificate(proof, exp_upwards(point.value + point.error), order=point.order)
 
 
-def _remove_renyi(law: Law, epsilon: float) -> Certificate:
+def remove_renyi(law: Law, epsilon: float) -> Certificate:
     """Remove direction by D_a(Q||P) <= (a/2) g^2 total_t (e^t - 1)/t, that of a Gaussian."""
     curve = Curve(1.0, ((1.0, math.sqrt(law.growth)),), weak_triangle=False, integer_orders=False)
 
     def again(epsilon: float, noise: float = 1.0, rounds: float = 1.0) -> float:
-        return _remove_renyi(law.scaled(noise, rounds), epsilon).value
+        return remove_renyi(law.scaled(noise, rounds), epsilon).value
 
     return replace(_renyi(Proof.RENYI_REMOVE, curve, 1.0, epsilon), again=again)

@@ -18,6 +18,7 @@ from csgm_cli.core.conversion import Converted, best_log_delta
 from csgm_cli.core.curves import renyi_curve
 from csgm_cli.core.profile import profile
 from csgm_cli.core.retrace import profile_again
+from csgm_cli.core.search import descend
 from csgm_cli.core.size import Size
 from csgm_cli.core.steered import Function, Search, log_ratio, settled
 from csgm_cli.core.tight import (
@@ -25,6 +26,7 @@ from csgm_cli.core.tight import (
     is_exact,
     is_the_truth,
     kappa_direction,
+    remove_renyi,
     tight_delta,
     worst_law,
 )
@@ -42,6 +44,8 @@ _DEEPEST = 0.1
 #: Relative width to which a sigma is solved, and room left in it for the rounding of numbers derived from
 #: it, and for an epsilon solved at it.
 _WIDTH = 4e-13
+#: Relative width of a first guess.
+_CLOSE = 1e-4
 #: (sigma/ceiling)^2 is not looked at below this.
 _LEAST_SHARE = 1e-40
 #: Where bounds rise with epsilon, steps down that are smaller than this, relative, are the last.
@@ -182,8 +186,11 @@ def tight_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: flo
     renyi, law = _renyi(mechanism, ceiling, epsilon), worst_law(mechanism, ceiling)
     slope, _ = _slopes(renyi, epsilon, delta)
     size = Size(lambda share: (law.scaled(share, 1.0), epsilon), 1.0, renyi)
-    start = size.first(1.0, _LEAST_SHARE, math.log(delta) - _above(mechanism), slope / 2)
-    slope = 2 * size.slope(start, slope / 2)
+    if delta > law.sent:  # which is more than what is seen of those that are sent
+        start = _least_remove_share(law, epsilon, delta, slope / 2)
+    else:
+        start = size.first(1.0, _LEAST_SHARE, math.log(delta) - _above(mechanism), slope / 2)
+        slope = 2 * size.slope(start, slope / 2)
 
     def clear(wobble: float) -> float:
         most = _TOO_MUCH * slope
@@ -214,6 +221,15 @@ def tight_sigma(mechanism: Mechanism, epsilon: float, delta: float, ceiling: flo
 
     # log delta is nearly straight in sigma^2
     return sigma(Search(excess, again, nearly, slope / 2, blind).root(start, 1.0, _LEAST_SHARE, 2 * _WIDTH))
+
+
+def _least_remove_share(law: Law, epsilon: float, delta: float, slope: float) -> float:
+    """About the factor of the noise's variance, up to 1, at which remove's Renyi bound is delta."""
+
+    def excess(log_share: float) -> float:
+        return log_ratio(remove_renyi(law.scaled(math.exp(log_share), 1.0), epsilon).value, delta)
+
+    return math.exp(descend(excess, 0.0, math.log(_LEAST_SHARE), width=_CLOSE, slope=slope))
 
 
 def _room(wobble: float, width: float, slope: float) -> float:

@@ -16,7 +16,7 @@ from csgm_cli.core import contour, oracle, profile_oracle, tight_oracle
 from csgm_cli.core.account import account_delta, account_epsilon
 from csgm_cli.core.calibrate import calibrate
 from csgm_cli.core.certificate import Proof
-from csgm_cli.core.tight import _remove_renyi, kappa_delta, single_delta, tight_delta, worst_law
+from csgm_cli.core.tight import kappa_delta, remove_renyi, single_delta, tight_delta, worst_law
 from csgm_cli.core.tight_oracle import growth, kappa_parts, renyi_remove
 from csgm_cli.model import Accountant, Bound, Geometry, Mechanism, Target
 from tests.core.mechanisms import csgm
@@ -180,7 +180,7 @@ def test_the_renyi_bound_of_the_remove_direction_is_one(log_gamma, ratio, rounds
 
 def check_remove_renyi(gamma, ratio, rounds, sigma, epsilon):
     mechanism = Mechanism("l2-csgm", gamma, Geometry(ratio), rounds)
-    proof = _remove_renyi(worst_law(mechanism, sigma), epsilon)
+    proof = remove_renyi(worst_law(mechanism, sigma), epsilon)
     if proof.order is None or not 1e-300 < proof.value < 1.0:
         return
     with mpmath.workdps(40):
