@@ -32,6 +32,8 @@ DAMPED_OUT = 12.0
 _NEGATIVE, _BLOCKS = 20, 5
 #: Steps to an octave of the lattice of s on which choices are made.
 _CELLS = 32.0
+#: Smaller coordinates are few up to this share of the largest.
+_FEW_MORE = 0.05
 #: The integrand at the saddle grows by no more than about exp of this over a step.
 _GROWTH = 7.0
 #: Stairs above a step, in widths below it.
@@ -255,13 +257,17 @@ def _top(parts: Parts, strike: float, size: float) -> float:
 
 
 def rounded(parts: Parts) -> Parts:
-    """All coordinates as the largest, with s rounded up to a lattice.
+    """With each s rounded up to a lattice, and few smaller coordinates counted with the many largest.
 
-    Negative moments rise with s, since Y is a martingale in s^2; smaller coordinates are no more than those.
+    Negative moments rise with s, since Y is a martingale in s^2.
     """
-    largest = max(parts, key=lambda part: part.s)
-    s = 2.0 ** (math.ceil(_CELLS * math.log2(largest.s)) / _CELLS)
-    return (replace(largest, count=sum(part.count for part in parts), s=s),)
+    first, *rest = (
+        replace(part, s=2.0 ** (math.ceil(_CELLS * math.log2(part.s)) / _CELLS)) for part in parts
+    )
+    few = sum(part.count for part in rest) <= _FEW_MORE * first.count
+    if not few or any(part.s > first.s for part in rest):
+        return first, *rest
+    return (replace(first, count=sum(part.count for part in parts)),)
 
 
 def softened(far: Far, strike: float, size: float) -> Far:

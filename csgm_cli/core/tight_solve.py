@@ -9,6 +9,7 @@ bound in full.
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
@@ -44,6 +45,10 @@ _DEEPEST = 0.1
 #: Relative width to which a sigma is solved, and room left in it for the rounding of numbers derived from
 #: it, and for an epsilon solved at it.
 _WIDTH = 4e-13
+#: So much less, relative, is begun with where a start is unknown.
+_LESS = (0.0, 1e-4, 1e-3, 1e-2, 0.1, 0.4)
+#: And so many times what is between the known and the unknown is halved.
+_HALVINGS = 8
 #: Relative width of a first guess.
 _CLOSE = 1e-4
 #: (sigma/ceiling)^2 is not looked at below this.
@@ -310,20 +315,30 @@ def _as_far_as_known(search: Search, start: float, highest: float, lowest: float
     """The root of a lower bound's ``search``, or a number below it if that comes to where nothing is known.
 
     Then it is the largest at which the excess was seen to be positive, 0 where there is none: what borders
-    on the unknown is not worth finding.
+    on the unknown is found by a few halvings.
     """
-    seen = 0.0
+    seen, unknown = 0.0, math.inf
 
     def excess(x: float) -> float:
-        nonlocal seen
-        value = search.excess(x)
+        nonlocal seen, unknown
+        try:
+            value = search.excess(x)
+        except _UnknownError:
+            unknown = min(unknown, x)
+            raise
         seen = max(seen, x) if value > 0.0 else seen
         return value
 
-    try:
-        return replace(search, excess=excess).root(start, highest, lowest, width)
-    except _UnknownError:
-        return seen
+    for less in _LESS:
+        try:
+            return replace(search, excess=excess).root(start * (1 - less), highest, lowest, width)
+        except _UnknownError:
+            if seen > 0.0:
+                break
+    for _ in range(_HALVINGS if seen > 0.0 else 0):
+        with suppress(_UnknownError):
+            excess((seen + unknown) / 2)
+    return seen
 
 
 def _again_from_below(law: Law, direction: Direction, epsilon: float) -> Again | None:

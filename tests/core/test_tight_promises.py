@@ -396,3 +396,17 @@ def test_bounds_do_not_rise_where_contours_pass_a_wall():
     answer = calibrate(mechanism, target, Accountant.TIGHT)
     (confirmed,) = account_epsilon(mechanism, answer.sigma, [target.delta], Accountant.TIGHT).guarantees
     assert confirmed.epsilon <= target.epsilon
+
+
+@pytest.mark.parametrize(
+    ("ratio", "rounds", "epsilon", "delta"),
+    [
+        (1.4142135623730951, 1, 0.11181812322093873, 4.650142696203441e-195),
+        (2.0000001, 1, 0.08806749594185945, 3.8001232641217934e-265),
+        (1.0000001, 2, 0.5163771887239793, 1.5149275778040755e-255),
+    ],
+)
+def test_a_next_to_nothing_of_a_coordinate_hides_no_lower_bound(ratio, rounds, epsilon, delta):
+    """Counted with the others at the clip, it left kappa*'s profile unknown at the least deltas."""
+    found = calibrate(Mechanism("l2-csgm", 0.1, Geometry(ratio), rounds), Target(epsilon, delta))
+    assert found.noise_multiplier * (1 - 1e-3) <= found.guarantee.lower_bound <= found.noise_multiplier
