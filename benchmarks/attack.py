@@ -29,10 +29,10 @@ from benchmarks.adversary import (
     gaussian_spectrum,
     spectrum,
 )
-from csgm_cli.core.contour import Direction, Law, build_contour
 from csgm_cli.core.profile import reach
 from csgm_cli.core.tight import TightDelta, tight_delta
-from csgm_cli.model import Geometry, Mechanism, MechanismName
+from csgm_cli.model.mechanism import Geometry, Mechanism, MechanismName
+from csgm_cli.profile.contour import Direction, Law, build_contour
 
 if TYPE_CHECKING:
     from csgm_cli.core.certificate import Certificate

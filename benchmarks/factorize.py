@@ -76,8 +76,8 @@ def main() -> None:
 
 def _solve(spec: str, rows: str, objective: str, tolerance: str, arrays: str) -> dict[str, float]:
     """One case, in this process."""
-    from csgm_cli.core.factorization import dense_factors, factorize, parse_workload
-    from csgm_cli.factorization_model import Objective
+    from csgm_cli.factorization import dense_factors, factorize, parse_workload
+    from csgm_cli.model.factorization import Objective
 
     workload = parse_workload(spec, int(rows))
     begun = time.process_time(), time.perf_counter()
@@ -241,8 +241,8 @@ def _jax_privacy(interpreter: str, size: int) -> dict[str, Any]:
 
 
 def _baselines() -> Table:
-    from csgm_cli.core.factorization import factorize
-    from csgm_cli.factorization_model import Strategy, StrategyName, Workload
+    from csgm_cli.factorization import factorize
+    from csgm_cli.model.factorization import Strategy, StrategyName, Workload
 
     sizes = (32, 256, 1024, 8192)
     optima = {T: factorize(Workload(T)) for T in sizes}

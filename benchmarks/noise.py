@@ -54,8 +54,8 @@ def _timed(work: Callable[[], object]) -> dict[str, float]:
 
 def _stream(on: str) -> NoiseStream:
     from csgm_cli import NoiseStream
-    from csgm_cli.core.factorization import factorize, parse_workload
-    from csgm_cli.factorization_model import Strategy, StrategyName
+    from csgm_cli.factorization import factorize, parse_workload
+    from csgm_cli.model.factorization import Strategy, StrategyName
 
     found = factorize(parse_workload("prefix-sum", _T), Strategy(StrategyName.STREAMING, _BUFFERS))
     return NoiseStream(found, sigma=1.0, dim=_DIM, on=on, dtype="float32")
@@ -99,7 +99,7 @@ def _matrix(dtype: str) -> dict[str, float]:
     import numpy as np
 
     from csgm_cli import NoiseStream
-    from csgm_cli.core.factorization import dense_factors, factorize, parse_workload
+    from csgm_cli.factorization import dense_factors, factorize, parse_workload
 
     b = dense_factors(factorize(parse_workload("prefix-sum", _DENSE_T)), "float64").B.astype(dtype)
     z = np.random.default_rng().standard_normal((_DENSE_T, _BLOCK)).astype(dtype)

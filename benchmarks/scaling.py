@@ -8,8 +8,8 @@ from random import Random
 from statistics import fmean, median, quantiles
 
 from benchmarks.measure import Table, show, verdict
-from csgm_cli.core.calibrate import calibrate
-from csgm_cli.model import Accountant, Geometry, Mechanism, MechanismName, Target
+from csgm_cli.jobs.calibrate import calibrate
+from csgm_cli.model.mechanism import Accountant, Geometry, Mechanism, MechanismName, Target
 
 _TARGET = Target(5.0, 1e-8)
 #: Promised CPU per point of a sweep by rdp, and of a solve by tight, in ms.

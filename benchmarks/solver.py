@@ -60,13 +60,13 @@ PROBLEMS = {
 
 
 def _csgm(problem: Problem, accountant: str) -> Solve:
-    from csgm_cli.core.calibrate import calibrate
-    from csgm_cli.model import Accountant, Geometry, Mechanism, MechanismName, Target
+    from csgm_cli.jobs.calibrate import calibrate
+    from csgm_cli.model.mechanism import Accountant, Geometry, Mechanism, MechanismName, Target
 
     if problem.gamma < 1.0:
-        import csgm_cli.core.log_moment
+        import csgm_cli.renyi.log_moment
 
-        assert csgm_cli.core.log_moment  # imported before the clock starts
+        assert csgm_cli.renyi.log_moment  # imported before the clock starts
     name = MechanismName.GAUSSIAN if problem.gamma == 1.0 else MechanismName.L2_CSGM
     mechanism = Mechanism(name, problem.gamma, Geometry(problem.norm_ratio), problem.rounds)
     target = Target(problem.epsilon, problem.delta)

@@ -13,8 +13,8 @@ _LIMITS = {"rdp": 2.0, "tight": 60.0}
 #: The same points in a bare loop over the core: what the command cannot be faster than.
 _LOOP = """
 from csgm_cli.cli.vary import Vary
-from csgm_cli.core.calibrate import calibrate
-from csgm_cli.model import Accountant, Geometry, Mechanism, Target
+from csgm_cli.jobs.calibrate import calibrate
+from csgm_cli.model.mechanism import Accountant, Geometry, Mechanism, Target
 gammas, ratios = (Vary().convert(text, None, None).values for text in {axes!r})
 for gamma in gammas:
     for ratio in ratios:

@@ -33,24 +33,23 @@ TYPE_CHECKING = False  # importing it from typing would be most of what this imp
 if TYPE_CHECKING:
     from typing import Any
 
-    from csgm_cli.budget import Population, Release, Standing
-    from csgm_cli.comparison_model import Comparison, Plan
-    from csgm_cli.core.account import account_delta, account_epsilon
-    from csgm_cli.core.calibrate import calibrate
-    from csgm_cli.core.check import check_population
-    from csgm_cli.core.compare import compare, compare_at_equal_mse
-    from csgm_cli.core.factorization.baselines import compare_strategies
-    from csgm_cli.core.factorization.dense import dense_factors
-    from csgm_cli.core.factorization.factorize import factorize
-    from csgm_cli.core.factorization.inspection import inspect_arrays
-    from csgm_cli.core.factorization.norms import factor_norms, norms_of_arrays
-    from csgm_cli.core.factorization.workload import matrix_workload, parse_workload, schedule_workload
-    from csgm_cli.core.geometry import resolve_geometry, rounds_from_participation
-    from csgm_cli.core.noise.stream import NoiseStream
-    from csgm_cli.core.plan import plan
     from csgm_cli.errors import CsgmError, NoAnswerError, StorageError, UsageError
+    from csgm_cli.factorization.baselines import compare_strategies
+    from csgm_cli.factorization.dense import dense_factors
+    from csgm_cli.factorization.factorize import factorize
+    from csgm_cli.factorization.inspection import inspect_arrays
+    from csgm_cli.factorization.norms import factor_norms, norms_of_arrays
+    from csgm_cli.factorization.workload import matrix_workload, parse_workload, schedule_workload
     from csgm_cli.factorization_file import norms_of_file
-    from csgm_cli.factorization_model import (
+    from csgm_cli.jobs.account import account_delta, account_epsilon
+    from csgm_cli.jobs.budget import check_population
+    from csgm_cli.jobs.calibrate import calibrate
+    from csgm_cli.jobs.compare import compare, compare_at_equal_mse
+    from csgm_cli.jobs.geometry import resolve_geometry, rounds_from_participation
+    from csgm_cli.jobs.plan import plan
+    from csgm_cli.model.budget import Population, Release, Standing
+    from csgm_cli.model.comparison import Comparison, Plan
+    from csgm_cli.model.factorization import (
         Claim,
         Dual,
         Factorization,
@@ -64,7 +63,7 @@ if TYPE_CHECKING:
         Workload,
         strategy_named,
     )
-    from csgm_cli.model import (
+    from csgm_cli.model.mechanism import (
         Account,
         Accountant,
         Adjacency,
@@ -77,64 +76,65 @@ if TYPE_CHECKING:
         MechanismName,
         Target,
     )
+    from csgm_cli.noise.stream import NoiseStream
     from csgm_cli.storage.arrays.content import ArrayFile, SavedArrays, check_hash
     from csgm_cli.storage.arrays.files import read_arrays, write_arrays
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "account_delta": "core.account",
-    "account_epsilon": "core.account",
-    "calibrate": "core.calibrate",
-    "check_population": "core.check",
-    "compare": "core.compare",
-    "compare_at_equal_mse": "core.compare",
-    "NoiseStream": "core.noise.stream",
-    "compare_strategies": "core.factorization.baselines",
-    "dense_factors": "core.factorization.dense",
-    "factor_norms": "core.factorization.norms",
-    "factorize": "core.factorization.factorize",
-    "inspect_arrays": "core.factorization.inspection",
-    "norms_of_arrays": "core.factorization.norms",
+    "account_delta": "jobs.account",
+    "account_epsilon": "jobs.account",
+    "calibrate": "jobs.calibrate",
+    "check_population": "jobs.budget",
+    "compare": "jobs.compare",
+    "compare_at_equal_mse": "jobs.compare",
+    "NoiseStream": "noise.stream",
+    "compare_strategies": "factorization.baselines",
+    "dense_factors": "factorization.dense",
+    "factor_norms": "factorization.norms",
+    "factorize": "factorization.factorize",
+    "inspect_arrays": "factorization.inspection",
+    "norms_of_arrays": "factorization.norms",
     "norms_of_file": "factorization_file",
-    "matrix_workload": "core.factorization.workload",
-    "parse_workload": "core.factorization.workload",
-    "plan": "core.plan",
-    "resolve_geometry": "core.geometry",
-    "rounds_from_participation": "core.geometry",
-    "schedule_workload": "core.factorization.workload",
+    "matrix_workload": "factorization.workload",
+    "parse_workload": "factorization.workload",
+    "plan": "jobs.plan",
+    "resolve_geometry": "jobs.geometry",
+    "rounds_from_participation": "jobs.geometry",
+    "schedule_workload": "factorization.workload",
     "CsgmError": "errors",
     "NoAnswerError": "errors",
     "StorageError": "errors",
     "UsageError": "errors",
-    "Population": "budget",
-    "Release": "budget",
-    "Standing": "budget",
-    "Account": "model",
-    "Accountant": "model",
-    "Adjacency": "model",
-    "Bound": "model",
-    "Calibration": "model",
-    "Claim": "factorization_model",
-    "Comparison": "comparison_model",
-    "Dual": "factorization_model",
-    "FactorNorms": "model",
-    "Factorization": "factorization_model",
-    "Factors": "factorization_model",
-    "Generators": "factorization_model",
-    "Geometry": "model",
-    "Guarantee": "model",
-    "Inspection": "factorization_model",
-    "Mechanism": "model",
-    "MechanismName": "model",
-    "NoiseState": "factorization_model",
-    "Objective": "factorization_model",
-    "Plan": "comparison_model",
-    "Strategy": "factorization_model",
-    "StrategyName": "factorization_model",
-    "Target": "model",
-    "Workload": "factorization_model",
-    "strategy_named": "factorization_model",
+    "Population": "model.budget",
+    "Release": "model.budget",
+    "Standing": "model.budget",
+    "Account": "model.mechanism",
+    "Accountant": "model.mechanism",
+    "Adjacency": "model.mechanism",
+    "Bound": "model.mechanism",
+    "Calibration": "model.mechanism",
+    "Claim": "model.factorization",
+    "Comparison": "model.comparison",
+    "Dual": "model.factorization",
+    "FactorNorms": "model.mechanism",
+    "Factorization": "model.factorization",
+    "Factors": "model.factorization",
+    "Generators": "model.factorization",
+    "Geometry": "model.mechanism",
+    "Guarantee": "model.mechanism",
+    "Inspection": "model.factorization",
+    "Mechanism": "model.mechanism",
+    "MechanismName": "model.mechanism",
+    "NoiseState": "model.factorization",
+    "Objective": "model.factorization",
+    "Plan": "model.comparison",
+    "Strategy": "model.factorization",
+    "StrategyName": "model.factorization",
+    "Target": "model.mechanism",
+    "Workload": "model.factorization",
+    "strategy_named": "model.factorization",
     "ArrayFile": "storage.arrays.content",
     "SavedArrays": "storage.arrays.content",
     "check_hash": "storage.arrays.content",

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from csgm_cli.core.factorization import (
+from csgm_cli.errors import UsageError
+from csgm_cli.factorization import (
     inspect_arrays,
     inspecting_bytes,
     norms_of_arrays,
@@ -14,8 +15,7 @@ from csgm_cli.core.factorization import (
     workload_of,
     workload_within,
 )
-from csgm_cli.errors import UsageError
-from csgm_cli.factorization_model import Claim, Objective, Workload
+from csgm_cli.model.factorization import Claim, Objective, Workload
 from csgm_cli.storage.arrays import check_hash, read_arrays
 from csgm_cli.storage.factorizations import description_of
 from csgm_cli.storage.files import naming
@@ -24,9 +24,9 @@ from csgm_cli.storage.memory import check_memory
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from csgm_cli.core.factorization.solver import Progress
-    from csgm_cli.factorization_model import Inspection
-    from csgm_cli.model import FactorNorms
+    from csgm_cli.factorization.solver import Progress
+    from csgm_cli.model.factorization import Inspection
+    from csgm_cli.model.mechanism import FactorNorms
     from csgm_cli.storage.arrays import SavedArrays
     from csgm_cli.storage.factorizations import Description
 

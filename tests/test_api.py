@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 import csgm_cli
-from csgm_cli import errors, model
+from csgm_cli import errors
 from csgm_cli.errors import CsgmError, NoAnswerError, StorageError, UsageError, VerificationError
-from csgm_cli.model import Accountant, Adjacency, Geometry, Mechanism, Target
+from csgm_cli.model import mechanism as model
+from csgm_cli.model.mechanism import Accountant, Adjacency, Geometry, Mechanism, Target
 from csgm_cli.ranges import RANGES, Range, check_range
 
 DATACLASSES = [

@@ -25,9 +25,9 @@ import csgm_cli
 from csgm_cli.cli import main
 from csgm_cli.cli.exits import ExitCode
 from csgm_cli.cli.root import REGISTRY, root
-from csgm_cli.core.statement import ASSUMPTIONS
-from csgm_cli.factorization_model import Objective, StrategyName
-from csgm_cli.model import Accountant, Adjacency, Bound, MechanismName
+from csgm_cli.jobs.statement import ASSUMPTIONS
+from csgm_cli.model.factorization import Objective, StrategyName
+from csgm_cli.model.mechanism import Accountant, Adjacency, Bound, MechanismName
 from csgm_cli.storage.budget_file import DEFAULT_KEYS
 
 ROOT = Path(__file__).parents[1]

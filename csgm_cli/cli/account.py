@@ -15,7 +15,7 @@ from csgm_cli.cli.request import Exclusive, Request
 from csgm_cli.cli.sources import Rank
 from csgm_cli.cli.working import working
 from csgm_cli.errors import UsageError
-from csgm_cli.model import Account, Accountant, Mechanism, Notice
+from csgm_cli.model.mechanism import Account, Accountant, Mechanism, Notice
 from csgm_cli.ranges import EPSILON_OR_ZERO
 
 #: What a saved result settles, so that it must not be given beside one.
@@ -37,7 +37,7 @@ def run(request: Request) -> ExitCode:
 
         notices += drift(request, account)
     elif request["epsilon"] is None:
-        from csgm_cli.core.account import mistaken_for_effective
+        from csgm_cli.jobs.account import mistaken_for_effective
 
         with working():
             accountant = Accountant(request["accountant"])
@@ -103,7 +103,7 @@ def _noise(request: Request, l2_norm: float) -> tuple[float, float]:
 
 
 def _account(request: Request, mechanism: Mechanism, sigma: float) -> Account:
-    from csgm_cli.core.account import account_delta, account_epsilon
+    from csgm_cli.jobs.account import account_delta, account_epsilon
 
     accountant = Accountant(request["accountant"])
     if request["epsilon"] is not None:

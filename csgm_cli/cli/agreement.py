@@ -6,24 +6,24 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from csgm_cli import __version__
-from csgm_cli.core.account import conversion_of
-from csgm_cli.core.geometry import rounds_from_participation
-from csgm_cli.core.statement import assumptions_of, statement
-from csgm_cli.core.utility import (
+from csgm_cli.errors import shown
+from csgm_cli.jobs.account import conversion_of
+from csgm_cli.jobs.geometry import rounds_from_participation
+from csgm_cli.jobs.statement import assumptions_of, statement
+from csgm_cli.jobs.utility import (
     bits_per_client,
     error_parts,
     last_row_parts,
     mean_noise_std,
     noise_std_per_row,
 )
-from csgm_cli.errors import shown
-from csgm_cli.model import Bound, Guarantee, Notice
+from csgm_cli.model.mechanism import Bound, Guarantee, Notice
 from csgm_cli.storage.saved import AGREEMENT, bad_result, is_positive
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from csgm_cli.model import Mechanism, NoisePerRow
+    from csgm_cli.model.mechanism import Mechanism, NoisePerRow
     from csgm_cli.storage.saved import SavedResult
 
 #: As `AGREEMENT` for what hangs on a factorization that is solved anew: near the optimum the rows of B move

@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from csgm_cli.budget import Place, Population, Release
 from csgm_cli.cli.build import build_mechanism, build_noise, delta_notices
 from csgm_cli.cli.options import CONFIGURABLE, option
 from csgm_cli.cli.params import Choice, Number, swapped_as_written, unquoted
@@ -14,7 +13,8 @@ from csgm_cli.cli.request import EXCLUSIVES, Request, settled
 from csgm_cli.cli.sources import Rank, Source
 from csgm_cli.errors import StorageError, UsageError, shown
 from csgm_cli.hints import spelled
-from csgm_cli.model import Adjacency, MechanismName, Notice, Target
+from csgm_cli.model.budget import Place, Population, Release
+from csgm_cli.model.mechanism import Adjacency, MechanismName, Notice, Target
 from csgm_cli.storage.budget_file import LIMIT_KEYS, Declaration, Declarations, Entry, read_budget
 from csgm_cli.storage.config import TooSmall
 

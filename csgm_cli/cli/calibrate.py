@@ -11,7 +11,7 @@ from csgm_cli.cli.exits import ExitCode
 from csgm_cli.cli.options import COHORT, MECHANISM, OUTPUT, options
 from csgm_cli.cli.report import report
 from csgm_cli.cli.working import working
-from csgm_cli.model import Accountant, Target
+from csgm_cli.model.mechanism import Accountant, Target
 
 if TYPE_CHECKING:
     from csgm_cli.cli.request import Request
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def run(request: Request) -> ExitCode:
     """Calibrate and report."""
-    from csgm_cli.core.calibrate import calibrate
+    from csgm_cli.jobs.calibrate import calibrate
     from csgm_cli.render.document import calibration_document
 
     mechanism, notices = build_mechanism(request)

@@ -18,15 +18,15 @@ from csgm_cli.cli.report import report
 from csgm_cli.cli.request import Exclusive
 from csgm_cli.cli.working import working
 from csgm_cli.errors import CsgmError, UsageError
-from csgm_cli.model import Accountant
+from csgm_cli.model.mechanism import Accountant
 from csgm_cli.render import CHECK_FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from csgm_cli.budget import Changes, Population, Standing
     from csgm_cli.cli.request import Request
-    from csgm_cli.model import Mechanism, Notice
+    from csgm_cli.model.budget import Changes, Population, Standing
+    from csgm_cli.model.mechanism import Mechanism, Notice
 
 
 def run(request: Request) -> ExitCode:
@@ -77,7 +77,7 @@ def _mistaken_for_effective(populations: Sequence[Population]) -> tuple[Notice, 
 @lru_cache(maxsize=256)
 def _mistaken(mechanism: Mechanism, sigma: float, delta: float) -> tuple[Notice, ...]:
     """By rdp, as it is but a hint; many releases may be equal."""
-    from csgm_cli.core.account import epsilon_guarantee, mistaken_for_effective
+    from csgm_cli.jobs.account import epsilon_guarantee, mistaken_for_effective
 
     if mechanism.is_gaussian:
         return ()
@@ -89,7 +89,7 @@ def _mistaken(mechanism: Mechanism, sigma: float, delta: float) -> tuple[Notice,
 
 
 def _checked(population: Population, accountant: Accountant, *, verify: bool) -> Standing:
-    from csgm_cli.core.check import check_population
+    from csgm_cli.jobs.budget import check_population
 
     try:
         return check_population(population, accountant, verify=verify)
@@ -99,17 +99,17 @@ def _checked(population: Population, accountant: Accountant, *, verify: bool) ->
 
 
 def _changes(request: Request, standings: Sequence[Standing], accountant: Accountant) -> Changes | None:
-    from csgm_cli.budget import Changes
+    from csgm_cli.model.budget import Changes
 
     if request["diff"] is not None:
         from csgm_cli.cli.budget import load_budget
-        from csgm_cli.core.changes import population_changes
+        from csgm_cli.jobs.budget_diff import population_changes
 
         before, _, files = load_budget([request["diff"]])
         check_places(request, files)
         return Changes(request["diff"], None, population_changes(before, standings, accountant))
     if request["against_lock"] is not None:
-        from csgm_cli.core.changes import population_changes
+        from csgm_cli.jobs.budget_diff import population_changes
         from csgm_cli.storage.lock import read_lock
 
         lock = read_lock(request["against_lock"])

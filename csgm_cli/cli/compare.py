@@ -19,16 +19,16 @@ from csgm_cli.cli.options import COHORT, MECHANISM, OUTPUT, options
 from csgm_cli.cli.picture import check_plot, report_with_picture
 from csgm_cli.cli.working import working
 from csgm_cli.errors import UsageError
-from csgm_cli.model import Target
+from csgm_cli.model.mechanism import Target
 
 if TYPE_CHECKING:
     from csgm_cli.cli.request import Request
-    from csgm_cli.model import FactorNorms
+    from csgm_cli.model.mechanism import FactorNorms
 
 
 def run(request: Request) -> ExitCode:
     """Compare and report."""
-    from csgm_cli.core.compare import compare, compare_at_equal_mse
+    from csgm_cli.jobs.compare import compare, compare_at_equal_mse
     from csgm_cli.render.document import comparison_document
 
     check_plot(request)

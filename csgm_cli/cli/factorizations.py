@@ -15,13 +15,13 @@ from csgm_cli.cli.progress import Progress
 from csgm_cli.cli.working import working
 from csgm_cli.cli.workloads import FEWER_ROWS
 from csgm_cli.errors import StorageError, UsageError, shown
-from csgm_cli.factorization_model import Objective, Strategy, StrategyName, Workload, strategy_named
 from csgm_cli.hints import did_you_mean
+from csgm_cli.model.factorization import Objective, Strategy, StrategyName, Workload, strategy_named
 from csgm_cli.ranges import RANGES
 from csgm_cli.storage.memory import check_memory
 
 if TYPE_CHECKING:
-    from csgm_cli.model import FactorNorms, Notice
+    from csgm_cli.model.mechanism import FactorNorms, Notice
 
 #: To which gap a file's optimum is solved, where it has no dual.
 TOLERANCE = 1e-9
@@ -119,7 +119,7 @@ def _instead_of(missing: str, label: str) -> str:
 
 def usual_strategies(asked: Asked) -> tuple[FactorNorms, ...]:
     """Return the usual factorizations of the same workload: independent noise, and the trees that it has."""
-    from csgm_cli.core.factorization import factor_norms, factorize
+    from csgm_cli.factorization import factor_norms, factorize
 
     found = []
     for name in _USUAL:
@@ -156,7 +156,7 @@ def _buffers(text: str, rows: int, label: str) -> int:
 @lru_cache(maxsize=8)
 def _solved(strategy: Strategy, rows: int) -> Asked:
     """Many points of a sweep, or releases of a budget, may ask for one."""
-    from csgm_cli.core.factorization import (
+    from csgm_cli.factorization import (
         default_tolerance,
         factor_norms,
         factorize,

@@ -16,11 +16,11 @@ from csgm_cli.cli.request import Exclusive, Request
 from csgm_cli.cli.working import working
 from csgm_cli.cli.workloads import FEWER_ROWS, build_workload
 from csgm_cli.errors import UsageError
-from csgm_cli.factorization_model import DENSE, Objective, Strategy, StrategyName, strategy_named
+from csgm_cli.model.factorization import DENSE, Objective, Strategy, StrategyName, strategy_named
 from csgm_cli.storage.memory import check_memory
 
 if TYPE_CHECKING:
-    from csgm_cli.factorization_model import Dual, Factorization, Workload
+    from csgm_cli.model.factorization import Dual, Factorization, Workload
     from csgm_cli.render.plot import Figure
 
 _ARRAYS = ("arrays", "dtype", "force")
@@ -41,14 +41,14 @@ def run(request: Request) -> ExitCode:
 
 
 def _factorize(request: Request, workload: Workload) -> ExitCode:
-    from csgm_cli.core.factorization import default_tolerance
+    from csgm_cli.factorization import default_tolerance
 
     if request["tolerance"] is None:
         request = Request({**request.values, "tolerance": default_tolerance(workload)}, request.sources)
     settled = {"T": workload.T, "workload": workload.name}
     if request["compare"]:
         return _compare(request, workload, settled)
-    from csgm_cli.core.factorization import factorize, solving_bytes
+    from csgm_cli.factorization import factorize, solving_bytes
     from csgm_cli.render.document import factorization_document
 
     strategy, objective = strategy_named(request["strategy"]), Objective(request["objective"])
@@ -73,7 +73,7 @@ def _factorize(request: Request, workload: Workload) -> ExitCode:
 
 
 def _compare(request: Request, workload: Workload, settled: dict[str, object]) -> ExitCode:
-    from csgm_cli.core.factorization import compare_strategies, compared_bytes
+    from csgm_cli.factorization import compare_strategies, compared_bytes
     from csgm_cli.render.document import strategies_document
 
     needed = compared_bytes(workload)
@@ -93,7 +93,7 @@ def _compare(request: Request, workload: Workload, settled: dict[str, object]) -
 
 
 def _by_size(request: Request, workload: Workload) -> Figure:
-    from csgm_cli.core.factorization import strategies_by_size
+    from csgm_cli.factorization import strategies_by_size
     from csgm_cli.render.factorization_plot import strategies_figure
 
     return strategies_figure(
@@ -103,14 +103,14 @@ def _by_size(request: Request, workload: Workload) -> Figure:
 
 def _check_rows(workload: Workload, strategy: Strategy) -> None:
     """Raise ``UsageError`` where rows of C would take more memory than there is, or are none."""
-    from csgm_cli.core.factorization import rows_take_all
+    from csgm_cli.factorization import rows_take_all
 
     if rows_take_all(workload, strategy):
         _check_memory(workload, strategy, "float64")
 
 
 def _rows_of(found: Factorization) -> Figure:
-    from csgm_cli.core.factorization import factor_rows
+    from csgm_cli.factorization import factor_rows
     from csgm_cli.render.factorization_plot import rows_figure
 
     rows = sorted({max(0, found.T * k // _ROWS - 1) for k in range(1, _ROWS + 1)})
@@ -138,7 +138,7 @@ def _groups(request: Request, workload: Workload, strategy: Strategy) -> tuple[s
 
 
 def _check_memory(workload: Workload, strategy: Strategy, dtype: str) -> None:
-    from csgm_cli.core.factorization import dense_bytes
+    from csgm_cli.factorization import dense_bytes
 
     streams = workload.matrix is None and not workload.momentum
     small = "--strategy streaming:8 writes its generators, of a size that grows like T"
@@ -174,7 +174,7 @@ def _resumed(
 
 def _write(request: Request, found: Factorization, groups: tuple[str, ...]) -> Factorization:
     """Write the file; return the factorization as its arrays have it."""
-    from csgm_cli.core.factorization import rounded
+    from csgm_cli.factorization import rounded
     from csgm_cli.storage.arrays import write_arrays
     from csgm_cli.storage.factorizations import file_of
 

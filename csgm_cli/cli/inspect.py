@@ -19,7 +19,7 @@ from csgm_cli.cli.sources import Rank
 from csgm_cli.cli.working import working
 from csgm_cli.cli.workloads import build_workload
 from csgm_cli.errors import UsageError, one_line
-from csgm_cli.factorization_model import Claim, Inspection, Objective
+from csgm_cli.model.factorization import Claim, Inspection, Objective
 from csgm_cli.storage.files import naming
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def run(request: Request) -> ExitCode:
 def _inspected(request: Request, saved: SavedArrays, progress: Progress) -> Inspection:
     from dataclasses import replace
 
-    from csgm_cli.core.factorization import rows_of, workload_within
+    from csgm_cli.factorization import rows_of, workload_within
     from csgm_cli.factorization_file import inspect_described, inspect_undescribed
     from csgm_cli.storage.factorizations import description_of
 

@@ -9,7 +9,7 @@ import click
 
 from csgm_cli.cli.params import Choice, File, Number, StrategyChoice, Switch
 from csgm_cli.cli.sources import flag_of, variable_of
-from csgm_cli.model import Accountant, Adjacency, MechanismName
+from csgm_cli.model.mechanism import Accountant, Adjacency, MechanismName
 from csgm_cli.render import FORMATS
 
 if TYPE_CHECKING:
@@ -48,13 +48,13 @@ def _vary() -> click.ParamType[Any]:
 
 
 def _objective() -> click.ParamType[Any]:
-    from csgm_cli.factorization_model import Objective
+    from csgm_cli.model.factorization import Objective
 
     return Choice([name.value for name in Objective])
 
 
 def _strategy() -> click.ParamType[Any]:
-    from csgm_cli.factorization_model import StrategyName
+    from csgm_cli.model.factorization import StrategyName
 
     words = [name.value if name is not StrategyName.STREAMING else "streaming:N" for name in StrategyName]
     return StrategyChoice(words)

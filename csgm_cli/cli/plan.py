@@ -20,7 +20,7 @@ from csgm_cli.cli.params import Choice
 from csgm_cli.cli.report import report
 from csgm_cli.cli.working import working
 from csgm_cli.errors import UsageError
-from csgm_cli.model import MechanismName, Notice, Target
+from csgm_cli.model.mechanism import MechanismName, Notice, Target
 
 if TYPE_CHECKING:
     from csgm_cli.cli.request import Request
@@ -31,7 +31,7 @@ _OVERHEADS = tuple(_ALLOWED)
 
 def run(request: Request) -> ExitCode:
     """Plan and report."""
-    from csgm_cli.core.plan import plan
+    from csgm_cli.jobs.plan import plan
     from csgm_cli.render.document import plan_document
 
     if not list(request.given(_OVERHEADS)):

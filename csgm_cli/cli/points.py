@@ -17,14 +17,14 @@ from csgm_cli.cli.build import (
 from csgm_cli.cli.request import EXCLUSIVES, Exclusive, Request, settled
 from csgm_cli.cli.sources import Rank, Source, flag_of
 from csgm_cli.cli.vary import Varied, varied_label
-from csgm_cli.comparison_model import Question
 from csgm_cli.errors import NoAnswerError, UsageError
-from csgm_cli.model import Accountant, Adjacency, MechanismName, Notice
+from csgm_cli.model.comparison import Question
+from csgm_cli.model.mechanism import Accountant, Adjacency, MechanismName, Notice
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from csgm_cli.core.sweep import Point, Values
+    from csgm_cli.jobs.sweep import Point, Values
     from csgm_cli.render.document import Document
 
 _TARGET = ("epsilon", "delta")
@@ -69,7 +69,7 @@ class Sweep:
 
     def solve(self, index: int) -> tuple[Document, tuple[Notice, ...]]:
         """Return the row of a point, and what there is to say about it."""
-        from csgm_cli.core.sweep import answer
+        from csgm_cli.jobs.sweep import answer
         from csgm_cli.render.document import sweep_row
 
         identity = self.identity(index)
@@ -104,7 +104,7 @@ class Sweep:
         return Request({**self.request.values, **self.points[index]}, self.request.sources)
 
     def _question(self, index: int) -> tuple[Question, tuple[Notice, ...]]:
-        from csgm_cli.core.sweep import check_question
+        from csgm_cli.jobs.sweep import check_question
 
         request = self._at(index)
         mechanism, notices = build_mechanism(request)
@@ -126,7 +126,7 @@ def build_sweep(request: Request) -> Sweep:
     """Return the sweep asked for; ``UsageError`` where not one point of it is a question."""
     if request["preset"] is not None:
         return _preset(request)
-    from csgm_cli.core.sweep import Grid
+    from csgm_cli.jobs.sweep import Grid
 
     if not request["vary"]:
         raise UsageError("missing-option", "sweep needs --vary or --preset", "--vary may be repeated")
@@ -186,7 +186,7 @@ def _check_any_question(sweep: Sweep) -> None:
 
 
 def _preset(request: Request) -> Sweep:
-    from csgm_cli.core.sweep import FIGURE_TARGET, figure_one
+    from csgm_cli.jobs.sweep import FIGURE_TARGET, figure_one
 
     given = request.rank(("accountant",)) > Rank.DEFAULT
     accountant = Accountant(request["accountant"]) if given else Accountant.PAPER

@@ -11,7 +11,7 @@ from csgm_cli.cli import console, interrupts
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from csgm_cli.factorization_model import Dual
+    from csgm_cli.model.factorization import Dual
 
 #: Seconds between two states that are kept.
 _PAUSE = 2.0

@@ -10,7 +10,7 @@ from csgm_cli.cli.params import Choice, Number
 from csgm_cli.cli.request import Request
 from csgm_cli.cli.sources import Rank, Source
 from csgm_cli.errors import UsageError, shown
-from csgm_cli.model import Account, Mechanism, Notice
+from csgm_cli.model.mechanism import Account, Mechanism, Notice
 from csgm_cli.storage.files import naming, read_text
 from csgm_cli.storage.saved import SavedResult, load_saved
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def run(request: Request) -> ExitCode:
     """Recompute the shipped reference values; any that differs is a claim that fails."""
-    from csgm_cli.core.selftest import selftest
+    from csgm_cli.jobs.selftest import selftest
     from csgm_cli.render.document import selftest_document
 
     with working():

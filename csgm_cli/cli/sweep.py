@@ -19,7 +19,7 @@ from csgm_cli.cli.request import Exclusive
 from csgm_cli.cli.resume import Kept, kept_rows
 from csgm_cli.cli.vary import number_of
 from csgm_cli.errors import UsageError
-from csgm_cli.model import Notice
+from csgm_cli.model.mechanism import Notice
 from csgm_cli.render import ROW_FORMATS, SWEEP_FORMATS, row_format
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from csgm_cli.storage.files import naming
 
 if TYPE_CHECKING:
     from csgm_cli.cli.request import Request
-    from csgm_cli.factorization_model import Workload
+    from csgm_cli.model.factorization import Workload
 
 #: What to do where a factorization does not fit into memory.
 FEWER_ROWS = "begin the noise anew more often: a smaller T, and more epochs of it"
@@ -22,7 +22,7 @@ def build_workload(request: Request, rows: int | None = None) -> Workload:
 
     A file says itself how many; ``UsageError`` (slug ``conflicting-options``) where ``--T`` says otherwise.
     """
-    from csgm_cli.core.factorization import parse_workload
+    from csgm_cli.factorization import parse_workload
 
     spec = request["workload"]
     asked = request["T"] if rows is None else rows
@@ -45,7 +45,7 @@ def build_workload(request: Request, rows: int | None = None) -> Workload:
 
 def _from_file(request: Request, spec: str) -> Workload:
     """``A.npy``, ``rates.npy`` or ``momentum=0.9,rates.npy``; errors name the file."""
-    from csgm_cli.core.factorization import matrix_workload, schedule_workload
+    from csgm_cli.factorization import matrix_workload, schedule_workload
     from csgm_cli.storage.arrays import read_matrix, read_vector
 
     first, comma, path = spec.partition(",")

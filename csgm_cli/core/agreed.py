@@ -11,8 +11,8 @@ import math
 from collections.abc import Callable
 from functools import cache
 
-from csgm_cli.core.search import descend
 from csgm_cli.errors import NoAnswerError
+from csgm_cli.roots import descend
 
 #: Noise smaller by this, relative, has to miss; brackets are narrowed to half of it.
 _HARDLY, _WIDTH = 1e-8, 5e-9

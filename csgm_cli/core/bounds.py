@@ -11,12 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, SupportsFloat
 
-from csgm_cli.core import gaussian
+from csgm_cli import gaussian
 from csgm_cli.errors import UsageError
-from csgm_cli.model import Accountant, Adjacency, Bound, Mechanism
+from csgm_cli.model.mechanism import Accountant, Adjacency, Bound, Mechanism
 
 if TYPE_CHECKING:
-    from csgm_cli.core.conversion import Converted
+    from csgm_cli.renyi.conversion import Converted
 
 #: Relative float64 error above which the oracle takes over: value + error is then within 1e-9 of
 #: the truth, whichever way the error went.
@@ -157,8 +157,8 @@ def spent_epsilon(mechanism: Mechanism, bound: Bound, sigma: float, delta: float
 
     if bound in (Bound.EXACT, Bound.MASK_REVEALED):
         return gaussian_epsilon(total_mu(mechanism, sigma), delta, bound, precisely)
-    from csgm_cli.core.conversion import best_epsilon
-    from csgm_cli.core.curves import renyi_curve
+    from csgm_cli.renyi.conversion import best_epsilon
+    from csgm_cli.renyi.curves import renyi_curve
 
     point = best_epsilon(renyi_curve(mechanism, bound), sigma, math.log(delta))
     return renyi_epsilon(point, bound, precisely)
@@ -188,8 +188,8 @@ def spent_delta(mechanism: Mechanism, bound: Bound, sigma: float, epsilon: float
     """Delta that ``bound`` proves at this noise and epsilon, in [DELTA_FLOOR, 1]."""
     if bound in (Bound.EXACT, Bound.MASK_REVEALED):
         return Spent(_delta_from_log(gaussian.log_delta(total_mu(mechanism, sigma), epsilon)), None, bound)
-    from csgm_cli.core.conversion import best_log_delta
-    from csgm_cli.core.curves import renyi_curve
+    from csgm_cli.renyi.conversion import best_log_delta
+    from csgm_cli.renyi.curves import renyi_curve
 
     point = best_log_delta(renyi_curve(mechanism, bound), sigma, epsilon)
     beyond = point.value - point.error > 0.0 or point.value + point.error < math.log(DELTA_FLOOR)

@@ -26,11 +26,11 @@ from csgm_cli.core.bounds import (
     renyi_epsilon,
     unit_mu,
 )
-from csgm_cli.core.conversion import Converted, best_epsilon, best_epsilon_from, first_order
-from csgm_cli.core.curves import Curve, curve_moments, renyi_curve
-from csgm_cli.core.moment import LogMoment, summed
 from csgm_cli.errors import UsageError
-from csgm_cli.model import Accountant, Bound, Mechanism
+from csgm_cli.model.mechanism import Accountant, Bound, Mechanism
+from csgm_cli.renyi.conversion import Converted, best_epsilon, best_epsilon_from, first_order
+from csgm_cli.renyi.curves import Curve, curve_moments, renyi_curve
+from csgm_cli.renyi.moment import LogMoment, summed
 
 #: A mechanism and the standard deviation of its noise.
 Noisy: TypeAlias = tuple[Mechanism, float]

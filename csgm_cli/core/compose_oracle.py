@@ -10,7 +10,7 @@ import mpmath
 from csgm_cli.core.oracle import SPARE_DIGITS, Number, converted, gaussian_epsilon, renyi_divergence, total_mu
 
 if TYPE_CHECKING:
-    from csgm_cli.model import Bound, Mechanism
+    from csgm_cli.model.mechanism import Bound, Mechanism
 
 
 def epsilon(

@@ -16,8 +16,8 @@ from csgm_cli.ranges import RANGES
 
 if TYPE_CHECKING:
     from csgm_cli.core.compose import Noisy
-    from csgm_cli.core.contour import Law
-    from csgm_cli.model import Mechanism
+    from csgm_cli.model.mechanism import Mechanism
+    from csgm_cli.profile.contour import Law
 
 #: Of one mechanism.
 _MOST_ROUNDS = int(RANGES["rounds"].high)

@@ -17,14 +17,14 @@ import numpy as np
 
 from csgm_cli.core.certificate import Certificate, Proof, value_of
 from csgm_cli.core.loss_line import ROUNDING
-from csgm_cli.core.search import downhill
+from csgm_cli.roots import downhill
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from csgm_cli.core.contour import Contour, Law
+    from csgm_cli.profile.contour import Contour, Law
 
 #: The additive error of a cone, relative to the delta at stake, with which the search begins.
 ERROR_SHARE = 1e-3

@@ -16,7 +16,7 @@ from csgm_cli.core.cones import ERROR_SHARE, admissible_exponent, least_downhill
 
 if TYPE_CHECKING:
     from csgm_cli.core.certificate import Certificate
-    from csgm_cli.core.contour import Law
+    from csgm_cli.profile.contour import Law
 
 #: Good sets reach at least so many standard deviations, see "Monotone" in docs/theory.md.
 _LEAST_REACH = math.sqrt(2.0)

@@ -30,8 +30,8 @@ from csgm_cli.core.retrace import elsewhere
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from csgm_cli.core.contour import Law
     from csgm_cli.core.loss_grid import Mixture
+    from csgm_cli.profile.contour import Law
 
 #: Between which log r test functions are looked at where there is no contour that says; the first relative to
 #: an epsilon between the bounds that follow.

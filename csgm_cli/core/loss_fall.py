@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from csgm_cli.core.decay import log_moved_up, missing, valley
+from csgm_cli.profile.decay import log_moved_up, missing, valley
 
 if TYPE_CHECKING:
     from csgm_cli.core.loss_nodes import Nodes

@@ -36,16 +36,16 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from csgm_cli.core.contour import Direction, Law
 from csgm_cli.core.loss_event import add_event, remove_bracket
 from csgm_cli.core.loss_far import SMALLEST, Parts
 from csgm_cli.core.loss_line import RAISED, Bracket, outward
 from csgm_cli.core.loss_mixture import Powers, bounds_of_family, convex_event, power_event
 from csgm_cli.core.loss_nodes import TooManyNodesError
 from csgm_cli.core.loss_size import Below, first_size, singles_size
-from csgm_cli.core.search import downhill
-from csgm_cli.core.single_round import single_mixture, single_round
 from csgm_cli.core.sliced_law import Coordinates
+from csgm_cli.profile.contour import Direction, Law
+from csgm_cli.profile.single_round import single_mixture, single_round
+from csgm_cli.roots import downhill
 
 Array = NDArray[np.float64]
 

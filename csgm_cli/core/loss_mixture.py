@@ -41,8 +41,8 @@ from csgm_cli.core.loss_line import RAISED, choose_line, transform
 from csgm_cli.core.loss_power import power_function
 from csgm_cli.core.loss_size import first_size, gaussian_size, little_loss
 from csgm_cli.core.loss_window import Step
-from csgm_cli.core.search import downhill
 from csgm_cli.core.sliced_law import HIGHEST, LOWEST, excess
+from csgm_cli.roots import downhill
 
 Array = NDArray[np.float64]
 

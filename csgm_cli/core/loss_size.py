@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from csgm_cli.core.contour import Direction
 from csgm_cli.core.loss_far import SMALLEST, Parts
-from csgm_cli.core.moment import LogMoment
-from csgm_cli.core.single_round import single_round
 from csgm_cli.core.sliced_law import HIGHEST, excess
+from csgm_cli.profile.contour import Direction
+from csgm_cli.profile.single_round import single_round
+from csgm_cli.renyi.moment import LogMoment
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from csgm_cli.core.log_moment import ComplexArray, mixed_log_moments
-from csgm_cli.core.moment import OUT_OF_REACH, LogMoment, gaussian_moment, summed
+from csgm_cli.renyi.log_moment import ComplexArray, mixed_log_moments
+from csgm_cli.renyi.moment import OUT_OF_REACH, LogMoment, gaussian_moment, summed
 
 if TYPE_CHECKING:
-    from csgm_cli.core.contour import Law, LogBound
+    from csgm_cli.profile.contour import Law, LogBound
 
 #: How many of the laws are asked how fast they fall; the rest only falls faster.
 _MOST_DECAYS = 6

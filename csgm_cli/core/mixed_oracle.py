@@ -20,7 +20,7 @@ from csgm_cli.core.oracle import Number, total_mu
 from csgm_cli.core.tight_oracle import Parts, growth, kappa_parts, renyi_remove, require, total_t
 
 if TYPE_CHECKING:
-    from csgm_cli.model import Mechanism
+    from csgm_cli.model.mechanism import Mechanism
 
 #: Good sets are found to this relative width.
 _WIDTH = mpmath.mpf(10) ** -15

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from csgm_cli.core.contour import Direction
 from csgm_cli.core.mixed_tight import kappa_again, kappa_delta, mixed_delta, steepness
 from csgm_cli.core.steered import Function, Search, log_ratio, settled
 from csgm_cli.core.tight import LARGEST_DELTA, TightDelta
 from csgm_cli.core.tight_solve import SLOPE, TightEpsilon
+from csgm_cli.profile.contour import Direction
 
 if TYPE_CHECKING:
     from csgm_cli.core.composition import Composition

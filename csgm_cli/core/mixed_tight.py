@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from csgm_cli.core import gaussian
+from csgm_cli import gaussian
 from csgm_cli.core.certificate import Certificate, Proof
 from csgm_cli.core.cones import (
     LEAST_POLE,
@@ -29,9 +29,6 @@ from csgm_cli.core.cones import (
     log_steepest,
     remove_bound,
 )
-from csgm_cli.core.contour import Contour, Direction, Law, build_contour
-from csgm_cli.core.conversion import Converted, best_log_delta, log_delta_at
-from csgm_cli.core.curves import Curve, renyi_curve
 from csgm_cli.core.good_sets import (
     EXPONENTS,
     FINE,
@@ -43,13 +40,16 @@ from csgm_cli.core.good_sets import (
     narrowest,
     reach_of,
 )
-from csgm_cli.core.log_moment import mixed_log_moments
-from csgm_cli.core.moment import summed
 from csgm_cli.core.profile import USEFUL
 from csgm_cli.core.retrace import of_epsilon
 from csgm_cli.core.tight import TightDelta, tight_delta
 from csgm_cli.errors import NoAnswerError
-from csgm_cli.model import Bound
+from csgm_cli.model.mechanism import Bound
+from csgm_cli.profile.contour import Contour, Direction, Law, build_contour
+from csgm_cli.renyi.conversion import Converted, best_log_delta, log_delta_at
+from csgm_cli.renyi.curves import Curve, renyi_curve
+from csgm_cli.renyi.log_moment import mixed_log_moments
+from csgm_cli.renyi.moment import summed
 
 if TYPE_CHECKING:
     from csgm_cli.core.composition import Composition, Kind

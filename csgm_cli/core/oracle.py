@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import mpmath
 
 from csgm_cli.errors import NoAnswerError, UsageError
-from csgm_cli.model import Adjacency, Bound, Mechanism, MechanismName
+from csgm_cli.model.mechanism import Adjacency, Bound, Mechanism, MechanismName
 
 if TYPE_CHECKING:
     from collections.abc import Callable

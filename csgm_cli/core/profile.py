@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from csgm_cli.core.contour import Contour, Direction, Law, build_contour
 from csgm_cli.core.loss_grid import grid_hockey_stick
 from csgm_cli.core.loss_line import RAISED, ROUNDING
+from csgm_cli.profile.contour import Contour, Direction, Law, build_contour
 
 if TYPE_CHECKING:
     from csgm_cli.core.loss_line import Bracket

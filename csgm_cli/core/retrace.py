@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from csgm_cli.core.certificate import Again, Certificate
-    from csgm_cli.core.contour import Contour, Law
+    from csgm_cli.profile.contour import Contour, Law
 
 
 def _at(contour: Contour, law: Law, noise: float, rounds: float) -> tuple[Contour, Law]:

@@ -11,13 +11,13 @@ import numpy as np
 
 from csgm_cli.core.loss_grid import none_above, one_at_a_time, one_by_one
 from csgm_cli.core.profile import reach
-from csgm_cli.core.search import Slope, descend, increasing_root, narrowed
 from csgm_cli.errors import NoAnswerError
+from csgm_cli.roots import Slope, descend, increasing_root, narrowed
 
 if TYPE_CHECKING:
-    from csgm_cli.core.contour import Law
-    from csgm_cli.core.conversion import Converted
-    from csgm_cli.core.moment import LogMoment
+    from csgm_cli.profile.contour import Law
+    from csgm_cli.renyi.conversion import Converted
+    from csgm_cli.renyi.moment import LogMoment
 
 #: Where several coordinates do less than this of what single ones do, these are looked at alone.
 _NEGLIGIBLE = 0.1

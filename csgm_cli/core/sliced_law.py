@@ -19,7 +19,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from csgm_cli.core.exponential_sums import NEAR, excess_series, exponential_sums, power_series, sum_errors
 from csgm_cli.core.loss_nodes import (
     LONG,
     SHORT,
@@ -31,6 +30,7 @@ from csgm_cli.core.loss_nodes import (
     panel_ends,
     sums_before,
 )
+from csgm_cli.renyi.exponential_sums import NEAR, excess_series, exponential_sums, power_series, sum_errors
 
 Array = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]

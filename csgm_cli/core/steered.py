@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from csgm_cli.core.search import Point, descend, interpolated, narrowed, secant
+from csgm_cli.roots import Point, descend, interpolated, narrowed, secant
 
 #: So often an estimate is followed.
 _MOST_STEPS = 6

@@ -23,17 +23,17 @@ from csgm_cli.core.cones import (
     remove_cone,
     remove_exponent,
 )
-from csgm_cli.core.contour import Contour, Direction, Law, build_contour
-from csgm_cli.core.conversion import best_log_delta
-from csgm_cli.core.curves import Curve, renyi_curve
-from csgm_cli.core.gaussian import exp_upwards, log_delta
 from csgm_cli.core.grid_cone import grid_add_cone
 from csgm_cli.core.profile import Profile, over, profile, profile_from_above, reach
 from csgm_cli.core.retrace import add_cone_again, concave_again, held_at, profile_again, remove_cone_again
-from csgm_cli.core.search import lowest
-from csgm_cli.core.single_round import single_round
 from csgm_cli.errors import NoAnswerError
-from csgm_cli.model import Bound, Mechanism
+from csgm_cli.gaussian import exp_upwards, log_delta
+from csgm_cli.model.mechanism import Bound, Mechanism
+from csgm_cli.profile.contour import Contour, Direction, Law, build_contour
+from csgm_cli.profile.single_round import single_round
+from csgm_cli.renyi.conversion import best_log_delta
+from csgm_cli.renyi.curves import Curve, renyi_curve
+from csgm_cli.roots import lowest
 
 #: Targets above this delta are met at this one: of what is closer to 1, float64 has too few digits.
 LARGEST_DELTA = 1 - 1e-4

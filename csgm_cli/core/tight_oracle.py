@@ -13,7 +13,7 @@ import mpmath
 from csgm_cli.core import oracle, profile_oracle
 from csgm_cli.core.certificate import Certificate, Proof
 from csgm_cli.errors import NoAnswerError
-from csgm_cli.model import Bound, Mechanism
+from csgm_cli.model.mechanism import Bound, Mechanism
 
 if TYPE_CHECKING:
     from csgm_cli.core.law_oracle import Direction

@@ -16,14 +16,14 @@ import numpy as np
 
 from csgm_cli.core.composition import composition_of
 from csgm_cli.core.mixed_tight import mixed_delta
-from csgm_cli.core.search import descend, narrowed, secant
 from csgm_cli.core.steered import log_ratio
 from csgm_cli.core.tight import LARGEST_DELTA, LEAST_DELTA, tight_delta
 from csgm_cli.core.tight_solve import tight_sigma
+from csgm_cli.roots import descend, narrowed, secant
 
 if TYPE_CHECKING:
     from csgm_cli.core.compose import Noisy
-    from csgm_cli.model import Mechanism, Target
+    from csgm_cli.model.mechanism import Mechanism, Target
 
 #: How clear of the limit log delta is kept, for the epsilon that is solved from it.
 _CLEAR = 2e-11

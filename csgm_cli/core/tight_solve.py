@@ -15,11 +15,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from csgm_cli.core.certificate import Proof
-from csgm_cli.core.conversion import Converted, best_log_delta
-from csgm_cli.core.curves import renyi_curve
 from csgm_cli.core.profile import profile
 from csgm_cli.core.retrace import profile_again
-from csgm_cli.core.search import descend
 from csgm_cli.core.size import Size
 from csgm_cli.core.steered import Function, Search, log_ratio, settled
 from csgm_cli.core.tight import (
@@ -32,13 +29,16 @@ from csgm_cli.core.tight import (
     worst_law,
 )
 from csgm_cli.errors import NoAnswerError
-from csgm_cli.model import Bound, Mechanism
+from csgm_cli.model.mechanism import Bound, Mechanism
 from csgm_cli.ranges import RANGES
+from csgm_cli.renyi.conversion import Converted, best_log_delta
+from csgm_cli.renyi.curves import renyi_curve
+from csgm_cli.roots import descend
 
 if TYPE_CHECKING:
     from csgm_cli.core.certificate import Again, Certificate
-    from csgm_cli.core.contour import Direction, Law
     from csgm_cli.core.profile import Profile
+    from csgm_cli.profile.contour import Direction, Law
 
 #: kappa* is not asked for a sigma further below the answer than this, relative.
 _DEEPEST = 0.1

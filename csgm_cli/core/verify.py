@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from csgm_cli.core.bounds import DELTA_FLOOR, OF_THE_PROFILE, Spent
 from csgm_cli.errors import NoAnswerError, VerificationError
-from csgm_cli.model import Mechanism, Verification
+from csgm_cli.model.mechanism import Mechanism, Verification
 
 if TYPE_CHECKING:
     from mpmath import mpf

@@ -7,11 +7,11 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from csgm_cli import __version__
-from csgm_cli.model import Notice
+from csgm_cli.model.mechanism import Notice
 from csgm_cli.render.document import Document, document_of, guarantee_values
 
 if TYPE_CHECKING:
-    from csgm_cli.budget import (
+    from csgm_cli.model.budget import (
         Changes,
         Population,
         PopulationChange,
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         ReleaseStanding,
         Standing,
     )
-    from csgm_cli.model import Guarantee
+    from csgm_cli.model.mechanism import Guarantee
 
 #: Keys that say how much is spent and why; null for a population that releases nothing.
 _GUARANTEE_KEYS = ("order", "bound", "conversion", "assumptions", "lower_bound", "verified")

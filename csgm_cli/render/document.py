@@ -13,7 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from csgm_cli import __version__
-from csgm_cli.model import (
+from csgm_cli.model.mechanism import (
     Account,
     Accountant,
     Calibration,
@@ -27,10 +27,10 @@ from csgm_cli.model import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from csgm_cli.comparison_model import Comparison, ComparisonRow, Plan
     from csgm_cli.errors import CsgmError
-    from csgm_cli.factorization_model import Factorization, Inspection
-    from csgm_cli.selftest_model import SelftestCase
+    from csgm_cli.model.comparison import Comparison, ComparisonRow, Plan
+    from csgm_cli.model.factorization import Factorization, Inspection
+    from csgm_cli.model.selftest import SelftestCase
 
 Document: TypeAlias = dict[str, Any]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from csgm_cli.core.rounding import exact, round_down, round_up
 from csgm_cli.errors import one_line
 from csgm_cli.render.parts import Column, Fact, Report, table
+from csgm_cli.rounding import exact, round_down, round_up
 
 if TYPE_CHECKING:
     from csgm_cli.render.document import Document

@@ -9,7 +9,7 @@ from csgm_cli.render.plot import Axis, Figure, Line, Panel
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from csgm_cli.factorization_model import Factorization, FloatArray
+    from csgm_cli.model.factorization import Factorization, FloatArray
 
 _ERRORS = {"mean": "mean squared error", "max": "max squared error"}
 _UNIT = "per coordinate, unit sensitivity and noise"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from csgm_cli.core.rounding import DISPLAY_DIGITS, round_down, round_up
 from csgm_cli.render.document import Document
+from csgm_cli.rounding import DISPLAY_DIGITS, round_down, round_up
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from csgm_cli.core.rounding import exact, round_down
 from csgm_cli.errors import UsageError
 from csgm_cli.render.document import command_of
 from csgm_cli.render.parts import is_factorized, plain_mechanism
+from csgm_cli.rounding import exact, round_down
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -6,7 +6,7 @@ import math
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from csgm_cli.core.rounding import round_up
+from csgm_cli.rounding import round_up
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

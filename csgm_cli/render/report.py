@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from csgm_cli.core.rounding import exact, round_down, round_up
 from csgm_cli.render.document import command_of
 from csgm_cli.render.parts import (
     Column,
@@ -24,6 +23,7 @@ from csgm_cli.render.parts import (
     up,
     verified_text,
 )
+from csgm_cli.rounding import exact, round_down, round_up
 
 if TYPE_CHECKING:
     from csgm_cli.render.document import Document

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from csgm_cli.core.rounding import exact
 from csgm_cli.render.parts import Column, Fact, Report, down, table, up
 from csgm_cli.render.report import setting
+from csgm_cli.rounding import exact
 
 if TYPE_CHECKING:
     from csgm_cli.render.document import Document

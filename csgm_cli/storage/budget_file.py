@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from csgm_cli.budget import Place
 from csgm_cli.errors import StorageError, UsageError, shown
 from csgm_cli.hints import did_you_mean
+from csgm_cli.model.budget import Place
 from csgm_cli.storage.config import parse_toml
 from csgm_cli.storage.files import read_text
 from csgm_cli.storage.toml_lines import key_lines

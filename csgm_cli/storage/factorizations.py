@@ -9,7 +9,7 @@ from typing import Any
 
 from csgm_cli import __version__
 from csgm_cli.errors import StorageError, UsageError, shown
-from csgm_cli.factorization_model import (
+from csgm_cli.model.factorization import (
     DENSE,
     GENERATORS,
     Dual,

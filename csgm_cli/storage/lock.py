@@ -8,9 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from csgm_cli import __version__
-from csgm_cli.budget import STREAM_KEYS, Place, Population, Release, Standing
 from csgm_cli.errors import UsageError
-from csgm_cli.model import Accountant, Adjacency, FactorNorms, Geometry, Mechanism, MechanismName, Target
+from csgm_cli.model.budget import STREAM_KEYS, Place, Population, Release, Standing
+from csgm_cli.model.mechanism import (
+    Accountant,
+    Adjacency,
+    FactorNorms,
+    Geometry,
+    Mechanism,
+    MechanismName,
+    Target,
+)
 from csgm_cli.storage.files import read_text
 
 SCHEMA = "csgm/lock/1"

@@ -143,7 +143,7 @@ def test_no_answer_names_the_population(csgm, budgets, monkeypatch):
     def refuse(*_, **__):
         raise NoAnswerError("out-of-reach", "it is beyond what can be computed")
 
-    monkeypatch.setattr("csgm_cli.core.check.check_population", refuse)
+    monkeypatch.setattr("csgm_cli.jobs.budget.check_population", refuse)
     outcome = csgm("check old.toml")
     assert (outcome.status, outcome.stdout) == (3, "")
     assert outcome.stderr == (

@@ -15,8 +15,8 @@ import pytest
 
 import csgm_cli
 from csgm_cli.cli.root import REGISTRY, root
-from csgm_cli.core import selftest as reference
-from csgm_cli.selftest_model import SelftestCase
+from csgm_cli.jobs import selftest as reference
+from csgm_cli.model.selftest import SelftestCase
 from csgm_cli.storage.arrays import read_arrays
 from csgm_cli.storage.schema import load_schema
 from tests.cli.questions import ACCOUNT, CALIBRATE

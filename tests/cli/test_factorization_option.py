@@ -361,7 +361,7 @@ def test_many_rows(csgm, monkeypatch, spec):
     found = []
     for most in (16, 15):
         factorizations._solved.cache_clear()
-        monkeypatch.setattr(sys.modules["csgm_cli.core.factorization.factorize"], "_MANY_ROWS", most)
+        monkeypatch.setattr(sys.modules["csgm_cli.factorization.factorize"], "_MANY_ROWS", most)
         found.append(csgm(f"{line} --factorization {spec} --format json").document)
     factorizations._solved.cache_clear()
     exact, loose = (document["result"] for document in found)

@@ -156,8 +156,8 @@ def test_memory_that_gives_out(csgm, monkeypatch, line):
     def fail(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr("csgm_cli.core.factorization.factorize", fail)
-    monkeypatch.setattr("csgm_cli.core.factorization.compare_strategies", fail)
+    monkeypatch.setattr("csgm_cli.factorization.factorize", fail)
+    monkeypatch.setattr("csgm_cli.factorization.compare_strategies", fail)
     outcome = csgm(line)
     assert (outcome.status, outcome.stdout) == (2, "")
     assert outcome.stderr.startswith("error[too-large]: ")
@@ -167,7 +167,7 @@ def test_memory_that_gives_out(csgm, monkeypatch, line):
 @pytest.mark.parametrize(("T", "expected"), [(40, 1e-9), (41, 1e-6)])
 def test_tolerance_of_many_rows(csgm, monkeypatch, T, expected):
     """Where nobody says, it is one that rounding leaves within reach; the document says which."""
-    monkeypatch.setattr(sys.modules["csgm_cli.core.factorization.factorize"], "_MANY_ROWS", 40)
+    monkeypatch.setattr(sys.modules["csgm_cli.factorization.factorize"], "_MANY_ROWS", 40)
     for line in (
         f"factorize --T {T}",
         f"factorize --T {T} --compare",

@@ -67,7 +67,7 @@ def test_matplotlib_is_missing(csgm, monkeypatch):
 def test_matplotlib_is_broken(csgm, monkeypatch):
     """One that is there and cannot be imported is named as such, in one line, and is no bug of csgm."""
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)  # importing it is an ImportError
-    monkeypatch.setattr("csgm_cli.core.sweep.answer", lambda _: pytest.fail("a point was solved"))
+    monkeypatch.setattr("csgm_cli.jobs.sweep.answer", lambda _: pytest.fail("a point was solved"))
     outcome = csgm(f"{GRID} --plot x.png")
     assert (outcome.status, outcome.stdout) == (2, "")
     error, hint = outcome.stderr.splitlines()
@@ -78,7 +78,7 @@ def test_matplotlib_is_broken(csgm, monkeypatch):
 @pytest.mark.parametrize("option", ["--plot", "--output"])
 def test_unwritable_file_is_found_before_the_work(csgm, monkeypatch, option):
     """A file that cannot be written ends a sweep before its first point."""
-    monkeypatch.setattr("csgm_cli.core.sweep.answer", lambda _: pytest.fail("a point was solved"))
+    monkeypatch.setattr("csgm_cli.jobs.sweep.answer", lambda _: pytest.fail("a point was solved"))
     for path in ("missing/x.svg", "folder.svg"):
         Path("folder.svg").mkdir(exist_ok=True)
         outcome = csgm(*GRID.split(), option, path)
@@ -118,7 +118,7 @@ def test_chart_of_a_factorization(csgm, place):
 )
 def test_picture_of_a_factorization_refused_before_work(csgm, place, monkeypatch, words, slug):
     """Nothing is solved or written first."""
-    module = import_module("csgm_cli.core.factorization.factorize")  # the package has a function of that name
+    module = import_module("csgm_cli.factorization.factorize")  # the package has a function of that name
     monkeypatch.setattr(module, "solve", None)
     outcome = csgm(f"factorize --T 12 {words}")
     assert outcome.status == 2

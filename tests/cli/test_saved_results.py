@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from csgm_cli.core.rounding import round_up
+from csgm_cli.rounding import round_up
 from tests.cli.questions import ACCOUNT, CALIBRATE
 
 

@@ -270,7 +270,7 @@ def test_varied_rounds(csgm, form, vary, participation):
 )
 def test_a_contradicted_row_is_no_answer(csgm, monkeypatch, line):
     """The oracle says something else of one row, and agrees with another."""
-    from csgm_cli.core import log_moment
+    from csgm_cli.renyi import log_moment
 
     right = log_moment.mixed_log_moments
 

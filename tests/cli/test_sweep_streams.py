@@ -218,7 +218,7 @@ def test_old_file_survives_a_failed_run(csgm, place, monkeypatch):
     def fail(_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("csgm_cli.core.sweep.answer", fail)
+    monkeypatch.setattr("csgm_cli.jobs.sweep.answer", fail)
     assert csgm(f"{GRID} --format csv --output rows").status == 130
     assert (place / "rows").read_text() == "old"
     assert [path.name for path in place.iterdir() if path.name != ".git"] == ["rows"]
@@ -226,6 +226,6 @@ def test_old_file_survives_a_failed_run(csgm, place, monkeypatch):
 
 def test_a_bug_in_a_worker_is_a_bug(csgm, monkeypatch):
     """What is neither a wrong question nor a missing answer is not made a row."""
-    monkeypatch.setattr("csgm_cli.core.sweep.answer", lambda _: 1 / 0)
+    monkeypatch.setattr("csgm_cli.jobs.sweep.answer", lambda _: 1 / 0)
     outcome = csgm(f"{GRID} --format csv")
     assert (outcome.status, outcome.stdout) == (70, "")

@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 from scipy import special
 
-from csgm_cli.core.contour import Direction, Law
+from csgm_cli.profile.contour import Direction, Law
 
 ADD = Direction.ADD
 POINTS, WEIGHTS = np.polynomial.legendre.leggauss(20)

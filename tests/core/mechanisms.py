@@ -2,7 +2,7 @@
 
 import math
 
-from csgm_cli.model import Adjacency, Geometry, Mechanism
+from csgm_cli.model.mechanism import Adjacency, Geometry, Mechanism
 
 
 def csgm(gamma, k, rounds=1, dim=None, adjacency=Adjacency.ADD_REMOVE):

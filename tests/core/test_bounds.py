@@ -6,14 +6,14 @@ import mpmath
 import pytest
 
 from csgm_cli.core import bounds, oracle
-from csgm_cli.core.account import account_delta, account_epsilon
 from csgm_cli.core.bounds import bounds_of, resolved, spent_delta, spent_epsilon, total_mu
-from csgm_cli.core.calibrate import calibrate, least_sigma
-from csgm_cli.core.conversion import best_epsilon
-from csgm_cli.core.curves import renyi_curve
 from csgm_cli.core.verify import AGREEMENT
 from csgm_cli.errors import UsageError
-from csgm_cli.model import Accountant, Bound, Geometry, Mechanism, Target
+from csgm_cli.jobs.account import account_delta, account_epsilon
+from csgm_cli.jobs.calibrate import calibrate, least_sigma
+from csgm_cli.model.mechanism import Accountant, Bound, Geometry, Mechanism, Target
+from csgm_cli.renyi.conversion import best_epsilon
+from csgm_cli.renyi.curves import renyi_curve
 
 SPARSE = Mechanism("l2-csgm", 0.1, Geometry(3.0, dim=20))
 DENSE = Mechanism("gaussian")
@@ -195,7 +195,7 @@ def test_the_oracle_alone_gives_what_float64_gives(monkeypatch, accountant):
         spent_delta(mechanism, bound, sigma, 1.5),
     )
     monkeypatch.setattr(bounds, "TRUST", 0.0)
-    monkeypatch.setattr("csgm_cli.core.renyi_noise.TRUST", 0.0)
+    monkeypatch.setattr("csgm_cli.renyi.renyi_noise.TRUST", 0.0)
     assert least_sigma(mechanism, bound, target) == pytest.approx(sigma, rel=2e-12)
     sure = spent_epsilon(mechanism, bound, sigma, 1e-7), spent_delta(mechanism, bound, sigma, 1.5)
     for one, other in zip(sure, (epsilon, delta), strict=True):

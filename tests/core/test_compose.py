@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csgm_cli.core import compose_oracle
-from csgm_cli.core.account import account_epsilon
 from csgm_cli.core.compose import composed_epsilon, shares, spent_by
 from csgm_cli.errors import UsageError
-from csgm_cli.model import Accountant, Adjacency, Bound, Geometry, Mechanism
+from csgm_cli.jobs.account import account_epsilon
+from csgm_cli.model.mechanism import Accountant, Adjacency, Bound, Geometry, Mechanism
 
 DELTA = 1e-6
 GAUSSIAN = (Mechanism("gaussian", rounds=30), 12.5)

@@ -10,7 +10,7 @@ from scipy.special import ndtr
 from csgm_cli.core.compose import composed_epsilon
 from csgm_cli.core.composition import composition_of
 from csgm_cli.core.cones import posterior
-from csgm_cli.model import Accountant, Geometry, Mechanism
+from csgm_cli.model.mechanism import Accountant, Geometry, Mechanism
 
 X = np.linspace(-12.0, 12.0, 20_001)
 BELL = np.exp(-X * X / 2) / math.sqrt(2 * math.pi) * (X[1] - X[0])

@@ -20,9 +20,9 @@ from csgm_cli.core.cones import (
     remove_cone,
     touching,
 )
-from csgm_cli.core.contour import Direction, Law, build_contour
 from csgm_cli.core.tight import kappa_delta, tight_delta
-from csgm_cli.model import Geometry, Mechanism
+from csgm_cli.model.mechanism import Geometry, Mechanism
+from csgm_cli.profile.contour import Direction, Law, build_contour
 
 _SHAPES = [(e, b) for e in (0.0, 0.5, 4.0) for b in (0.0, 1e-3, 0.5, 0.999, 1.0, 1.001, 2.0, 30.0)]
 

@@ -4,7 +4,6 @@ import math
 
 import pytest
 
-from csgm_cli.core.contour import Law
 from csgm_cli.core.good_sets import (
     exponents_below,
     first_small,
@@ -14,6 +13,7 @@ from csgm_cli.core.good_sets import (
     widest,
 )
 from csgm_cli.core.profile_oracle import admissible_exponent, concave_exponent
+from csgm_cli.profile.contour import Law
 
 
 @pytest.mark.parametrize("gamma", [1e-6, 0.01, 0.3, 0.9])

@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from csgm_cli.core.contour import Direction
 from csgm_cli.core.grid_cone import grid_add_cone
 from csgm_cli.core.loss_event import add_event
 from csgm_cli.core.loss_grid import _parts_of, cell, grid_hockey_stick
+from csgm_cli.profile.contour import Direction
 from tests.core.few_rounds import law_of
 
 ADD = Direction.ADD

@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from csgm_cli.core import gaussian
-from csgm_cli.core.contour import Direction, Law
+from csgm_cli import gaussian
 from csgm_cli.core.grid_cone import grid_add_cone
 from csgm_cli.core.loss_grid import grid_hockey_stick
 from csgm_cli.core.loss_line import RAISED
 from csgm_cli.core.loss_size import first_size
 from csgm_cli.core.sliced_law import Coordinates
+from csgm_cli.profile.contour import Direction, Law
 from tests.core.few_rounds import add_stick
 
 ADD = Direction.ADD

@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special
 
-from csgm_cli.core import gaussian
-from csgm_cli.core.contour import Direction, Law
+from csgm_cli import gaussian
 from csgm_cli.core.loss_far import Chernoff
 from csgm_cli.core.loss_grid import grid_hockey_stick
 from csgm_cli.core.loss_nodes import Nodes, TooManyNodesError
-from csgm_cli.core.single_round import single_round
 from csgm_cli.core.sliced_law import Coordinates
+from csgm_cli.profile.contour import Direction, Law
+from csgm_cli.profile.single_round import single_round
 from tests.core.few_rounds import brute_force, law_of, one_round
 from tests.core.memory import little_memory
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from csgm_cli.core.cones import lattice, touching
-from csgm_cli.core.contour import Direction, Law
 from csgm_cli.core.grid_cone import grid_add_cone
 from csgm_cli.core.loss_grid import grid_convex, grid_hockey_stick
+from csgm_cli.profile.contour import Direction, Law
 from tests.core.few_rounds import POINTS, WEIGHTS, brute_force, law_of, one_round, two_rounds
 
 ADD = Direction.ADD

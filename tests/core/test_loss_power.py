@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from csgm_cli.core import profile_oracle
 from csgm_cli.core.cones import add_cone, lattice, touching
-from csgm_cli.core.contour import Direction, Law, build_contour
 from csgm_cli.core.grid_cone import grid_add_cone
 from csgm_cli.core.loss_grid import grid_convex, grid_powers
 from csgm_cli.core.loss_mixture import Powers
 from csgm_cli.core.loss_power import power_function
 from csgm_cli.core.profile import profile, reach
 from csgm_cli.core.tight import tight_delta
+from csgm_cli.profile.contour import Direction, Law, build_contour
 from tests.core.few_rounds import two_rounds
 from tests.core.mechanisms import csgm
 

@@ -5,8 +5,8 @@ import math
 import mpmath
 import pytest
 
-from csgm_cli.core.contour import Direction, Law
 from csgm_cli.core.loss_grid import Bracket, grid_hockey_stick
+from csgm_cli.profile.contour import Direction, Law
 from tests.core.few_rounds import brute_force, law_of
 from tests.core.memory import little_memory
 

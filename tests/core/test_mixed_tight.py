@@ -12,7 +12,6 @@ from scipy.special import ndtr
 from csgm_cli.core.certificate import Certificate, Proof
 from csgm_cli.core.compose import composed_epsilon
 from csgm_cli.core.composition import composition_of
-from csgm_cli.core.contour import Direction, Law, build_contour
 from csgm_cli.core.law_oracle import Direction as OracleDirection
 from csgm_cli.core.mixed_law import MixedLaw
 from csgm_cli.core.mixed_oracle import certified_delta
@@ -21,7 +20,8 @@ from csgm_cli.core.tight import kappa_delta as single_kappa_delta
 from csgm_cli.core.tight import tight_delta
 from csgm_cli.core.verify import verify_composed_epsilon
 from csgm_cli.errors import NoAnswerError
-from csgm_cli.model import Accountant, Adjacency, Bound, Geometry, Mechanism
+from csgm_cli.model.mechanism import Accountant, Adjacency, Bound, Geometry, Mechanism
+from csgm_cli.profile.contour import Direction, Law, build_contour
 
 DELTA = 1e-6
 X = np.linspace(-14.0, 14.0, 40_001)

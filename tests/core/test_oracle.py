@@ -7,7 +7,7 @@ import pytest
 
 from csgm_cli.core import oracle
 from csgm_cli.errors import NoAnswerError, UsageError
-from csgm_cli.model import Adjacency, Bound, Geometry, Mechanism, MechanismName
+from csgm_cli.model.mechanism import Adjacency, Bound, Geometry, Mechanism, MechanismName
 
 PRINTED_DIGITS = 1e-15  # the reference values are printed with 16 to 17 digits
 DOUBLE = 1e-13  # where the reference inputs are themselves doubles that solved an equation

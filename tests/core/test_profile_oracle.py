@@ -10,10 +10,10 @@ from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtr
 
 from csgm_cli.core import contour_oracle, law_oracle, oracle, profile_oracle
-from csgm_cli.core.account import account_delta
 from csgm_cli.core.profile_oracle import Direction
 from csgm_cli.errors import NoAnswerError, UsageError
-from csgm_cli.model import Geometry, Mechanism
+from csgm_cli.jobs.account import account_delta
+from csgm_cli.model.mechanism import Geometry, Mechanism
 from tests.core.printed_values import reference_parts, relative
 
 

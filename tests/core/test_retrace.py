@@ -7,7 +7,7 @@ from csgm_cli.core.composition import composition_of
 from csgm_cli.core.mixed_tight import mixed_delta
 from csgm_cli.core.retrace import profile_again
 from csgm_cli.core.tight import kappa_profile, tight_delta, worst_law
-from csgm_cli.model import Geometry, Mechanism
+from csgm_cli.model.mechanism import Geometry, Mechanism
 
 #: (mechanism, sigma, epsilon), and what decides there
 SETTINGS = [

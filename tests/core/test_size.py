@@ -6,13 +6,13 @@ import mpmath
 import numpy as np
 import pytest
 
-from csgm_cli.core.conversion import best_log_delta
-from csgm_cli.core.curves import renyi_curve
 from csgm_cli.core.loss_grid import none_above
 from csgm_cli.core.profile import reach
 from csgm_cli.core.size import Size
 from csgm_cli.core.tight import kappa_delta, worst_law
-from csgm_cli.model import Bound
+from csgm_cli.model.mechanism import Bound
+from csgm_cli.renyi.conversion import best_log_delta
+from csgm_cli.renyi.curves import renyi_curve
 from tests.core.mechanisms import csgm
 
 #: gamma, norm ratio, rounds, noise multiplier times ratio, epsilon: few mask bits are sent, a few together.

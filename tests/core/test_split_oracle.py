@@ -4,12 +4,12 @@ import mpmath
 import pytest
 
 from csgm_cli.core import contour_oracle, profile_oracle
-from csgm_cli.core.account import account_delta, account_epsilon
-from csgm_cli.core.calibrate import calibrate
 from csgm_cli.core.contour_oracle import contour_integral
 from csgm_cli.core.law_oracle import Direction, Law, hockey_stick
 from csgm_cli.errors import NoAnswerError
-from csgm_cli.model import Accountant, Bound, Geometry, Mechanism, Target
+from csgm_cli.jobs.account import account_delta, account_epsilon
+from csgm_cli.jobs.calibrate import calibrate
+from csgm_cli.model.mechanism import Accountant, Bound, Geometry, Mechanism, Target
 
 DIGITS = 8
 

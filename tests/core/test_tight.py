@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 from benchmarks.adversary import World, best_response, constant, fitting_grid, gaussian_spectrum, spectrum
 from benchmarks.attack import run
-from csgm_cli.core import contour, oracle, profile_oracle, tight_oracle
-from csgm_cli.core.account import account_delta, account_epsilon
-from csgm_cli.core.calibrate import calibrate
+from csgm_cli.core import oracle, profile_oracle, tight_oracle
 from csgm_cli.core.certificate import Proof
 from csgm_cli.core.tight import kappa_delta, remove_renyi, single_delta, tight_delta, worst_law
 from csgm_cli.core.tight_oracle import growth, kappa_parts, renyi_remove
-from csgm_cli.model import Accountant, Bound, Geometry, Mechanism, Target
+from csgm_cli.jobs.account import account_delta, account_epsilon
+from csgm_cli.jobs.calibrate import calibrate
+from csgm_cli.model.mechanism import Accountant, Bound, Geometry, Mechanism, Target
+from csgm_cli.profile import contour
 from tests.core.mechanisms import csgm
 
 

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csgm_cli.core import tight_solve
-from csgm_cli.core.account import account_delta, account_epsilon
-from csgm_cli.core.calibrate import calibrate
-from csgm_cli.core.contour import Direction, Law
 from csgm_cli.core.profile import profile
 from csgm_cli.core.tight import kappa_delta, tight_delta, worst_law
-from csgm_cli.model import Accountant, Adjacency, Bound, Geometry, Mechanism, Target
+from csgm_cli.jobs.account import account_delta, account_epsilon
+from csgm_cli.jobs.calibrate import calibrate
+from csgm_cli.model.mechanism import Accountant, Adjacency, Bound, Geometry, Mechanism, Target
+from csgm_cli.profile.contour import Direction, Law
 from tests.core.mechanisms import csgm
 
 _TABLE = [

@@ -25,11 +25,11 @@ from csgm_cli.core import (
     tight,
     tilt_oracle,
 )
-from csgm_cli.core.account import account_delta, account_epsilon
 from csgm_cli.core.bounds import Spent
 from csgm_cli.core.verify import verify_delta, verify_epsilon
 from csgm_cli.errors import NoAnswerError
-from csgm_cli.model import Accountant, Bound, Geometry, Mechanism, Target
+from csgm_cli.jobs.account import account_delta, account_epsilon
+from csgm_cli.model.mechanism import Accountant, Bound, Geometry, Mechanism, Target
 
 SPARSE = Mechanism("l2-csgm", 0.01, Geometry(156.25), 3)
 TARGET = Target(2.0, 1e-7)

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from csgm_cli.budget import (
+from csgm_cli.errors import NoAnswerError
+from csgm_cli.model.budget import (
     Changes,
     Place,
     Population,
@@ -15,9 +16,8 @@ from csgm_cli.budget import (
     ReleaseStanding,
     Standing,
 )
-from csgm_cli.comparison_model import Comparison, ComparisonRow, Plan
-from csgm_cli.errors import NoAnswerError
-from csgm_cli.factorization_model import (
+from csgm_cli.model.comparison import Comparison, ComparisonRow, Plan
+from csgm_cli.model.factorization import (
     Claim,
     Factorization,
     Inspection,
@@ -25,7 +25,7 @@ from csgm_cli.factorization_model import (
     Strategy,
     Workload,
 )
-from csgm_cli.model import (
+from csgm_cli.model.mechanism import (
     Account,
     Accountant,
     Bound,
@@ -41,8 +41,8 @@ from csgm_cli.model import (
     Target,
     Verification,
 )
+from csgm_cli.model.selftest import SelftestCase
 from csgm_cli.render import check_document, document
-from csgm_cli.selftest_model import SelftestCase
 
 ASSUMPTIONS = (
     "clipping-enforced",

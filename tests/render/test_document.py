@@ -7,9 +7,9 @@ import jsonschema
 import pytest
 
 from csgm_cli import __version__
-from csgm_cli.model import Accountant, Calibration, Geometry, Guarantee, Mechanism, Notice
+from csgm_cli.model.mechanism import Accountant, Calibration, Geometry, Guarantee, Mechanism, Notice
+from csgm_cli.model.selftest import SelftestCase
 from csgm_cli.render.document import calibration_document, selftest_document, version_document
-from csgm_cli.selftest_model import SelftestCase
 from csgm_cli.storage.schema import NAMES, load_schema
 
 CALIBRATE_KEYS = [

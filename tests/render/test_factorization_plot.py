@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from csgm_cli.core.factorization import (
+from csgm_cli.errors import UsageError
+from csgm_cli.factorization import (
     dense_factors,
     factor_rows,
     factorize,
@@ -12,8 +13,7 @@ from csgm_cli.core.factorization import (
     schedule_workload,
     strategies_by_size,
 )
-from csgm_cli.errors import UsageError
-from csgm_cli.factorization_model import Objective, Workload, strategy_named
+from csgm_cli.model.factorization import Objective, Workload, strategy_named
 from csgm_cli.render.factorization_plot import rows_figure, strategies_figure
 from csgm_cli.render.plot_file import canvas_of, picture
 from csgm_cli.render.plot_text import chart

@@ -4,7 +4,7 @@ import jsonschema
 import pytest
 
 from csgm_cli.errors import UsageError
-from csgm_cli.model import Accountant, Adjacency, Bound, Conversion, MechanismName
+from csgm_cli.model.mechanism import Accountant, Adjacency, Bound, Conversion, MechanismName
 from csgm_cli.storage.schema import NAMES, load_schema
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from csgm_cli.errors import UsageError
-from csgm_cli.factorization_model import SIDES
+from csgm_cli.model.factorization import SIDES
 from csgm_cli.storage.arrays.metadata import JSON, canonical
 
 Array: TypeAlias = NDArray[np.floating]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from csgm_cli.errors import StorageError, UsageError
-from csgm_cli.factorization_model import SIDES
+from csgm_cli.model.factorization import SIDES
 from csgm_cli.storage.arrays import metadata
 from csgm_cli.storage.arrays.content import Array, ArrayFile, check_names, check_shape, wrong_dtype
 from csgm_cli.storage.arrays.metadata import JSON, as_object, broken, parse_object

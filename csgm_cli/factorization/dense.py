@@ -1,0 +1,238 @@
+"""B, C and C^-1 as arrays, and the memory that takes."""
+
+# ruff: noqa: N806 - T is the number of rows in every formula
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from csgm_cli.errors import UsageError, shown
+from csgm_cli.factorization import tree
+from csgm_cli.factorization.oracle import SINGULAR_ERROR, chain_poles
+from csgm_cli.factorization.semiseparable import dense_from, generators, row_from
+from csgm_cli.factorization.solver import column_norms
+from csgm_cli.factorization.toeplitz import column_norms as column_norms_of
+from csgm_cli.factorization.triangular import inverse, right_quotient
+from csgm_cli.factorization.workload import dense, structure
+from csgm_cli.model.factorization import (
+    Dual,
+    Factorization,
+    Factors,
+    Generators,
+    Objective,
+    Strategy,
+    StrategyName,
+    Workload,
+)
+from csgm_cli.ranges import check_type
+
+Array = NDArray[np.float64]
+Precision: TypeAlias = Literal["float32", "float64"]
+
+#: Of the quadrature that the dense optimum is built with.
+_ERROR = 1e-14
+#: And a few rows of it.
+_ROW_ERROR = 1e-7
+#: Norms are summed in float64: this relative margin exceeds their rounding for every T that fits in memory.
+_MARGIN = 2.0**-44
+#: More than rounding changes a squared norm by, of numbers that are not below the least of their precision.
+_KEPT = 1e-6
+#: Weights of which none is below this share of the largest are no trouble for an ordinary decomposition.
+_EVEN = 1e-5
+#: gejsv's option for a matrix with strongly scaled rows and columns.
+_GRADED = 2
+#: And for no left singular vectors.
+_NONE = 3
+#: Arrays of T x T float64 alive at the peak of ``dense_factors``; three more for a matrix or momentum.
+_ALIVE = 5
+
+
+def dense_bytes(workload: Workload, precision: Precision = "float64") -> int:
+    """Peak memory of ``dense_factors`` and ``rounded``, to a quarter for large T; nothing is allocated."""
+    structured = workload.matrix is None and workload.momentum == 0.0
+    arrays = 8 * (_ALIVE + (0 if structured else 3))
+    return workload.T**2 * (arrays + (12 if precision == "float32" else 0))
+
+
+def dense_factors(factorization: Factorization, precision: Precision = "float64") -> Factors:
+    """B, C and C^-1 in ``precision``, with column norms of C that are not above the sensitivity.
+
+    C is scaled down by what rounding adds to it, and B and C^-1 up; each is rounded by itself. Takes
+    ``dense_bytes``. For ``optimal`` and ``streaming`` columns of C have norm 1, to rounding; with the max
+    error less, where the worst rows hardly depend on them. ``UsageError`` (slug ``out-of-range``) for numbers
+    that ``precision`` cannot hold, or whose squares float64 cannot.
+    """
+    check_type("factorization", factorization, Factorization)
+    if precision not in ("float32", "float64"):
+        raise UsageError("unknown-choice", f"precision must be float32 or float64, got {shown(precision)}")
+    name = factorization.strategy.name
+    if name.has_nodes:
+        c, b = tree.nodes(factorization.T), tree.prefixes(factorization.T, name)
+        return _measured(b.astype(precision), c.astype(precision), None)
+    c = _factor(factorization)
+    # Norms of the identity are no sums: by itself it needs no scale, which would only round A.
+    sensitivity = factorization.sensitivity
+    scale = sensitivity if name is StrategyName.IDENTITY else _scale(c, sensitivity, precision)
+    # From the exact C: what belongs to the rounded one is as far from it as the condition of C says.
+    b = _rounded("B", right_quotient(dense(factorization.workload), c), 1.0 / scale, precision, axis=1)
+    c_inverse = _rounded("C^-1", inverse(c), 1.0 / scale, precision, axis=1)
+    return _measured(b, _rounded("C", c, scale, precision, axis=0), c_inverse)
+
+
+def _rounded(name: str, x: Array, scale: float, precision: Precision, axis: int) -> Array:
+    """``x`` times ``scale``, which overwrites it, in ``precision``; norms along ``axis`` must survive."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        x *= scale
+        found = x.astype(precision, copy=False)
+        exact, left = _squares(x, axis), _squares(found, axis)
+        kept = (exact > 0.0) & np.isfinite(left) & (np.abs(left - exact) <= _KEPT * exact)
+    if not kept.all():
+        lost = f"a {'row' if axis else 'column'} of {name} is too large or too small for {precision}"
+        hint = "`dtype` float64" if precision == "float32" else "scale the workload"
+        raise UsageError("out-of-range", lost, hint)
+    return found
+
+
+def _measured(b: Array, c: Array, inverse: Array | None) -> Factors:
+    """With the sensitivity and the errors of exactly these numbers."""
+    squared = float(_squares(c, axis=0).max())
+    rows = _squares(b, axis=1)
+    return Factors(b, c, inverse, squared**0.5, squared * float(rows.mean()), squared * float(rows.max()))
+
+
+def _squares(x: Array, axis: int) -> Array:
+    """Squared norms along ``axis``, summed in float64."""
+    subscripts = "ij,ij->j" if axis == 0 else "ij,ij->i"
+    return np.asarray(np.einsum(subscripts, x, x, dtype=np.float64))
+
+
+def _scale(c: Array, sensitivity: float, precision: Precision) -> float:
+    """By what to scale C so that no column norm exceeds ``sensitivity`` after rounding to ``precision``."""
+    limit = sensitivity * (1.0 - _MARGIN)
+    scale, extra = 1.0, float(np.finfo(precision).eps) / 16.0
+    while True:
+        with np.errstate(over="ignore"):
+            rounded = (c if scale == 1.0 else c * scale).astype(precision, copy=False)
+        norm = float(_squares(rounded, axis=0).max()) ** 0.5
+        if norm <= limit or not np.isfinite(norm):
+            return scale
+        # A step below the spacing of the numbers may change nothing: each is longer than the last.
+        scale *= limit / norm * (1.0 - extra)
+        extra *= 2.0
+
+
+def _factor(factorization: Factorization) -> Array:
+    """The lower-triangular C."""
+    workload, name = factorization.workload, factorization.strategy.name
+    if factorization.generators is not None:
+        return dense_from(factorization.generators)
+    if factorization.dual is not None:
+        return _optimal_factor(workload, factorization.objective, factorization.dual)
+    if factorization.series is not None:
+        c = _toeplitz_matrix(np.asarray(factorization.series)[1])
+        if name is StrategyName.TOEPLITZ_SQRT_NORMALIZED:
+            c /= np.sqrt(_squares(c, axis=0))
+        return c
+    if name is StrategyName.HONAKER_FULL:
+        nodes = tree.nodes(workload.T)
+        return _reversed_cholesky(nodes.T @ nodes)
+    return np.array(dense(workload)) if name is StrategyName.OUTPUT else np.eye(workload.T)
+
+
+def rows_take_all(workload: Workload, strategy: Strategy) -> bool:
+    """Whether ``factor_rows`` has to make all of C; ``UsageError`` (slug ``no-rows``) for trees."""
+    name = strategy.name
+    if name.has_nodes:
+        raise UsageError("no-rows", f"the rows of C are nodes with {name}", "`compare` draws its error")
+    if name in (StrategyName.OPTIMAL, StrategyName.STREAMING):
+        return workload.matrix is not None or workload.momentum > 0.0
+    return name in (StrategyName.HONAKER_FULL, StrategyName.OUTPUT, StrategyName.IDENTITY)
+
+
+def factor_rows(factorization: Factorization, rows: Sequence[int]) -> list[Array]:
+    """The entries C[t, 0], ..., C[t, t] for each t in ``rows``, C scaled to sensitivity 1.
+
+    O(T N) a row where C is known by N poles, to six digits, or by a series; see ``rows_take_all``.
+    """
+    workload, strategy = factorization.workload, factorization.strategy
+    if rows_take_all(workload, strategy):
+        c = _factor(factorization) / factorization.sensitivity
+        return [c[t, : t + 1].copy() for t in rows]
+    if factorization.series is not None:
+        c = np.asarray(factorization.series)[1]
+        normal = strategy.name is StrategyName.TOEPLITZ_SQRT_NORMALIZED
+        norms = column_norms_of(c) if normal else np.full(len(c), factorization.sensitivity)
+        return [c[t::-1] / norms[: t + 1] for t in rows]
+    g = factorization.generators
+    if g is None:
+        assert factorization.dual is not None  # optimal
+        g = _generators(workload, factorization.objective, factorization.dual, _ROW_ERROR)
+    return [row_from(g, t) for t in rows]
+
+
+def _optimal_factor(workload: Workload, objective: Objective, dual: Dual) -> Array:
+    """The lower-triangular C, the largest column norm 1, of the factorization that belongs to ``dual``."""
+    if workload.matrix is None and workload.momentum == 0.0:
+        return dense_from(_generators(workload, objective, dual, _ERROR))
+    root = np.sqrt(dual.columns)
+    w = np.sqrt(dual.rows)[:, None] * dense(workload) * root
+    values, m = _singular_pairs(w, dual)
+    # C^T C = X = m^T m: never formed, for its condition is that of C squared.
+    m *= np.sqrt(values)[:, None]
+    m /= root
+    m /= np.sqrt(_squares(m, axis=0).max())
+    # More on the diagonal of X makes no row of B longer, where scaling might: it makes up for what the gap
+    # leaves open, and for rounding, so that the condition of C is bounded whatever that of the workload.
+    squares = _squares(m, axis=0)
+    more = np.maximum(column_norms(workload, objective, dual) ** 2 - squares, SINGULAR_ERROR * squares)
+    c = _reversed_triangle(np.concatenate([m, np.diag(np.sqrt(more))]))
+    c /= np.sqrt(_squares(c, axis=0).max())
+    return c
+
+
+def _generators(workload: Workload, objective: Objective, dual: Dual, error: float) -> Generators:
+    """C of a workload without momentum, with poles enough for this relative ``error``."""
+    poles = chain_poles(structure(workload), dual, error)
+    return generators(workload, dual, poles, column_norms(workload, objective, dual))
+
+
+def _singular_pairs(w: Array, dual: Dual) -> tuple[Array, Array]:
+    """Singular values and right singular vectors (as rows), of small columns to their own digits if need be.
+
+    Where weights tend to 0, rounding relative to the largest value would be divided by them. Jacobi's method
+    (LAPACK's gejsv, Drmac and Veselic 2008) is accurate to the digits of each column for a matrix that is
+    graded by rows and columns like this one, but several times slower.
+    """
+    weights = np.concatenate([dual.columns / dual.columns.max(), dual.rows / dual.rows.max()])
+    if weights.min() > _EVEN:
+        _, values, right = np.linalg.svd(w)
+        return np.maximum(values, SINGULAR_ERROR * values[0]), right  # below are no digits
+    from scipy.linalg import lapack
+
+    scaled, _, vectors, work, _, _ = lapack.dgejsv(w, joba=_GRADED, jobu=_NONE)
+    return scaled * (work[0] / work[1]), vectors.T
+
+
+def _reversed_triangle(m: Array) -> Array:
+    """The lower-triangular C with C^T C = m^T m: a QR decomposition from the last column to the first."""
+    r = np.asarray(np.linalg.qr(m[:, ::-1], mode="r"))
+    c = r[::-1, ::-1]
+    return np.ascontiguousarray(c * np.where(np.diag(c) < 0.0, -1.0, 1.0)[:, None])
+
+
+def _reversed_cholesky(x: Array) -> Array:
+    """The lower-triangular C with C^T C = x: Cholesky from the last index to the first."""
+    return np.ascontiguousarray(np.linalg.cholesky(x[::-1, ::-1])[::-1, ::-1].T)
+
+
+def _toeplitz_matrix(series: Array) -> Array:
+    """The lower-triangular Toeplitz matrix with this first column."""
+    T = len(series)
+    c = np.zeros((T, T))
+    for j in range(T):
+        c[j:, j] = series[: T - j]
+    return c

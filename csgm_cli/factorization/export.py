@@ -1,0 +1,196 @@
+"""Factorizations as they are written: rounded to a precision, measured, and held to what they claim."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from csgm_cli.errors import NoAnswerError, UsageError
+from csgm_cli.factorization.dense import Precision, dense_factors
+from csgm_cli.factorization.factorize import factorization_of
+from csgm_cli.factorization.held import AGREE, Pair, pair_of
+from csgm_cli.factorization.inspection import alike
+from csgm_cli.factorization.norms import noise_sensitivity, norms_of_arrays
+from csgm_cli.factorization.semiseparable import cast, column_norms_squared, norm_margin, row_errors
+from csgm_cli.model.factorization import DENSE, StrategyName
+from csgm_cli.ranges import check_range
+
+if TYPE_CHECKING:
+    from csgm_cli.model.factorization import AnyFloatArray, Factorization, Factors, Generators
+
+#: By how much more sensitivity noise made with the rounded arrays may need than their C has.
+_FAITHFUL = {"float32": 1e-3, "float64": 1e-6}
+#: What may be written where all arrays together ask for too much.
+_FEWER = (("C", "C_inv"), ("B", "C"))
+
+
+def rounded(
+    factorization: Factorization,
+    precision: Precision = "float64",
+    *,
+    arrays: Collection[str] = DENSE,
+    tolerance: float = 1.0,
+) -> tuple[Factorization, Factors | None]:
+    """The factorization in ``precision`` with the numbers that hold after rounding, and its dense factors.
+
+    ``arrays``: what is to be kept of it. The sensitivity is not above what it was (1 for ``optimal`` and
+    ``streaming``), the errors are those of the rounded arrays: of those of B, C and C_inv that are in
+    ``arrays``, or without any (then None) of the rounded streaming form. The dual is not rounded: where it is
+    all there is, its errors are computed to all digits.
+
+    ``NoAnswerError`` (slug ``not-certified``) where arrays in ``precision`` have a gap above ``tolerance``
+    (in float32, 1e-6 above what the dual attains) though they are ``optimal``, or make noise that needs more
+    than the sensitivity of their C, by 1e-6 of it (1e-3 in float32), or errors by more than a hundredth other
+    than those of their strategy. ``UsageError`` (slug ``out-of-range``) for numbers that ``precision`` cannot
+    hold, or beyond what mechanisms take.
+    """
+    attained = factorization
+    if factorization.generators is not None:
+        factorization = _streaming(factorization, factorization.generators, precision)
+    elif factorization.dual is not None:
+        exact = factorization_of(factorization.workload, factorization.objective, factorization.dual)
+        attained = factorization = replace(exact, iterations=factorization.iterations)
+    kept = [name for name in DENSE if name in arrays]
+    factors = None
+    if kept:
+        factorization, factors = _measured(factorization, precision, kept)
+    check_range("sensitivity", factorization.sensitivity)
+    if factors is not None:
+        _check_noise(factorization, factors, kept, precision)
+    if factorization.strategy.name is StrategyName.OPTIMAL:
+        _check_gap(factorization, attained, precision if kept else "float64", tolerance)
+    elif factorization.generators is None and not alike(factorization, attained):
+        raise NoAnswerError(
+            "not-certified",
+            f"the arrays in {precision} would not have the errors of {factorization.strategy}",
+            "`dtype` float64" if precision == "float32" else "`strategy` optimal",
+        )
+    return factorization, factors
+
+
+def noise_matrix(
+    factorization: Factorization, name: Literal["B", "C_inv"], precision: Precision
+) -> tuple[AnyFloatArray | None, float]:
+    """B or C_inv in ``precision``, None where there is none, and by what its noise has to be larger.
+
+    Rounded it is exactly that of another C: the second number, at least 1, is the sensitivity of that one
+    over the factorization's. ``NoAnswerError`` (slug ``not-certified``) where it is too large, as `rounded`.
+    """
+    matrix: AnyFloatArray | None = getattr(dense_factors(factorization, precision), name)
+    if matrix is None:
+        return None, 1.0
+    needed = noise_sensitivity(factorization.workload, name, matrix) / factorization.sensitivity
+    if not needed <= 1.0 + _FAITHFUL[precision]:
+        raise _ill_conditioned([name], precision)
+    return matrix, max(1.0, needed)
+
+
+def _measured(
+    factorization: Factorization, precision: Precision, kept: Collection[str]
+) -> tuple[Factorization, Factors]:
+    """With the numbers of the arrays ``kept``, which are those of the file's reader."""
+    limit, extra = factorization, float(np.finfo(precision).eps)
+    while True:
+        factors = dense_factors(limit, precision)
+        if {"B", "C_inv"} == set(kept):  # a reader has C from its inverse: B must be of that one
+            inverted = _pair(limit, factors, ["C_inv"])
+            factors = replace(factors, B=inverted.B.astype(precision))
+        squared, mean, worst = _pair(limit, factors, kept).measured()
+        if "C" in kept or squared <= factorization.sensitivity_squared:
+            measured = replace(
+                factorization,
+                sensitivity_squared=squared,
+                mean_squared_error=mean,
+                max_squared_error=worst,
+            )
+            return measured, factors
+        if not squared <= factorization.sensitivity_squared * (1.0 + _FAITHFUL[precision]) ** 2:
+            raise _ill_conditioned(kept, precision)
+        # The C of a rounded inverse is not the rounded C.
+        shrunk = factorization.sensitivity_squared / squared * (1.0 - extra)
+        limit = replace(limit, sensitivity_squared=limit.sensitivity_squared * shrunk)
+        extra *= 2.0
+        del factors  # before there are others
+
+
+def _pair(factorization: Factorization, factors: Factors, kept: Collection[str]) -> Pair:
+    pair = pair_of(factorization.workload, {name: getattr(factors, name) for name in kept})
+    assert pair is not None  # something is kept
+    return pair
+
+
+def _check_noise(
+    factorization: Factorization, factors: Factors, kept: Collection[str], precision: Precision
+) -> None:
+    """Raise ``NoAnswerError`` where arrays, each rounded by itself, no longer belong to one another."""
+    if _is_faithful(factorization, factors, kept, precision):
+        return
+    fewer = [names for names in _FEWER if set(names) < set(kept)]
+    fewer = [names for names in fewer if _is_faithful(factorization, factors, names, precision)]
+    raise _ill_conditioned(kept, precision, f"`arrays` {','.join(fewer[0])}" if fewer else "")
+
+
+def _ill_conditioned(kept: Collection[str], precision: Precision, hint: str = "") -> NoAnswerError:
+    return NoAnswerError(
+        "not-certified",
+        f"this workload is too ill-conditioned for {precision}: noise made with the rounded"
+        f" {' or '.join(kept)} would need more sensitivity than C has",
+        "`dtype` float64" if precision == "float32" else hint,
+    )
+
+
+def _is_faithful(
+    factorization: Factorization, factors: Factors, names: Collection[str], precision: Precision
+) -> bool:
+    arrays = {name: getattr(factors, name) for name in names}
+    try:
+        needed = norms_of_arrays(factorization.workload, arrays, factorization.objective).sensitivity
+    except UsageError:  # beyond what mechanisms take
+        return False
+    return needed <= factorization.sensitivity * (1.0 + _FAITHFUL[precision])
+
+
+def _check_gap(found: Factorization, attained: Factorization, precision: Precision, tolerance: float) -> None:
+    """Raise ``NoAnswerError`` unless arrays that are said to be optimal are, to their precision."""
+    rounding = AGREE[precision]
+    holds = found.squared_error <= attained.squared_error * (1.0 + rounding)
+    if holds and (precision == "float32" or found.gap <= tolerance):
+        return
+    if precision == "float32":
+        hint = "`dtype` float64"
+    elif holds:
+        hint = f"`tolerance` {10.0 ** math.ceil(math.log10(found.gap)):g} can be reached"
+    else:
+        hint = "`arrays` v writes the dual alone"
+    raise NoAnswerError(
+        "not-certified",
+        f"the arrays in {precision} would have a gap of {found.gap:.2g} at T = {found.T},"
+        f" where {attained.gap:.2g} was certified",
+        hint,
+    )
+
+
+def _streaming(factorization: Factorization, exact: Generators, precision: Precision) -> Factorization:
+    g, scale = _rounded(exact, precision, 1.0), 1.0
+    most = 1.0 - norm_margin(exact)
+    while (squared := float(column_norms_squared(g).max())) > most:
+        scale *= most / squared**0.5 * (1.0 - float(np.finfo(precision).eps))
+        g = _rounded(exact, precision, scale)
+    rows = squared * row_errors(factorization.workload, cast(g, np.float64))
+    return replace(
+        factorization,
+        generators=g,
+        sensitivity_squared=squared,
+        mean_squared_error=float(rows.mean()),
+        max_squared_error=float(rows.max()),
+    )
+
+
+def _rounded(g: Generators, precision: Precision, scale: float) -> Generators:
+    """C times ``scale``, in ``precision``."""
+    wide = cast(g, np.float64)
+    return cast(replace(wide, outputs=scale * wide.outputs, diagonal=scale * wide.diagonal), precision)

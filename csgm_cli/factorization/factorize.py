@@ -1,0 +1,235 @@
+"""One call for every strategy: its exact errors, and how far above the proven optimum they are."""
+
+# ruff: noqa: N803 - T is the number of rows in every formula
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from csgm_cli.errors import UsageError
+from csgm_cli.factorization import toeplitz, tree
+from csgm_cli.factorization.oracle import oracle_for
+from csgm_cli.factorization.semiseparable import row_errors
+from csgm_cli.factorization.solver import Progress, Solution, certificate, lower_bound, solve
+from csgm_cli.factorization.streaming import check_streams, streaming_generators
+from csgm_cli.factorization.workload import column_norms_squared, row_norms_squared
+from csgm_cli.model.factorization import (
+    Dual,
+    Factorization,
+    FloatArray,
+    Generators,
+    Objective,
+    Strategy,
+    StrategyName,
+    Workload,
+    objective_named,
+)
+from csgm_cli.model.mechanism import Notice
+from csgm_cli.ranges import check_range, check_type
+
+Array = NDArray[np.float64]
+
+_TOEPLITZ = (StrategyName.TOEPLITZ_SQRT, StrategyName.TOEPLITZ_SQRT_NORMALIZED, StrategyName.TOEPLITZ_OPTIMAL)
+
+#: T from which the search for the best Toeplitz factors would take hours.
+_MOST_TOEPLITZ_ROWS = 10_000_000
+#: Bytes of a row at the peak: of the solver, without and with momentum, and of the Toeplitz search.
+_PER_ROW, _PER_ROW_WITH_MOMENTUM, _PER_SEARCHED_ROW = 560, 1000, 900
+#: Those of a streaming form, and in it of a buffer; arrays of T x T for a matrix.
+_PER_STREAMED_ROW, _PER_BUFFER, _SQUARES = 160, 56, 7
+#: To what gap the optimum is solved unless somebody says: rounding leaves no less beyond so many rows.
+_TOLERANCE, _LOOSE, _MANY_ROWS, _MANY_ROWS_WITH_MOMENTUM = 1e-9, 1e-6, 100_000, 30_000
+
+
+def default_tolerance(workload: Workload) -> float:
+    """The gap that `factorize` solves to where none is given: 1e-9, or 1e-6 beyond 100,000 rows.
+
+    With momentum beyond 30,000: docs/factorize.md has the floor that rounding puts under the certified gap.
+    """
+    most = _MANY_ROWS_WITH_MOMENTUM if workload.momentum else _MANY_ROWS
+    return _LOOSE if workload.matrix is None and most < workload.T else _TOLERANCE
+
+
+def solving_bytes(workload: Workload, strategy: Strategy) -> int:
+    """About the peak memory of `factorize`; nothing is allocated."""
+    if workload.matrix is not None:
+        return 8 * _SQUARES * workload.T**2
+    row = _PER_ROW_WITH_MOMENTUM if workload.momentum else _PER_ROW
+    if strategy.name is StrategyName.TOEPLITZ_OPTIMAL:
+        row = max(row, _PER_SEARCHED_ROW)
+    return workload.T * max(row, _PER_STREAMED_ROW + _PER_BUFFER * (strategy.buffers or 0))
+
+
+def _check_rows(workload: Workload, name: StrategyName) -> None:
+    if name is StrategyName.TOEPLITZ_OPTIMAL and workload.T > _MOST_TOEPLITZ_ROWS:
+        raise UsageError(
+            "too-large",
+            f"{name} takes T up to {_MOST_TOEPLITZ_ROWS}, got {workload.T}",
+            "toeplitz-sqrt-normalized has less error",
+        )
+
+
+def factorize(
+    workload: Workload,
+    strategy: Strategy = Strategy(StrategyName.OPTIMAL),  # noqa: B008 - frozen
+    objective: Objective = Objective.MEAN,
+    tolerance: float | None = None,
+    *,
+    start: Dual | None = None,
+    optimum: Factorization | None = None,
+    progress: Progress | None = None,
+) -> Factorization:
+    """The factorization of ``workload`` by ``strategy``, without forming B or C (``dense_factors`` does).
+
+    ``tolerance``: relative gap, in [1e-13, 1], to which ``optimal`` (and, for ``streaming``, its optimum) is
+    solved from ``start``; without one that of `default_tolerance`. ``progress(iteration, gap, dual)`` follows
+    the solver. ``optimum``: the optimal factorization for the same workload and objective, if it is known:
+    its bound is used and nothing solved. The bound of other strategies is otherwise that of equal weights, a
+    few per cent lower.
+
+    Raises ``UsageError`` where the strategy does not apply to the workload or would take hours for its T
+    (slug ``too-large``), or the objective is unknown, and
+    ``NoAnswerError`` (slug ``not-certified``) where the tolerance is out of reach.
+    """
+    check_type("workload", workload, Workload)
+    check_type("strategy", strategy, Strategy)
+    objective = objective_named(objective)
+    tolerance = default_tolerance(workload) if tolerance is None else check_range("tolerance", tolerance)
+    name = strategy.name
+    _check_rows(workload, name)
+
+    def solved() -> Factorization:
+        solution = solve(workload, objective, tolerance, start=start, progress=progress)
+        return _optimal(workload, objective, solution)
+
+    if name is StrategyName.OPTIMAL:
+        return solved()
+    if name is StrategyName.STREAMING:
+        check_streams(workload)
+        return _streaming(workload, strategy, objective, optimum or solved())
+    return _unsolved(workload, strategy, objective, optimum)
+
+
+def _unsolved(
+    workload: Workload, strategy: Strategy, objective: Objective, optimum: Factorization | None
+) -> Factorization:
+    """By a strategy that takes no solving."""
+    name = strategy.name
+    sensitivity_squared, rows, series = _baseline(workload, name, objective)
+    bound = lower_bound(workload, objective) if optimum is None else optimum.lower_bound
+    return Factorization(
+        workload,
+        strategy,
+        objective,
+        sensitivity_squared,
+        sensitivity_squared * float(rows.mean()),
+        sensitivity_squared * float(rows.max()),
+        bound,
+        series=series,
+        notices=_padding(workload.T) if name.is_tree else (),
+    )
+
+
+def factorization_of(workload: Workload, objective: Objective, dual: Dual) -> Factorization:
+    """The factorization that belongs to any positive weights, with the bound that they prove."""
+    return _optimal(workload, objective, certificate(workload, objective, dual))
+
+
+def _optimal(workload: Workload, objective: Objective, solution: Solution) -> Factorization:
+    """Both errors of the solution: the one that was solved for is its certified upper bound."""
+    dual = solution.dual
+    rows = optimal_rows(workload, solution)
+    mean, worst = float(rows.mean()), float(rows.max())
+    if objective is Objective.MEAN:
+        mean = solution.upper
+    else:
+        worst = solution.upper
+    return Factorization(
+        workload,
+        Strategy(StrategyName.OPTIMAL),
+        objective,
+        1.0,
+        mean,
+        worst,
+        solution.lower,
+        iterations=solution.iterations,
+        dual=dual,
+    )
+
+
+def optimal_rows(workload: Workload, solution: Solution) -> Array:
+    """The squared norms of the rows of B, rounded up, where the columns of C have norm 1."""
+    found = oracle_for(workload).diagonals(solution.dual, 1e-12, rows=True)
+    assert found.rows is not None  # asked for
+    rows = (found.rows + found.absolute) / solution.dual.rows
+    return np.asarray(rows * solution.column_scale * (1.0 + 3.0 * found.error))
+
+
+def _streaming(
+    workload: Workload, strategy: Strategy, objective: Objective, optimum: Factorization
+) -> Factorization:
+    assert strategy.buffers is not None  # its constructor saw to it
+    assert optimum.dual is not None  # optimal factorizations have one
+    generators: Generators = streaming_generators(workload, optimum.dual, objective, strategy.buffers)
+    rows = row_errors(workload, generators)
+    return Factorization(
+        workload,
+        strategy,
+        objective,
+        1.0,
+        float(rows.mean()),
+        float(rows.max()),
+        optimum.lower_bound,
+        iterations=optimum.iterations,
+        dual=optimum.dual,
+        generators=generators,
+    )
+
+
+def _baseline(
+    workload: Workload, name: StrategyName, objective: Objective
+) -> tuple[float, Array, Array | None]:
+    """Squared sensitivity, squared row norms of B, and the series of B and C where they have any."""
+    series = None
+    if name.is_tree:
+        tree.require_prefix_sum(workload, name)
+        squared = float(tree.levels(workload.T))
+    elif name in _TOEPLITZ:
+        series = _series(workload, name, objective)
+        squared = 1.0 if name is StrategyName.TOEPLITZ_SQRT_NORMALIZED else float(series[1] @ series[1])
+    elif name is StrategyName.IDENTITY:
+        squared = 1.0
+    else:
+        squared = float(column_norms_squared(workload).max())
+    return squared, baseline_rows(workload, name, series), series
+
+
+def _series(workload: Workload, name: StrategyName, objective: Objective) -> Array:
+    if name is StrategyName.TOEPLITZ_OPTIMAL:
+        return np.stack(toeplitz.optimal_series(workload, objective))
+    root = toeplitz.sqrt_series(workload)
+    return np.stack([root, root])
+
+
+def baseline_rows(workload: Workload, name: StrategyName, series: FloatArray | None) -> Array:
+    """The squared norm of each row of B, shape (T,), of a strategy that solves nothing.
+
+    ``series``: the first columns of B and C, which ``toeplitz-`` strategies have.
+    """
+    if name.is_tree:
+        return tree.row_errors(workload.T, name)
+    if series is not None:
+        b, c = series
+        if name is StrategyName.TOEPLITZ_SQRT_NORMALIZED:
+            return toeplitz.normalized_row_errors(workload, c)
+        return toeplitz.row_errors(b)
+    return row_norms_squared(workload) if name is StrategyName.IDENTITY else np.ones(workload.T)
+
+
+def _padding(T: int) -> tuple[Notice, ...]:
+    leaves = 1 << (tree.levels(T) - 1)
+    if leaves == T:
+        return ()
+    said = f"the tree has {leaves} leaves: {T} steps and {leaves - T} that never happen"
+    return (Notice("tree-padded", said),)

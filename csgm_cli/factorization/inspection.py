@@ -1,0 +1,223 @@
+"""Arrays that are said to be a factorization, measured again from nothing but their numbers."""
+
+# ruff: noqa: N803 - C is what it is called in every formula
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from csgm_cli.errors import NoAnswerError
+from csgm_cli.factorization.factorize import factorization_of, factorize
+from csgm_cli.factorization.held import (
+    AGREE,
+    MEASURED,
+    Arrays,
+    Pair,
+    check_arrays,
+    dual_of,
+    generators_of,
+    incomplete,
+    pair_of,
+    require_finite,
+    widened,
+)
+from csgm_cli.factorization.semiseparable import column_norms_squared, dense_from, row_errors
+from csgm_cli.factorization.solver import Progress, lower_bound
+from csgm_cli.factorization.workload import dense
+from csgm_cli.model.factorization import (
+    Claim,
+    Dual,
+    Factorization,
+    Generators,
+    Inspection,
+    Objective,
+    Strategy,
+    StrategyName,
+    Workload,
+    objective_named,
+)
+from csgm_cli.ranges import check_type
+
+Array = NDArray[np.float64]
+
+#: Relative difference up to which numbers are those of the arrays.
+_TIGHT = 1e-9
+#: And up to which errors are those of a strategy, for arrays in float32; by another they are further off.
+_ALIKE = 1e-2
+
+
+def inspect_arrays(
+    workload: Workload,
+    arrays: Arrays,
+    objective: Objective = Objective.MEAN,
+    strategy: Strategy | None = None,
+    claimed: Mapping[str, float] | None = None,
+    *,
+    progress: Progress | None = None,
+) -> Inspection:
+    """Recompute sensitivity, errors and bound of a factorization of ``workload`` from its ``arrays``.
+
+    ``arrays`` (float32 or float64, finite): ``B`` (T, R) and ``C`` (R, T), or one of ``B``, ``C``, ``C_inv``
+    where it is lower-triangular; or ``decays``, ``inputs``, ``outputs`` (T, N) and ``diagonal`` (T) of a
+    streaming form; or the dual ``v`` (T; with ``u``, T, where it is needed) of an optimal one. The bound is
+    what the dual proves, and without a dual the solver's, to 1e-9. ``claimed``: numbers by their key in a
+    result; the errors and the sensitivity must be those found, the bound not above and the gap not below.
+    ``strategy``: a claim too.
+
+    ``UsageError`` where the arrays are not enough (slug ``incomplete-arrays``), the dual is not positive
+    (``bad-dual``), or the numbers are too large to be squared (``out-of-range``).
+    """
+    check_type("workload", workload, Workload)
+    objective = objective_named(objective)
+    check_arrays(workload, arrays)
+    with np.errstate(all="ignore"):  # what comes out is looked at
+        return _inspected(workload, arrays, objective, strategy, claimed or {}, progress)
+
+
+def _inspected(
+    workload: Workload,
+    arrays: Arrays,
+    objective: Objective,
+    strategy: Strategy | None,
+    claimed: Mapping[str, float],
+    progress: Progress | None,
+) -> Inspection:
+    dual = dual_of(workload, arrays, objective)
+    bound = _bound(workload, objective, dual, progress)
+    generators = generators_of(workload, arrays)
+    pair = pair_of(workload, arrays)
+    found = _measured(workload, pair, generators)
+    is_optimal = strategy is not None and strategy.name is StrategyName.OPTIMAL
+    if found is None:
+        if dual is None or not (strategy is None or is_optimal):
+            raise incomplete("it holds neither B nor C, nor a streaming form: nothing to measure")
+        found = (1.0, bound.mean_squared_error, bound.max_squared_error)
+    require_finite(found)
+    inspection = Inspection(workload, strategy, objective, *found, bound.lower_bound, bound.iterations)
+    agree = max(AGREE[arrays[name].dtype.name] for name in MEASURED & arrays.keys())
+    claims = [*_number_claims(inspection, claimed)]
+    claims += _array_claims(workload, arrays, pair, generators, agree)
+    claims += _strategy_claims(inspection, bound, generators)
+    if is_optimal and dual is not None and (pair is not None or generators is not None):
+        claims.append(_dual_claim(inspection, bound, agree))
+    return Inspection(
+        workload, strategy, objective, *found, bound.lower_bound, bound.iterations, tuple(claims)
+    )
+
+
+def _measured(
+    workload: Workload, pair: Pair | None, generators: Generators | None
+) -> tuple[float, float, float] | None:
+    if pair is not None:
+        return pair.measured()
+    if generators is None:
+        return None
+    squared = float(column_norms_squared(generators).max())
+    rows = squared * row_errors(workload, generators)
+    return squared, float(rows.mean()), float(rows.max())
+
+
+def _bound(
+    workload: Workload, objective: Objective, dual: Dual | None, progress: Progress | None
+) -> Factorization:
+    """With the bound that ``dual`` proves; without one, the solver's."""
+    if dual is not None:
+        return factorization_of(workload, objective, dual)
+    try:
+        return factorize(workload, objective=objective, progress=progress)
+    except NoAnswerError:  # a bound that is lower is still one
+        weak = lower_bound(workload, objective)
+        return Factorization(workload, Strategy(StrategyName.OPTIMAL), objective, 1.0, weak, weak, weak)
+
+
+def _number_claims(found: Inspection, claimed: Mapping[str, float]) -> list[Claim]:
+    """Numbers are those of the arrays as they are held, so that it does not matter in which precision."""
+    claims = []
+    for name, said in claimed.items():
+        computed = getattr(found, name)
+        if name == "T":
+            holds = said == computed
+        elif name == "lower_bound":
+            holds = 0 < said <= computed * (1.0 + _TIGHT)
+        elif name == "gap":
+            holds = said >= computed - _TIGHT
+        else:
+            holds = abs(said - computed) <= _TIGHT * computed
+        claims.append(Claim(name, said, computed, holds))
+    return claims
+
+
+def _array_claims(
+    workload: Workload, arrays: Arrays, pair: Pair | None, generators: Generators | None, agree: float
+) -> list[Claim]:
+    """What arrays claim by standing in one file."""
+    differences = {}
+    if pair is not None and "B" in arrays and ("C" in arrays or "C_inv" in arrays):
+        differences["product"] = pair.residual(dense(workload))
+    if pair is not None and "C" in arrays and (inverse := widened(arrays, "C_inv")) is not None:
+        differences["inverse"] = Pair(inverse, pair.C).residual(np.eye(workload.T))
+    if generators is not None and pair is not None:
+        differences["generators"] = _from_streaming(workload, arrays, dense_from(generators))
+    claims = [
+        Claim(name, 0.0, found if np.isfinite(found) else None, found <= agree)
+        for name, found in differences.items()
+    ]
+    causal = pair is None or _is_causal(pair, arrays)  # other forms cannot be anything else
+    return [*claims, Claim("causal", claimed=True, computed=causal, holds=causal)]
+
+
+def _is_causal(pair: Pair, arrays: Arrays) -> bool:
+    """Of noise on sums and on increments: row t of B and of C_inv has no row of C with a step after t."""
+    inverse = widened(arrays, "C_inv")
+    return pair.is_causal and (inverse is None or Pair(inverse, pair.C).is_causal)
+
+
+def alike(found: Inspection | Factorization, true: Factorization) -> bool:
+    """Whether ``found`` has, to rounding in float32, both errors of ``true``: it is by the same strategy."""
+    pairs = (
+        (found.mean_squared_error, true.mean_squared_error),
+        (found.max_squared_error, true.max_squared_error),
+    )
+    return all(abs(ours - theirs) <= _ALIKE * theirs for ours, theirs in pairs)
+
+
+def _strategy_claims(found: Inspection, bound: Factorization, generators: Generators | None) -> list[Claim]:
+    """That the arrays are by their strategy, as far as its buffers, or the errors that it has, tell.
+
+    Of ``optimal`` the gap says how far from it they are.
+    """
+    said = found.strategy
+    if said is None or said.name is StrategyName.OPTIMAL:
+        return []
+    if said.name is StrategyName.STREAMING:
+        if generators is None:
+            return []
+        is_theirs = said.buffers == (buffers := generators.decays.shape[1])
+        others = f"streaming:{buffers}"
+    else:
+        true = factorize(found.workload, said, found.objective, optimum=bound)
+        is_theirs = alike(found, true)
+        others = f"not {said}"
+    return [Claim("strategy", str(said), str(said) if is_theirs else others, is_theirs)]
+
+
+def _from_streaming(workload: Workload, arrays: Arrays, C: Array) -> float:
+    """How far B, C and C_inv are from belonging to the ``C`` of a streaming form; NaN beyond float64."""
+    found = []
+    if (held := widened(arrays, "C")) is not None:
+        same = held.shape == C.shape
+        found.append(float(np.abs(C - held).max() / np.abs(C).max()) if same else 1.0)
+    for name, product in (("B", dense(workload)), ("C_inv", np.eye(workload.T))):
+        if (held := widened(arrays, name)) is not None:
+            same = held.shape == C.shape
+            found.append(Pair(held, C).residual(product) if same else 1.0)
+    return float(np.max(found))
+
+
+def _dual_claim(found: Inspection, bound: Factorization, agree: float) -> Claim:
+    """That arrays are optimal: they have no more error than the dual beside them attains."""
+    claimed, computed = bound.squared_error, found.squared_error
+    return Claim("dual", claimed, computed, computed <= claimed * (1.0 + agree))

@@ -1,0 +1,1 @@
+"""What the commands answer: calibrate, account, compare, plan, sweep, budgets, selftest."""

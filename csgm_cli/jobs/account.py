@@ -1,0 +1,207 @@
+"""What a given noise guarantees."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from csgm_cli.core.bounds import DELTA_FLOOR, Spent, least_delta, least_epsilon, resolved
+from csgm_cli.core.verify import verify_delta, verify_epsilon
+from csgm_cli.errors import CsgmError, UsageError
+from csgm_cli.jobs.statement import assumptions_of, statement
+from csgm_cli.jobs.utility import error_parts, last_row_parts, mean_noise_std, noise_std_per_row
+from csgm_cli.model.mechanism import (
+    Account,
+    Accountant,
+    Bound,
+    Conversion,
+    Guarantee,
+    Mechanism,
+    Notice,
+    Verification,
+    accountant_named,
+)
+from csgm_cli.ranges import EPSILON_OR_ZERO, check_range, check_ranges, check_type
+
+#: An epsilon below the first is rare, one between the others usual.
+_SMALL, _USUAL = 0.5, (2.0, 20.0)
+#: Profiles that are known to this of delta, relative, are called exact without a word.
+_EXACT = 1e-8
+#: What there is to say of an answer whose lower bound is 0.
+NO_LOWER_BOUND = Notice(
+    "no-lower-bound",
+    "lower_bound is 0: the privacy profile is out of reach here, or shows next to nothing, so that how"
+    " far the answer is above the least that holds is not known",
+)
+
+
+def account_epsilon(
+    mechanism: Mechanism,
+    sigma: float,
+    deltas: Sequence[float],
+    accountant: Accountant = Accountant.AUTO,
+    *,
+    verify: bool = False,
+) -> Account:
+    """The epsilon that noise ``sigma`` proves at each delta in [1e-300, 1).
+
+    ``sigma`` (units of ``l2_norm``, which times 1e-15 to 1e18 it must be) is the std of the noise on each
+    coordinate of the sum. ``verify`` recomputes each epsilon by independent code.
+
+    Raises:
+        UsageError: a value out of range, no delta, or an accountant without a bound for the mechanism.
+        NoAnswerError: the loss is beyond what can be computed, or verification fails.
+    """
+    accountant = accountant_named(accountant)
+    sigma, noise_multiplier = _checked_noise(mechanism, sigma)
+    check_type("verify", verify, bool)
+    asked = check_ranges("deltas", deltas, "delta")
+    if not asked:
+        raise UsageError("missing-delta", "no delta was given")
+    found = [epsilon_guarantee(mechanism, sigma, delta, accountant, verify=verify) for delta in asked]
+    return _account(mechanism, sigma, noise_multiplier, accountant, found)
+
+
+def account_delta(
+    mechanism: Mechanism,
+    sigma: float,
+    epsilon: float,
+    accountant: Accountant = Accountant.AUTO,
+    *,
+    verify: bool = False,
+) -> Account:
+    """The delta that noise ``sigma`` proves at ``epsilon`` in [0, 1e4]; arguments as in `account_epsilon`.
+
+    Deltas below 1e-300 are given as that, with a notice.
+
+    Raises:
+        UsageError: a value out of range, or an accountant without a bound for the mechanism.
+        NoAnswerError: the loss is beyond what can be computed, or verification fails.
+    """
+    accountant = accountant_named(accountant)
+    sigma, noise_multiplier = _checked_noise(mechanism, sigma)
+    check_type("verify", verify, bool)
+    epsilon = check_range("epsilon", epsilon, EPSILON_OR_ZERO)
+    spent = least_delta(mechanism, accountant, sigma, epsilon)
+    notices = notices_of(spent)
+    if spent.value == DELTA_FLOOR:
+        notices += (Notice("delta-floor", f"delta is below {DELTA_FLOOR:g} and shown as that"),)
+    if spent.value == 1.0:
+        notices += (Notice("no-guarantee", "delta is 1: this noise proves nothing at this epsilon"),)
+    verified = verify_delta(mechanism, sigma, epsilon, spent) if verify else None
+    guarantee = replace(_guarantee(mechanism, epsilon, spent.value, spent, verified), notices=notices)
+    return _account(mechanism, sigma, noise_multiplier, accountant, [guarantee])
+
+
+def epsilon_guarantee(
+    mechanism: Mechanism,
+    sigma: float,
+    delta: float,
+    accountant: Accountant,
+    *,
+    verify: bool = False,
+    near: float = math.inf,
+    with_lower: bool = True,
+) -> Guarantee:
+    """The guarantee at one delta, by `least_epsilon`; the values are taken as checked."""
+    spent = least_epsilon(mechanism, accountant, sigma, delta, near=near, with_lower=with_lower)
+    verified = verify_epsilon(mechanism, sigma, delta, spent) if verify else None
+    return _guarantee(mechanism, spent.value, delta, spent, verified)
+
+
+def _guarantee(
+    mechanism: Mechanism, epsilon: float, delta: float, spent: Spent, verified: Verification | None
+) -> Guarantee:
+    return Guarantee(
+        epsilon,
+        delta,
+        spent.order,
+        spent.bound,
+        conversion_of(spent.bound),
+        assumptions_of(mechanism, spent.bound),
+        lower_bound=spent.lower,
+        verified=verified,
+        notices=notices_of(spent),
+    )
+
+
+def mistaken_for_effective(
+    mechanism: Mechanism, sigma: float, found: Guarantee, accountant: Accountant
+) -> tuple[Notice, ...]:
+    """A hint where epsilon is far below what people ask for, but would not be with gamma times the noise.
+
+    ``found``: what ``sigma`` guarantees by ``accountant`` at a given delta.
+    """
+    if mechanism.is_gaussian or found.epsilon >= _SMALL:
+        return ()
+    given = sigma / mechanism.geometry.l2_norm
+    try:
+        [other] = account_epsilon(mechanism, mechanism.gamma * sigma, [found.delta], accountant).guarantees
+    except CsgmError:  # a hint is not worth an error
+        return ()
+    if not _USUAL[0] <= other.epsilon <= _USUAL[1]:
+        return ()
+    said = (
+        f"if noise multiplier {given:g} is the effective one, sigma / (gamma l2_norm), give"
+        f" {given * mechanism.gamma:g} instead: then epsilon is {other.epsilon:.3g}, not {found.epsilon:.3g}"
+    )
+    return (Notice("perhaps-effective", said),)
+
+
+def _checked_noise(mechanism: Mechanism, sigma: float) -> tuple[float, float]:
+    """Sigma and the noise multiplier."""
+    check_type("mechanism", mechanism, Mechanism)
+    sigma = check_range("sigma", sigma)
+    return sigma, check_range("noise_multiplier", sigma / mechanism.geometry.l2_norm)
+
+
+def _account(
+    mechanism: Mechanism,
+    sigma: float,
+    noise_multiplier: float,
+    accountant: Accountant,
+    guarantees: Sequence[Guarantee],
+) -> Account:
+    used = {resolved(mechanism, accountant, g.bound) for g in guarantees}
+    return Account(
+        mechanism,
+        used.pop() if len(used) == 1 else accountant,
+        noise_multiplier,
+        tuple(guarantees),
+        tuple(statement(mechanism, sigma, g) for g in guarantees),
+        mean_noise_std(mechanism, sigma),
+        error_parts(mechanism, sigma),
+        noise_std_per_row=noise_std_per_row(mechanism, sigma),
+        error_parts_last_row=last_row_parts(mechanism, sigma),
+    )
+
+
+def conversion_of(bound: Bound) -> Conversion | None:
+    """How an answer by ``bound`` was converted; None where no Renyi curve is involved."""
+    return Conversion.CKS20 if bound in (Bound.RDP, Bound.PAPER) else None
+
+
+def notices_of(spent: Spent) -> tuple[Notice, ...]:
+    """What there is to say about how ``spent`` was computed."""
+    notices = []
+    if spent.high_precision:
+        said = "float64 could not be trusted here; the value was computed in 30-digit arithmetic"
+        notices.append(Notice("high-precision", said))
+    if spent.fell_back:
+        notices.append(Notice("tight-fell-back", spent.fell_back))
+    if spent.value > DELTA_FLOOR:  # what is 0, or shown as the floor, is not above anything
+        if spent.bracketed > _EXACT:
+            notices.append(Notice("profile-bracketed", _bracketed(spent.bracketed)))
+        if spent.lower == 0.0:
+            notices.append(NO_LOWER_BOUND)
+    return tuple(notices)
+
+
+def _bracketed(width: float) -> str:
+    if math.isinf(width):
+        return "the exact privacy profile is out of reach here: the answer is what a smaller epsilon proves"
+    return (
+        f"the exact privacy profile is known to {width:.1g} of delta here, not to the last digit: the answer"
+        " is at the safe end"
+    )

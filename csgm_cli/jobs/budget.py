@@ -1,0 +1,116 @@
+"""What a population's releases spend of its limit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, TypeAlias
+
+from csgm_cli.core.compose import Noisy, composed_epsilon, looks_at_profile_of, shares
+from csgm_cli.core.verify import verify_composed_epsilon
+from csgm_cli.jobs.account import conversion_of, notices_of
+from csgm_cli.jobs.headroom import FEW_RELEASES, Headroom
+from csgm_cli.jobs.statement import assumptions_of
+from csgm_cli.model.budget import Population, ReleaseStanding, Standing
+from csgm_cli.model.mechanism import Accountant, Guarantee, Notice, Target, accountant_named
+
+if TYPE_CHECKING:
+    from csgm_cli.core.bounds import Spent
+
+
+def spent_by(population: Population, accountant: Accountant) -> float:
+    """The epsilon that the enabled releases spend together at the limit's delta.
+
+    Errors are those of `check_population`.
+    """
+    counted = _counted(population)
+    return (
+        composed_epsilon(counted, accountant, population.limit.delta, with_lower=False).value
+        if counted
+        else 0.0
+    )
+
+
+def check_population(
+    population: Population, accountant: Accountant = Accountant.AUTO, *, verify: bool = False
+) -> Standing:
+    """The population against its limit, and each release's part in it.
+
+    ``verify`` recomputes what is spent in 50 digits by independent code.
+
+    Raises:
+        UsageError: an accountant without a bound for the releases.
+        NoAnswerError: the loss is beyond what can be computed, or verification fails.
+    """
+    accountant = accountant_named(accountant)
+    counted = _counted(population)
+    if not counted:
+        idle = tuple(ReleaseStanding(release, None, None, None) for release in population.releases)
+        return Standing(population, None, idle)
+    guarantee, parts = _answer(tuple(counted), population.limit, accountant, verify=verify)
+    guarantee = replace(guarantee, notices=guarantee.notices + _rough_room(population, counted, accountant))
+    left = iter(parts)
+    releases = (
+        ReleaseStanding(release, *(next(left) if release.enabled else (None, None, None)))
+        for release in population.releases
+    )
+    return Standing(population, guarantee, tuple(releases))
+
+
+#: The share of a release, how many more rounds of it fit, and the noise multiplier that it needs.
+_Part: TypeAlias = tuple[float, int, float | None]
+
+
+@lru_cache(maxsize=256)
+def _answer(
+    counted: tuple[Noisy, ...], limit: Target, accountant: Accountant, *, verify: bool
+) -> tuple[Guarantee, tuple[_Part, ...]]:
+    """What releases spend together, and the part of each; many populations may ask the same."""
+    spent = composed_epsilon(counted, accountant, limit.delta)
+    verified = verify_composed_epsilon(counted, limit.delta, spent) if verify else None
+    guarantee = Guarantee(
+        spent.value,
+        limit.delta,
+        spent.order,
+        spent.bound,
+        conversion_of(spent.bound),
+        _assumptions(counted, spent),
+        lower_bound=spent.lower,
+        verified=verified,
+        notices=notices_of(spent),
+    )
+    return guarantee, _parts(counted, accountant, limit, spent)
+
+
+def _rough_room(population: Population, counted: list[Noisy], accountant: Accountant) -> tuple[Notice, ...]:
+    if len(counted) <= FEW_RELEASES or not looks_at_profile_of(counted, accountant):
+        return ()
+    message = (
+        f"{population.name}: of more than {FEW_RELEASES} releases, more rounds and needed noise are what"
+        " the bounds rdp and mask-revealed allow; some more may fit"
+    )
+    return (Notice("rough-room", message),)
+
+
+def _counted(population: Population) -> list[Noisy]:
+    return [(release.mechanism, release.sigma) for release in population.counted]
+
+
+def _assumptions(counted: Sequence[Noisy], spent: Spent) -> tuple[str, ...]:
+    slugs = [slug for mechanism, _ in counted for slug in assumptions_of(mechanism, spent.bound)]
+    return tuple(dict.fromkeys(slugs))
+
+
+def _parts(
+    counted: Sequence[Noisy], accountant: Accountant, limit: Target, spent: Spent
+) -> tuple[_Part, ...]:
+    """Equal releases have the same room: it is looked for once."""
+    headroom, holds = Headroom(counted, accountant, limit), spent.value <= limit.epsilon
+    known: dict[Noisy, tuple[int, float | None]] = {}
+    for index, release in enumerate(counted):
+        if release not in known:
+            more = headroom.more_rounds(index) if holds else 0
+            known[release] = more, None if holds else headroom.needed_noise_multiplier(index)
+    found = zip(counted, shares(counted, spent, limit.delta), strict=True)
+    return tuple((share, *known[release]) for release, share in found)

@@ -1,0 +1,202 @@
+"""Several mechanisms side by side: at one target, or at one mean squared error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from csgm_cli.core.bounds import REPLACED
+from csgm_cli.errors import NoAnswerError, UsageError, VerificationError
+from csgm_cli.jobs.account import epsilon_guarantee
+from csgm_cli.jobs.calibrate import calibrate, described, with_errors
+from csgm_cli.jobs.utility import require_error_inputs, sigma_at_equal_error
+from csgm_cli.model.comparison import Comparison, ComparisonRow
+from csgm_cli.model.mechanism import (
+    Accountant,
+    Adjacency,
+    Calibration,
+    FactorNorms,
+    Geometry,
+    Mechanism,
+    MechanismName,
+    Notice,
+    Target,
+    accountant_named,
+)
+from csgm_cli.ranges import check_range, check_ranges, check_type
+
+
+def compare(
+    geometry: Geometry,
+    target: Target,
+    *,
+    gammas: Sequence[float],
+    rounds: int = 1,
+    adjacency: Adjacency = Adjacency.ADD_REMOVE,
+    accountant: Accountant = Accountant.AUTO,
+    verify: bool = False,
+    value_bits: int = 32,
+    factorization: FactorNorms | None = None,
+    epochs: int | None = None,
+    other_strategies: Sequence[FactorNorms] = (),
+) -> Comparison:
+    """The Gaussian mechanism, then L2-CSGM and L-inf-CSGM at every gamma, calibrated to ``target``.
+
+    ``gammas`` in [1e-9, 1], at least one; ``rounds`` in [1, 1e9], ``value_bits`` in [1, 64]: see `calibrate`.
+    One accountant serves all rows, so that no mechanism is charged for a looser analysis. L-inf-CSGM
+    needs ``geometry.dim`` and is left out, with a notice, without it. A row without an answer has
+    no calibration, and a notice says why.
+
+    With a ``factorization`` they are the matrix mechanism, SGMF and its L-inf form; SGMF is also there with
+    each of ``other_strategies``, factorizations of the same workload. Every row's MSE is held against that
+    of the first, the matrix mechanism with ``factorization``, so that ratios order rows as errors do.
+
+    Raises:
+        UsageError: a value out of range, no gamma, or an accountant that cannot serve every row.
+        VerificationError: a row's answer is not confirmed.
+    """
+    _check_types(geometry, target, value_bits=value_bits, verify=verify)
+    like = _like(geometry, rounds, adjacency, factorization, epochs)
+    mechanisms, used, notices = _asked(like, gammas, other_strategies, accountant)
+
+    def answer(mechanism: Mechanism) -> Calibration:
+        found = calibrate(mechanism, target, used, verify=verify, value_bits=value_bits)
+        is_like = mechanism.factorization == factorization
+        return found if is_like else with_errors(found, used, target, against=like)
+
+    rows = [_row(mechanism, answer, notices) for mechanism in mechanisms]
+    return Comparison(target, used, at_equal_mse=False, rows=tuple(rows), notices=tuple(notices))
+
+
+def compare_at_equal_mse(
+    geometry: Geometry,
+    target: Target,
+    *,
+    gammas: Sequence[float],
+    rounds: int = 1,
+    adjacency: Adjacency = Adjacency.ADD_REMOVE,
+    accountant: Accountant = Accountant.AUTO,
+    verify: bool = False,
+    value_bits: int = 32,
+    factorization: FactorNorms | None = None,
+    epochs: int | None = None,
+    other_strategies: Sequence[FactorNorms] = (),
+) -> Comparison:
+    """The epsilon of every mechanism at the MSE that the Gaussian mechanism has at ``target``.
+
+    sigma_m^2 = gamma^2 (sigma_G^2 - n (1 - gamma) l2_norm^2/(gamma d)), with a factorization for the mean
+    over the rows (`sigma_at_equal_error`); where that is not positive, sparsification alone exceeds the MSE:
+    the row has no calibration and a notice says so, as where no epsilon could be computed or verified.
+
+    Raises:
+        UsageError: as in `compare`, or ``dim`` or ``cohort_size`` is missing.
+    """
+    _check_types(geometry, target, value_bits=value_bits, verify=verify)
+    require_error_inputs(geometry, "an equal-MSE comparison")
+    like = _like(geometry, rounds, adjacency, factorization, epochs)
+    mechanisms, used, notices = _asked(like, gammas, other_strategies, accountant)
+    baseline = calibrate(like, target, used, verify=verify, value_bits=value_bits)
+
+    def answer(mechanism: Mechanism) -> Calibration | None:
+        sigma = sigma_at_equal_error(mechanism, like, baseline.sigma)
+        if sigma <= 0.0:
+            return None
+        guarantee = epsilon_guarantee(mechanism, sigma, target.delta, used, verify=verify)
+        found = described(mechanism, used, sigma, guarantee, value_bits)
+        return with_errors(found, used, target, against=like)
+
+    others = [_row(mechanism, answer, notices) for mechanism in mechanisms[1:]]
+    rows = [ComparisonRow(like, baseline), *others]
+    return Comparison(target, used, at_equal_mse=True, rows=tuple(rows), notices=tuple(notices))
+
+
+def common_accountant(mechanisms: Sequence[Mechanism], accountant: Accountant) -> Accountant:
+    """The one accountant for all rows: auto is exact where every row is Gaussian, else the tightest.
+
+    Under add-remove that is tight, which is exact for the Gaussian rows; under replace-one, where
+    the other rows can only have rdp, so does the Gaussian one, also where tight was asked for.
+    """
+    accountant = accountant_named(accountant)
+    if accountant not in (Accountant.AUTO, Accountant.TIGHT):
+        return accountant
+    if all(m.is_gaussian for m in mechanisms):
+        return Accountant.EXACT
+    replaced = any(m.adjacency is Adjacency.REPLACE_ONE for m in mechanisms)
+    return Accountant.RDP if replaced else Accountant.TIGHT
+
+
+def fallen_back(asked: Accountant, used: Accountant) -> tuple[Notice, ...]:
+    """What there is to say where tight was asked for, and rdp serves all rows."""
+    if accountant_named(asked) is Accountant.TIGHT and used is Accountant.RDP:
+        return (Notice("tight-fell-back", REPLACED),)
+    return ()
+
+
+def _check_types(geometry: Geometry, target: Target, *, value_bits: int, verify: bool) -> None:
+    check_type("geometry", geometry, Geometry)
+    check_type("target", target, Target)
+    check_type("verify", verify, bool)
+    check_range("value_bits", value_bits)
+
+
+def _like(
+    geometry: Geometry,
+    rounds: int,
+    adjacency: Adjacency,
+    factorization: FactorNorms | None,
+    epochs: int | None,
+) -> Mechanism:
+    """The Gaussian mechanism that all are held against, or the matrix mechanism."""
+    return Mechanism(MechanismName.GAUSSIAN, 1.0, geometry, rounds, adjacency, factorization, epochs)
+
+
+def _asked(
+    like: Mechanism, gammas: Sequence[float], others: Sequence[FactorNorms], accountant: Accountant
+) -> tuple[list[Mechanism], Accountant, list[Notice]]:
+    """The mechanisms of the rows, ``like`` first, the one accountant, and what there is to say of both."""
+    mechanisms, notices = _mechanisms(like, gammas, others)
+    used = common_accountant(mechanisms, accountant)
+    return mechanisms, used, [*notices, *fallen_back(accountant, used)]
+
+
+def _mechanisms(
+    like: Mechanism, gammas: Sequence[float], others: Sequence[FactorNorms]
+) -> tuple[list[Mechanism], list[Notice]]:
+    asked = check_ranges("gammas", gammas, "gamma")
+    if not asked:
+        raise UsageError("missing-gamma", "no gamma was given", "give `gamma`")
+    mechanisms = [like]
+    notices = []
+    names = [MechanismName.L2_CSGM, MechanismName.LINF_CSGM]
+    if like.geometry.dim is None:
+        names.pop()
+        notices.append(Notice("linf-csgm-left-out", "linf-csgm is left out: it needs dim"))
+    for gamma in asked:
+        at_gamma = [replace(like, name=name, gamma=gamma) for name in names]
+        mechanisms += at_gamma
+        mechanisms += [replace(at_gamma[0], factorization=other) for other in others]
+    return mechanisms, notices
+
+
+def _row(
+    mechanism: Mechanism, answer: Callable[[Mechanism], Calibration | None], notices: list[Notice]
+) -> ComparisonRow:
+    """The row of ``answer``; where it has none (None: at an equal MSE) ``notices`` tell why."""
+    try:
+        found = answer(mechanism)
+    except VerificationError:
+        raise
+    except NoAnswerError as error:
+        return _row_without_answer(mechanism, error.message, notices)
+    if found is None:
+        why = "the sparsification error alone exceeds the MSE of the Gaussian mechanism"
+        return _row_without_answer(mechanism, why, notices)
+    return ComparisonRow(mechanism, found)
+
+
+def _row_without_answer(mechanism: Mechanism, why: str, notices: list[Notice]) -> ComparisonRow:
+    strategy = mechanism.factorization and mechanism.factorization.strategy
+    by = f" with {strategy}" if strategy else ""
+    said = f"{mechanism.name}{by} at gamma {mechanism.gamma!r}: {why}"
+    notices.append(Notice("row-without-answer", said))
+    return ComparisonRow(mechanism, None)

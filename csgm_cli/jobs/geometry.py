@@ -1,0 +1,159 @@
+"""What a caller knows of a client's vector, turned into a Geometry; and who takes part how often."""
+
+from __future__ import annotations
+
+import math
+
+from csgm_cli.errors import UsageError
+from csgm_cli.model.mechanism import Geometry, Notice
+from csgm_cli.ranges import check_range
+
+#: Two sources of the same ratio may differ by rounding of what the user typed.
+_AGREEMENT = 1e-6
+
+
+def rotation_linf_norm(l2_norm: float, dim: int, cohort_size: int) -> float:
+    """Delta_inf after a random rotation: Delta_2 sqrt(2 ln(d n)/d) (paper, section 6)."""
+    return l2_norm * math.sqrt(2 * math.log(dim * cohort_size) / dim)
+
+
+def resolve_geometry(
+    *,
+    norm_ratio: float | None = None,
+    linf_norm: float | None = None,
+    l2_norm: float = 1.0,
+    dim: int | None = None,
+    cohort_size: int | None = None,
+) -> tuple[Geometry, tuple[Notice, ...]]:
+    """The Geometry and what was assumed to get it.
+
+    The ratio Delta_2 / Delta_inf comes from ``norm_ratio``, else from ``linf_norm`` (same units as
+    ``l2_norm``), else from ``dim`` and ``cohort_size`` by the rotation rule. It is raised to 1
+    (clipping at Delta_inf > Delta_2 does nothing) and lowered to sqrt(dim) (a vector of norm
+    Delta_2 has a coordinate that large), with a notice.
+
+    Raises:
+        UsageError: a value out of range, a ratio below 1, two sources that disagree, or no source.
+    """
+    l2_norm = check_range("l2_norm", l2_norm)
+    linf_norm = None if linf_norm is None else check_range("linf_norm", linf_norm)
+    dim = None if dim is None else int(check_range("dim", dim))
+    cohort_size = None if cohort_size is None else int(check_range("cohort_size", cohort_size))
+    ratio, notices = _ratio(norm_ratio, linf_norm, l2_norm, dim, cohort_size)
+    if dim is not None and ratio**2 > dim:
+        if ratio > math.sqrt(dim) * (1 + 1e-12):
+            notices.append(
+                Notice(
+                    "ratio-capped",
+                    f"norm_ratio {ratio:g} exceeds sqrt(dim) = {math.sqrt(dim):g} and is capped: no vector"
+                    " clipped at linf_norm has an L2 norm above linf_norm sqrt(dim) ="
+                    f" {l2_norm / ratio * math.sqrt(dim):g}, so that l2_norm could be that small",
+                )
+            )
+        ratio = math.sqrt(dim)
+    return Geometry(ratio, l2_norm, dim, cohort_size), tuple(notices)
+
+
+def _ratio(
+    norm_ratio: float | None,
+    linf_norm: float | None,
+    l2_norm: float,
+    dim: int | None,
+    cohort_size: int | None,
+) -> tuple[float, list[Notice]]:
+    if norm_ratio is not None:
+        norm_ratio = check_range("norm_ratio", norm_ratio)
+        if linf_norm is not None and not math.isclose(l2_norm / linf_norm, norm_ratio, rel_tol=_AGREEMENT):
+            raise UsageError(
+                "ratio-conflict",
+                f"norm_ratio {norm_ratio!r} disagrees with l2_norm / linf_norm = {l2_norm / linf_norm!r}",
+                "give one of them",
+            )
+        return norm_ratio, []
+    if linf_norm is not None:
+        check_range("norm_ratio", max(1.0, l2_norm / linf_norm))
+        if linf_norm > l2_norm:
+            return 1.0, [
+                Notice(
+                    "linf-norm-capped",
+                    f"linf_norm {linf_norm:g} exceeds l2_norm {l2_norm:g}, so that norm_ratio is 1:"
+                    " were they swapped?",
+                )
+            ]
+        return l2_norm / linf_norm, []
+    if dim is not None and cohort_size is not None:
+        return _rotation_ratio(l2_norm, dim, cohort_size)
+    raise _no_ratio(dim, cohort_size)
+
+
+def _no_ratio(dim: int | None, cohort_size: int | None) -> UsageError:
+    unknown = "norm_ratio is missing: nothing gives the ratio l2_norm / linf_norm of the clip norms"
+    others = "`norm_ratio`, or `linf_norm` with `l2_norm`"
+    if dim is None and cohort_size is None:
+        hint = f"give {others}, or `dim` and `cohort_size` for the rotation rule"
+        return UsageError("missing-norm-ratio", unknown, hint)
+    given, missing = ("dim", "cohort_size") if dim is not None else ("cohort_size", "dim")
+    message = f"{unknown}; the rotation rule needs {missing} beside {given}"
+    return UsageError("missing-norm-ratio", message, f"give `{missing}` beside `{given}`, or {others}")
+
+
+def _rotation_ratio(l2_norm: float, dim: int, cohort_size: int) -> tuple[float, list[Notice]]:
+    linf_norm = rotation_linf_norm(l2_norm, dim, cohort_size)
+    told = Notice(
+        "rotation-rule",
+        "norm_ratio from the rotation rule linf_norm = l2_norm sqrt(2 ln(dim cohort_size)/dim) ="
+        f" {linf_norm!r}: it holds for randomly rotated vectors that are then clipped at it",
+    )
+    if linf_norm >= l2_norm or linf_norm == 0.0:
+        capped = Notice(
+            "linf-norm-capped", "the rotation rule gives linf_norm above l2_norm: norm_ratio is 1"
+        )
+        return 1.0, [told, capped]
+    ratio = l2_norm / linf_norm
+    check_range("norm_ratio", ratio)
+    return ratio, [told]
+
+
+def check_epoch(rows: int, population: int, cohort_size: int) -> None:
+    """Raise ``UsageError`` unless disjoint cohorts suffice for an epoch of ``rows`` steps: T n <= N.
+
+    Slug ``repeats-in-epoch``: more places than clients, so that some client is in several steps of an epoch,
+    which the largest column norm of C does not cover.
+    """
+    _check_cohort(population, cohort_size)
+    if rows * cohort_size > population:
+        most = population // cohort_size
+        raise UsageError(
+            "repeats-in-epoch",
+            f"T = {rows} steps of cohort_size {cohort_size} take {rows * cohort_size} places, more than the"
+            f" population of {population}: some client is in several steps of an epoch, which sigma does not"
+            " cover",
+            f"T may be at most {most} here: begin the noise anew more often, and count its epochs",
+        )
+
+
+def _check_cohort(population: int, cohort_size: int) -> None:
+    if cohort_size > population:
+        raise UsageError(
+            "cohort-above-population", f"cohort_size {cohort_size} exceeds population {population}"
+        )
+
+
+def rounds_from_participation(population: int, cohort_size: int, training_rounds: int) -> tuple[int, Notice]:
+    """Releases that one client can influence with cohorts in a fixed order of clients: ceil(R n/N).
+
+    Raises:
+        UsageError: a value out of range, or a cohort larger than the population.
+    """
+    population = int(check_range("population", population))
+    cohort_size = int(check_range("cohort_size", cohort_size))
+    training_rounds = int(check_range("training_rounds", training_rounds))
+    _check_cohort(population, cohort_size)
+    rounds = -(-training_rounds * cohort_size // population)
+    check_range("rounds", rounds)
+    notice = Notice(
+        "rounds-from-participation",
+        f"rounds = ceil({training_rounds} x {cohort_size} / {population}) = {rounds}, for disjoint cohorts"
+        " that take turns in a fixed order of all clients; random sampling earns no amplification here",
+    )
+    return rounds, notice

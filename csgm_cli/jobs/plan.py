@@ -1,0 +1,134 @@
+"""The strongest compression that stays within an overhead over the Gaussian mechanism."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from csgm_cli.errors import NoAnswerError, UsageError
+from csgm_cli.jobs.calibrate import calibrate, shortfall, sufficient_sigma
+from csgm_cli.jobs.compare import common_accountant, fallen_back
+from csgm_cli.jobs.utility import gaussian_like, require_error_inputs, sigma_at_equal_error
+from csgm_cli.model.comparison import Plan
+from csgm_cli.model.mechanism import (
+    Accountant,
+    Adjacency,
+    FactorNorms,
+    Geometry,
+    Mechanism,
+    MechanismName,
+    Notice,
+    Target,
+)
+from csgm_cli.ranges import RANGES, check_range, check_type
+from csgm_cli.roots import narrowed
+
+#: Relative width of the bracket around the planned gamma.
+_WIDTH = 1e-9
+#: Ratio of neighbouring gammas that are tried from below.
+_RATIO = 1.5
+#: What calibrate may add to the noise that is just enough.
+_ROOM = 2e-12
+
+
+def plan(
+    name: MechanismName,
+    geometry: Geometry,
+    target: Target,
+    *,
+    max_mse_overhead: float | None = None,
+    max_noise_overhead: float | None = None,
+    rounds: int = 1,
+    adjacency: Adjacency = Adjacency.ADD_REMOVE,
+    accountant: Accountant = Accountant.AUTO,
+    verify: bool = False,
+    value_bits: int = 32,
+    factorization: FactorNorms | None = None,
+    epochs: int | None = None,
+) -> Plan:
+    """The smallest gamma found (rounded up) whose cost stays within the overhead; one of the two is given.
+
+    ``max_mse_overhead`` x in [0, 1e6]: total MSE <= (1 + x) of the Gaussian's, needs dim and cohort_size.
+    ``max_noise_overhead`` x in [0, 1e6]: sigma/gamma <= (1 + x) sigma_G. One accountant serves both sides.
+    By tight a smaller gamma may be within the overhead as well (docs/theory.md, "Where the answer must lie").
+    With a ``factorization`` it is SGMF beside the matrix mechanism, and the MSE the mean over the rows.
+
+    Raises:
+        UsageError: a value out of range, or not exactly one overhead, or dim or cohort_size missing.
+        NoAnswerError: not even gamma = 1 stays within the overhead.
+    """
+    check_type("geometry", geometry, Geometry)
+    check_type("target", target, Target)
+    check_type("verify", verify, bool)
+    allowed = _checked_overhead(geometry, max_mse_overhead, max_noise_overhead)
+
+    def at(gamma: float) -> Mechanism:
+        return Mechanism(name, gamma, geometry, rounds, adjacency, factorization, epochs)
+
+    lowest = max(RANGES["gamma"].low, 1 / geometry.dim if geometry.dim else 0.0)
+    used = common_accountant([at(lowest)], accountant)
+    plain = gaussian_like(at(lowest))
+    baseline = sufficient_sigma(plain, used, target)
+
+    def shortage(gamma: float) -> float:
+        """At most 0 where the noise that the overhead allows is enough."""
+        mechanism, sigma = at(gamma), allowed * baseline * gamma
+        if max_mse_overhead is not None:
+            sigma = sigma_at_equal_error(mechanism, plain, baseline, allowed)
+        return _shortage(mechanism, used, sigma, target)
+
+    gamma, notices = _smallest_gamma(shortage, lowest, geometry.dim)
+    answer = calibrate(at(gamma), target, used, verify=verify, value_bits=value_bits)
+    return Plan(gamma, 1 / gamma, answer, (*notices, *fallen_back(accountant, used)))
+
+
+def _checked_overhead(geometry: Geometry, mse: float | None, noise: float | None) -> float:
+    if (mse is None) == (noise is None):
+        raise UsageError(
+            "one-overhead",
+            "exactly one of max_mse_overhead and max_noise_overhead is needed",
+            "give `max_mse_overhead` or `max_noise_overhead`",
+        )
+    if mse is not None:
+        allowed = 1 + check_range("max_mse_overhead", mse)
+        require_error_inputs(geometry, "an MSE overhead")
+        return allowed
+    assert noise is not None
+    return 1 + check_range("max_noise_overhead", noise)
+
+
+def _shortage(mechanism: Mechanism, used: Accountant, sigma: float, target: Target) -> float:
+    """At most 0 where ``sigma`` is positive and enough for the target."""
+    if mechanism.is_gaussian:
+        return sufficient_sigma(mechanism, used, target) - sigma
+    return shortfall(mechanism, used, sigma * (1 - _ROOM), target) if sigma > 0.0 else math.inf
+
+
+def _smallest_gamma(
+    shortage: Callable[[float], float], lowest: float, dim: int | None
+) -> tuple[float, tuple[Notice, ...]]:
+    """The smallest gamma without a shortage: the first on a geometric grid from below, then narrowed.
+
+    Under rdp the overheads fall as gamma grows; the tight bounds lose a few per cent of sigma in a
+    corner (gamma around 0.05 to 0.1), so that a gamma below it can fit where one inside does not.
+    """
+    low = high = lowest
+    at_low = at_high = shortage(lowest)
+    if at_high <= 0.0:
+        if dim is not None and lowest == 1 / dim:
+            said = "even gamma = 1/dim fits: one coordinate per client is enough"
+            return lowest, (Notice("one-coordinate", said),)
+        return lowest, (Notice("gamma-floor", f"even the smallest gamma, {lowest:g}, fits"),)
+    while at_high > 0.0:
+        if high == 1.0:
+            raise NoAnswerError(
+                "no-gamma-fits", "not even gamma = 1 stays within the overhead", "allow a larger overhead"
+            )
+        low, at_low, high = high, at_high, min(1.0, high * _RATIO)
+        at_high = shortage(high)
+
+    def of_log(log_gamma: float) -> float:
+        return shortage(min(1.0, math.exp(log_gamma)))
+
+    found = math.exp(narrowed(of_log, (math.log(low), at_low), (math.log(high), at_high), _WIDTH))
+    return (1.0 if found > 1 - 10 * _WIDTH else found), ()

@@ -1,0 +1,93 @@
+"""What an answer assumes, as slugs, and what it says, as one paragraph fit for publication."""
+
+from __future__ import annotations
+
+from csgm_cli.model.mechanism import Adjacency, Bound, Guarantee, Mechanism, MechanismName
+from csgm_cli.rounding import round_down, round_up
+
+#: What each assumption means.
+ASSUMPTIONS = {
+    "clipping-enforced": "every client's vector is clipped to the stated norms",
+    "one-participation-per-round": "a client contributes at most once to each counted round",
+    "one-participation-per-epoch": "a client contributes at most once to each epoch",
+    "trusted-server": "the server adds the noise and shows nobody what it received",
+    "masks-secret": "the masks are not revealed",
+    "masks-bernoulli": "every coordinate is sent independently with probability gamma",
+}
+
+_NAMES = {
+    MechanismName.L2_CSGM: "the L2 coordinate-subsampled Gaussian mechanism",
+    MechanismName.LINF_CSGM: "the L-infinity coordinate-subsampled Gaussian mechanism",
+    MechanismName.GAUSSIAN: "the Gaussian mechanism",
+}
+
+#: The same with correlated noise.
+_FACTORIZED = {
+    MechanismName.L2_CSGM: "sparsified Gaussian matrix factorization (SGMF)",
+    MechanismName.LINF_CSGM: "L-infinity sparsified Gaussian matrix factorization",
+    MechanismName.GAUSSIAN: "the matrix mechanism",
+}
+
+_PROOFS = {
+    Bound.EXACT: "the exact privacy profile of the Gaussian mechanism",
+    Bound.RDP: "Renyi differential privacy at a real order",
+    Bound.PAPER: "Renyi differential privacy at an integer order (Chen et al. 2024, Theorem 4.1, corrected)",
+    Bound.MASK_REVEALED: "the exact privacy profile of the Gaussian mechanism with the masks revealed",
+    Bound.TIGHT_ADD: "a convex test function whose worst vector is known; adding the client decides",
+    Bound.TIGHT_REMOVE: "a convex test function whose worst vector is known; removing the client decides",
+    Bound.PROFILE: "the privacy profile with every coordinate at its clip",
+}
+
+_NEIGHBOURS = {
+    Adjacency.ADD_REMOVE: "one client's contribution is added or removed",
+    Adjacency.REPLACE_ONE: "one client's contribution is replaced by another",
+}
+
+
+def assumptions_of(mechanism: Mechanism, bound: Bound) -> tuple[str, ...]:
+    """The slugs of `ASSUMPTIONS` that the answer needs; revealed masks need not be secret."""
+    counted = "round" if mechanism.factorization is None else "epoch"
+    slugs = ["clipping-enforced", f"one-participation-per-{counted}", "trusted-server"]
+    if not mechanism.is_gaussian and bound is not Bound.MASK_REVEALED:
+        slugs += ["masks-secret", "masks-bernoulli"]
+    return tuple(slugs)
+
+
+def statement(mechanism: Mechanism, sigma: float, guarantee: Guarantee) -> str:
+    """The guarantee in one paragraph: mechanism, noise, composition, adjacency, proof, assumptions."""
+    geometry = mechanism.geometry
+    gaussian = mechanism.name is MechanismName.GAUSSIAN
+    clip = f"L2 norm {geometry.l2_norm!r}"
+    if mechanism.name is MechanismName.LINF_CSGM:
+        clip = f"L-infinity norm {round_down(geometry.linf_norm)} in {geometry.dim} coordinates"
+    elif not gaussian:
+        clip += f" and L-infinity norm {round_down(geometry.linf_norm)}"
+    sent = "" if gaussian else f", each coordinate sent with probability {mechanism.gamma!r}"
+    assumed = "; ".join(ASSUMPTIONS[slug] for slug in guarantee.assumptions)
+    name = (_NAMES if mechanism.factorization is None else _FACTORIZED)[mechanism.name]
+    return (
+        f"{name[0].upper()}{name[1:]} with client vectors clipped to {clip}{sent}, and"
+        f" {_noise(mechanism, sigma)}, satisfies"
+        f" ({round_up(guarantee.epsilon)}, {round_up(guarantee.delta)})-differential privacy over"
+        f" {_composed(mechanism)}, where neighbouring inputs differ in that"
+        f" {_NEIGHBOURS[mechanism.adjacency]}. Proof: {_PROOFS[guarantee.bound]}. Assumed: {assumed}."
+    )
+
+
+def _noise(mechanism: Mechanism, sigma: float) -> str:
+    factors, std = mechanism.factorization, round_up(sigma, 10)
+    if factors is None:
+        return f"Gaussian noise of standard deviation {std} on each coordinate of the sum"
+    by = "" if factors.strategy is None else f" by the strategy {factors.strategy}"
+    return (
+        f"correlated noise B Z for the workload {factors.workload} of T = {factors.T} steps,"
+        f" factorized{by} as B C with columns of C of norm at most {round_up(factors.sensitivity, 10)},"
+        f" where Z is Gaussian of standard deviation {std} in each entry, on the sums of the masked vectors"
+    )
+
+
+def _composed(mechanism: Mechanism) -> str:
+    count = mechanism.releases
+    if mechanism.factorization is None:
+        return f"{count} release{'s' * (count > 1)} that a client can influence"
+    return "1 epoch" if count == 1 else f"{count} epochs, each with a fresh Z"

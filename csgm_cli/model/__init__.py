@@ -1,0 +1,1 @@
+"""The frozen values that everything else takes and returns (standard library only)."""

@@ -1,0 +1,228 @@
+"""The frozen values of a privacy budget and of its check (standard library only).
+
+A *population* is the people whose data is protected. It has a *limit*, an (epsilon, delta) guarantee
+under one adjacency, and the *releases* that compose against it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from csgm_cli.errors import UsageError
+from csgm_cli.model.mechanism import Adjacency, Guarantee, Mechanism, Target
+from csgm_cli.ranges import check_range
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where something is declared: the file as it was named, and the line, from 1."""
+
+    path: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}"
+
+
+@dataclass(frozen=True)
+class Release:
+    """What is published: ``mechanism`` with ``sigma`` (units of ``l2_norm``), if ``enabled``.
+
+    ``owner`` answers for it, ``reason`` is why; both are words for people.
+    """
+
+    name: str
+    mechanism: Mechanism
+    sigma: float
+    enabled: bool = True
+    owner: str | None = None
+    reason: str | None = None
+    place: Place = Place("", 0)
+
+    def __post_init__(self) -> None:
+        check_range("sigma", self.sigma)
+        check_range("noise_multiplier", self.noise_multiplier)
+
+    @property
+    def noise_multiplier(self) -> float:
+        """Sigma / l2_norm."""
+        return self.sigma / self.mechanism.geometry.l2_norm
+
+    @property
+    def settings(self) -> Mapping[str, object]:
+        """What its privacy depends on, by the names that these things have everywhere."""
+        mechanism, geometry = self.mechanism, self.mechanism.geometry
+        return {
+            "mechanism": str(mechanism.name),
+            "noise_multiplier": self.noise_multiplier,
+            "sigma": self.sigma,
+            "gamma": mechanism.gamma,
+            "norm_ratio": None if mechanism.is_gaussian else geometry.norm_ratio,
+            "l2_norm": geometry.l2_norm,
+            "dim": geometry.dim,
+            "rounds": mechanism.rounds if mechanism.factorization is None else None,
+            **_stream(mechanism),
+            "enabled": self.enabled,
+        }
+
+
+#: What a factorization adds to the settings of a release; None without one.
+STREAM_KEYS = ("epochs", "T", "workload", "strategy", "sensitivity")
+
+
+def _stream(mechanism: Mechanism) -> dict[str, object]:
+    factors = mechanism.factorization
+    if factors is None:
+        return dict.fromkeys(STREAM_KEYS)
+    found = (mechanism.epochs, factors.T, factors.workload, factors.strategy, factors.sensitivity)
+    return dict(zip(STREAM_KEYS, found, strict=True))
+
+
+@dataclass(frozen=True)
+class Population:
+    """People, the ``limit`` promised to them and the releases, each of the population's adjacency.
+
+    ``UsageError`` (slug ``mixed-adjacency`` or ``duplicate-release``) for releases that do not go together.
+    """
+
+    name: str
+    limit: Target
+    adjacency: Adjacency = Adjacency.ADD_REMOVE
+    releases: tuple[Release, ...] = ()
+    place: Place = Place("", 0)
+
+    def __post_init__(self) -> None:
+        seen: dict[str, Release] = {}
+        for release in self.releases:
+            if release.mechanism.adjacency is not self.adjacency:
+                raise UsageError(
+                    "mixed-adjacency",
+                    f"{release.place}: release {release.name} has adjacency"
+                    f" {release.mechanism.adjacency}, its population {self.name} has {self.adjacency}",
+                    "guarantees under different adjacencies do not add up: use one",
+                )
+            if release.name in seen:
+                raise UsageError(
+                    "duplicate-release",
+                    f"{release.place}: release {release.name} of population {self.name} is already"
+                    f" declared at {seen[release.name].place}",
+                )
+            seen[release.name] = release
+
+    @property
+    def counted(self) -> tuple[Release, ...]:
+        """The releases that are enabled."""
+        return tuple(release for release in self.releases if release.enabled)
+
+
+@dataclass(frozen=True)
+class ReleaseStanding:
+    """One release within its population; None where a question does not arise.
+
+    ``share``: of what is spent, in [0, 1]. ``more_rounds``: how many further rounds fit (with a
+    factorization, epochs).
+    ``needed_noise_multiplier``: from which the population fits, all else unchanged; None where no noise
+    would do, and within the limit.
+    """
+
+    release: Release
+    share: float | None
+    more_rounds: int | None
+    needed_noise_multiplier: float | None
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A population against its limit; ``guarantee`` is None where nothing is released."""
+
+    population: Population
+    guarantee: Guarantee | None
+    releases: tuple[ReleaseStanding, ...]
+
+    @property
+    def spent(self) -> float:
+        """The epsilon of all releases together, at the limit's delta."""
+        return 0.0 if self.guarantee is None else self.guarantee.epsilon
+
+    @property
+    def holds(self) -> bool:
+        """True where no more is spent than allowed."""
+        return self.spent <= self.population.limit.epsilon
+
+    @property
+    def remaining(self) -> float:
+        """Limit less spent, rounded down; negative where the limit is exceeded."""
+        exact = Fraction(self.population.limit.epsilon) - Fraction(self.spent)
+        nearest = float(exact)
+        return nearest if nearest <= exact else math.nextafter(nearest, -math.inf)
+
+
+@dataclass(frozen=True)
+class ReleaseChange:
+    """A release that is not what it was; ``before`` or ``after`` is None where it was added or removed.
+
+    ``spends``: by how much the earlier population's epsilon moves with this change alone.
+    """
+
+    before: Release | None
+    after: Release | None
+    spends: float
+
+    @property
+    def status(self) -> str:
+        """One of added, removed, renamed, changed."""
+        if self.before is None or self.after is None:
+            return "added" if self.before is None else "removed"
+        return "renamed" if self.before.name != self.after.name else "changed"
+
+    @property
+    def settings(self) -> dict[str, tuple[object, object]]:
+        """What differs: name of the setting to its value before and after."""
+        if self.before is None or self.after is None:
+            return {}
+        old, new = self.before.settings, self.after.settings
+        return {key: (old[key], new[key]) for key in new if old[key] != new[key]}
+
+
+@dataclass(frozen=True)
+class PopulationChange:
+    """A population then and now, None where it was not there.
+
+    ``recorded`` is what was said to be spent then, ``recomputed`` what this program finds for the same
+    releases: they differ only where the program does.
+    """
+
+    before: Population | None
+    after: Standing | None
+    recorded: float | None
+    recomputed: float | None
+    releases: tuple[ReleaseChange, ...]
+
+    @property
+    def by_tool(self) -> float | None:
+        """How much the number moved because the program changed; 0 within 1e-9 relative."""
+        if self.recorded is None or self.recomputed is None:
+            return None
+        moved = self.recomputed - self.recorded
+        return moved if abs(moved) > 1e-9 * max(self.recorded, self.recomputed) else 0.0
+
+    @property
+    def by_budget(self) -> float:
+        """How much is spent because the budget changed."""
+        return (self.after.spent if self.after else 0.0) - (self.recomputed or 0.0)
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What a budget spends that an earlier one did not.
+
+    ``since``: the file that tells of the earlier one; ``csgm_version``: of the program that made the
+    numbers in it, None where it holds none.
+    """
+
+    since: str
+    csgm_version: str | None
+    populations: tuple[PopulationChange, ...]

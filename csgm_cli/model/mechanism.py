@@ -1,0 +1,401 @@
+"""The frozen values that cross every boundary of the package (standard library only).
+
+Words mean one thing everywhere (flags, JSON keys, fields, docs):
+
+=====================  ======================================================================
+``gamma``              probability that a coordinate is sent
+``l2_norm``            clip norm Delta_2 of one client's vector
+``linf_norm``          clip norm Delta_inf of one client's vector
+``norm_ratio``         Delta_2 / Delta_inf, at least 1; its square is ``k``
+``rounds``             number of releases that ONE client can influence
+``epochs``             number of factorized streams, each of which ONE client enters once
+``sigma``              std of the noise on each coordinate of the SUM of the masked vectors
+``noise_multiplier``   sigma / l2_norm, for every mechanism
+=====================  ======================================================================
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from csgm_cli.errors import UsageError
+from csgm_cli.ranges import Range, check_range, check_type, member_named, settle, swapped
+
+
+class MechanismName(StrEnum):
+    """What the server does with the clients' vectors."""
+
+    L2_CSGM = "l2-csgm"
+    LINF_CSGM = "linf-csgm"
+    GAUSSIAN = "gaussian"
+
+
+class Adjacency(StrEnum):
+    """Which two data sets must look alike."""
+
+    ADD_REMOVE = "add-remove"
+    REPLACE_ONE = "replace-one"
+
+
+class Accountant(StrEnum):
+    """How the privacy loss is bounded."""
+
+    AUTO = "auto"
+    EXACT = "exact"
+    RDP = "rdp"
+    PAPER = "paper"
+    TIGHT = "tight"
+
+
+class Bound(StrEnum):
+    """The proven statement that an answer rests on."""
+
+    EXACT = "exact"
+    RDP = "rdp"
+    PAPER = "paper"
+    MASK_REVEALED = "mask-revealed"
+    TIGHT_ADD = "tight-add"
+    TIGHT_REMOVE = "tight-remove"
+    PROFILE = "profile"
+
+
+class Conversion(StrEnum):
+    """How a Renyi curve was turned into (epsilon, delta)."""
+
+    CKS20 = "canonne-kamath-steinke-2020"
+
+
+@dataclass(frozen=True)
+class Notice:
+    """A warning that travels with a result: a stable ``slug`` and one sentence."""
+
+    slug: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """What is known of one client's clipped vector and of the cohort.
+
+    ``norm_ratio`` = Delta_2 / Delta_inf in [1, 1e6], by default 1, which takes the most noise (one coordinate
+    may hold the whole vector), and, with ``dim`` known, at most sqrt(dim): ``resolve_geometry`` caps it.
+    ``l2_norm`` = Delta_2 in [1e-30, 1e30] sets the units of the noise.
+    ``dim`` and ``cohort_size`` (clients in one release) in [1, 1e12], or None. ``UsageError`` for all else.
+    """
+
+    norm_ratio: float = 1.0
+    l2_norm: float = 1.0
+    dim: int | None = None
+    cohort_size: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("norm_ratio", "l2_norm", "dim", "cohort_size"):
+            if name in ("norm_ratio", "l2_norm") or getattr(self, name) is not None:
+                settle(self, name)
+        if self.dim is not None and self.norm_ratio**2 > self.dim * (1 + 1e-9):
+            raise UsageError(
+                "ratio-above-dim",
+                f"norm_ratio {self.norm_ratio!r} exceeds sqrt(dim) for dim {self.dim}",
+                "use resolve_geometry, which caps it",
+            )
+
+    @property
+    def k(self) -> float:
+        """Delta_2^2 / Delta_inf^2: how many coordinates can sit at the clip at once."""
+        k = self.norm_ratio**2
+        return k if self.dim is None else min(k, float(self.dim))
+
+    @property
+    def linf_norm(self) -> float:
+        """Delta_inf, in the units of ``l2_norm``."""
+        return self.l2_norm / self.norm_ratio
+
+
+#: Entries of workloads are in [1e-50, 1e50], and errors are squares times those of sigma.
+_ROW_NORMS = Range(1e-60, 1e60)
+
+
+@dataclass(frozen=True)
+class RowNorms:
+    """What errors need to know of A = B C: squared norms of rows of B and A, over the rows and of the last.
+
+    ``least``, ``mean``, ``largest``: of ||B[t]||; ``mean_squared``, ``last_squared``: of ||B[t]||^2, which
+    the variance of the noise goes with; ``workload_mean_squared``, ``workload_last_squared``: of
+    ||A[t]||^2 (for prefix sums (T + 1)/2 and T), which the variance of the sparsification goes with.
+    """
+
+    least: float
+    mean: float
+    largest: float
+    mean_squared: float
+    last_squared: float
+    workload_mean_squared: float
+    workload_last_squared: float
+
+    def __post_init__(self) -> None:
+        squares = Range(_ROW_NORMS.low**2, _ROW_NORMS.high**2)
+        for name, value in vars(self).items():
+            check_range(f"{name} of the rows", value, squares if name.endswith("squared") else _ROW_NORMS)
+
+
+@dataclass(frozen=True)
+class FactorNorms:
+    """What privacy and error need to know of a factorization A = B C, as numbers and words.
+
+    ``sensitivity``, in [1e-15, 1e15]: at least the largest column norm of C, rounding included.
+    ``workload`` and ``strategy``: their names, the latter None where nobody knows. ``rows``: None where only
+    privacy is asked about. ``sha256``: of the file that it was read from. Make it with
+    ``csgm_cli.factorization.factor_norms``.
+    """
+
+    T: int
+    workload: str
+    strategy: str | None
+    sensitivity: float
+    rows: RowNorms | None = None
+    sha256: str | None = None
+
+    def __post_init__(self) -> None:
+        settle(self, "T")
+        settle(self, "sensitivity")
+        check_type("workload", self.workload, str)
+        if self.rows is not None:
+            check_type("rows", self.rows, RowNorms)
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """A mechanism with all that its privacy depends on, except the noise.
+
+    ``gamma`` in [1e-9, 1]: the probability that a coordinate is sent, 1 for the Gaussian mechanism.
+    ``geometry``: left out, its norm ratio is 1, at which the most noise is needed; a larger one holds for
+    vectors that are clipped in the L-inf norm as well.
+    ``rounds`` in [1, 1e9]: the releases that one client can influence. L-inf-CSGM needs
+    ``geometry.dim``. ``UsageError`` for all else.
+
+    With a ``factorization`` A = B C it is SGMF, its L-inf form, or the matrix mechanism: the noise is B Z,
+    and what a client sends in one of the T steps enters as C[:, t] times its vector, once in each of the
+    ``epochs`` (in [1, 1e9], by default 1), after which B and C start anew with fresh Z. ``rounds`` is then
+    left at 1 (docs/theory.md, "Factorized streams").
+    """
+
+    name: MechanismName
+    gamma: float = 1.0
+    geometry: Geometry = Geometry()
+    rounds: int = 1
+    adjacency: Adjacency = Adjacency.ADD_REMOVE
+    factorization: FactorNorms | None = None
+    epochs: int | None = None
+
+    def __post_init__(self) -> None:
+        # Plain strings are welcome from callers; a wrong one is a UsageError.
+        for name, kind in (("name", MechanismName), ("adjacency", Adjacency)):
+            object.__setattr__(self, name, member_named(kind, name, getattr(self, name)))
+        check_type("geometry", self.geometry, Geometry)
+        settle(self, "gamma")
+        settle(self, "rounds")
+        if self.name is MechanismName.GAUSSIAN and self.gamma != 1.0:
+            raise UsageError(
+                "gaussian-gamma",
+                f"the gaussian mechanism sends every coordinate: gamma must be 1, got {self.gamma!r}",
+                "leave gamma out, or use l2-csgm",
+            )
+        if self.name is MechanismName.LINF_CSGM and self.geometry.dim is None:
+            raise UsageError("linf-needs-dim", "linf-csgm needs dim", "give `dim`")
+        self._settle_participation()
+
+    def _settle_participation(self) -> None:
+        if self.factorization is None:
+            if self.epochs is not None:
+                raise UsageError("epochs-without-factorization", "epochs are those of a factorization")
+            return
+        check_type("factorization", self.factorization, FactorNorms)
+        if self.rounds != 1:
+            raise UsageError(
+                "rounds-with-factorization",
+                "with a factorization a client takes part once per epoch: rounds must be left out",
+                "give epochs",
+            )
+        if self.epochs is None:
+            object.__setattr__(self, "epochs", 1)
+        settle(self, "epochs")
+
+    @property
+    def releases(self) -> int:
+        """How often one client takes part, independent noise each time: ``rounds``, or ``epochs``."""
+        return self.rounds if self.epochs is None else self.epochs
+
+    def with_releases(self, count: int) -> Mechanism:
+        """The same with so many rounds, or epochs."""
+        return replace(self, rounds=count) if self.epochs is None else replace(self, epochs=count)
+
+    @property
+    def column_norm(self) -> float:
+        """At least the largest column norm of C; 1 without a factorization."""
+        return 1.0 if self.factorization is None else self.factorization.sensitivity
+
+    @property
+    def is_gaussian(self) -> bool:
+        """True where every coordinate is always sent, so that the exact analysis applies."""
+        return self.gamma == 1.0
+
+    @property
+    def coordinates(self) -> float:
+        """How many coordinates at Delta_inf the analysis charges (k, or d for L-inf-CSGM)."""
+        if self.name is MechanismName.LINF_CSGM:
+            assert self.geometry.dim is not None  # enforced above
+            return float(self.geometry.dim)
+        return self.geometry.k
+
+    @property
+    def sensitivity(self) -> float:
+        """L2 sensitivity of one release with every coordinate sent, under add-remove."""
+        if self.name is MechanismName.LINF_CSGM:
+            return math.sqrt(self.coordinates) * self.linf_sensitivity
+        return self.geometry.l2_norm * self.column_norm
+
+    @property
+    def linf_sensitivity(self) -> float:
+        """How much one coordinate can move: Delta_inf, in all rows of a factorization together."""
+        return self.geometry.linf_norm * self.column_norm
+
+
+def accountant_named(value: str) -> Accountant:
+    """The accountant of that name; ``UsageError`` (slug ``unknown-choice``) for any other word."""
+    return Accountant(member_named(Accountant, "accountant", value))
+
+
+@dataclass(frozen=True)
+class Target:
+    """The (epsilon, delta) guarantee to be met: epsilon in [1e-6, 1e4], delta in [1e-300, 1)."""
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        try:
+            settle(self, "epsilon")
+            settle(self, "delta")
+        except UsageError as error:
+            hint = self._swapped() if error.slug == "out-of-range" else ""
+            raise UsageError(error.slug, error.message, hint or error.hint) from None
+
+    def _swapped(self) -> str:
+        try:
+            return swapped(float(self.epsilon), float(self.delta))
+        except (TypeError, ValueError, OverflowError):  # no number, or beyond all ranges
+            return ""
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What the independent high-precision recomputation found.
+
+    ``digits``: decimal digits it worked with; ``relative_difference``: of epsilon (or delta)
+    between the answer and the recomputation.
+    """
+
+    digits: int
+    relative_difference: float
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """An (epsilon, delta) statement and everything it rests on.
+
+    ``order``: Renyi order, None where none is involved. ``lower_bound``: the same quantity below
+    which no analysis can go, None unless the accountant looks at the privacy profile.
+    """
+
+    epsilon: float
+    delta: float
+    order: float | None
+    bound: Bound
+    conversion: Conversion | None
+    assumptions: tuple[str, ...]
+    lower_bound: float | None = None
+    verified: Verification | None = None
+    notices: tuple[Notice, ...] = ()
+
+
+@dataclass(frozen=True)
+class MeanSquaredError:
+    """Expected squared L2 error of the mean estimate, summed over coordinates, worst client vectors.
+
+    Units: ``l2_norm`` squared. ``gaussian_total``: the plain Gaussian mechanism at the same target
+    and accountant, with the same factorization if there is one (in a comparison with that of the first
+    row); ``ratio`` = total / gaussian_total.
+    """
+
+    privacy: float
+    sparsification: float
+    total: float
+    gaussian_total: float
+    ratio: float
+
+
+@dataclass(frozen=True)
+class NoisePerRow:
+    """Std of the noise on each coordinate of a row, sigma ||B[t]|| / (n gamma): over the T rows."""
+
+    min: float
+    mean: float
+    max: float
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The least noise found for a target, and what it costs.
+
+    ``accountant`` is the resolved one. ``sigma`` is the std of the noise on each coordinate of the sum, in
+    the units of ``l2_norm``; ``statement`` is the guarantee in one publishable paragraph.
+    ``mean_noise_std`` (of the mean estimate) needs ``cohort_size``, ``bits_per_client`` (values only)
+    needs ``dim``, ``mse`` needs both; None without.
+
+    With a factorization ``sigma`` is the std of Z, ``mean_noise_std`` is None and ``noise_std_per_row`` in
+    its place, ``mse`` is the mean over the rows of A X, each divided by the cohort size, and
+    ``mse_last_row`` that of the last row.
+    """
+
+    mechanism: Mechanism
+    accountant: Accountant
+    noise_multiplier: float
+    effective_noise_multiplier: float
+    sigma: float
+    guarantee: Guarantee
+    statement: str
+    mean_noise_std: float | None
+    mse: MeanSquaredError | None
+    bits_per_client: float | None
+    notices: tuple[Notice, ...] = ()
+    noise_std_per_row: NoisePerRow | None = None
+    mse_last_row: MeanSquaredError | None = None
+
+
+@dataclass(frozen=True)
+class Account:
+    """What a given noise guarantees: one guarantee per requested delta (or one for an epsilon).
+
+    ``mean_noise_std`` needs ``cohort_size``; ``error_parts``, the privacy and the sparsification part of
+    the MSE as in `MeanSquaredError`, needs ``dim`` as well; None without. What a factorization adds is as
+    in `Calibration`.
+    ``noise_multiplier`` is sigma / l2_norm; ``statements`` has one publishable paragraph per guarantee.
+    """
+
+    mechanism: Mechanism
+    accountant: Accountant
+    noise_multiplier: float
+    guarantees: tuple[Guarantee, ...]
+    statements: tuple[str, ...]
+    mean_noise_std: float | None = None
+    error_parts: tuple[float, float] | None = None
+    notices: tuple[Notice, ...] = ()
+    noise_std_per_row: NoisePerRow | None = None
+    error_parts_last_row: tuple[float, float] | None = None
+
+    @property
+    def effective_noise_multiplier(self) -> float:
+        """The noise multiplier over gamma."""
+        return self.noise_multiplier / self.mechanism.gamma

@@ -1,0 +1,131 @@
+"""Where a contour crosses the real axis, and how dense its points are.
+
+The trapezoid rule in Im z errs by aliases, expectations at other strikes (see docs/theory.md,
+"The privacy profile"). Chernoff bounds at a z further right show that they are small. Where E[Y^a]
+explodes soon after the saddle, because of rare large losses that hardly add to the answer, there is no
+room on the right, and the contour passes further left.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from csgm_cli.renyi.moment import LogMoment
+
+if TYPE_CHECKING:
+    from csgm_cli.roots import Slope
+
+#: S at a real z.
+Moments = Callable[[float], LogMoment]
+
+#: Size of the aliases relative to the answer.
+_NEGLIGIBLE = 1e-13
+#: Where a contour is at most, of a pole. Halfway from there to the pole Chernoff bounds end.
+_LEFT_OF_POLE = 7 / 9
+#: How far left of the saddle contours go, relative to it, to where aliases are bounded: if elsewhere the step
+#: is less than this, relative to the largest there can be.
+_LEFT_OF_WALL, _SHORT_STEP = (0.93, 0.85), 0.05
+#: How much further right than the shift Chernoff bounds on the aliases are looked at, where the first
+#: guess is not good: where it allows a smaller step than this, relative to the largest there can be.
+_FURTHER, _GOOD_STEP = (1.03, 1.07, 1.15, 1.4, 2.0, 4.0), 0.3
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """Where a contour crosses the real axis, its ``step``, and what bounds its aliases (see `_alias_free`).
+
+    ``log_size``: about the logarithm of the answer.
+    """
+
+    shift: float
+    log_size: float
+    chernoff: Sequence[tuple[float, float]]
+    step: float
+    further: float
+
+    @property
+    def aliases(self) -> float:
+        """A bound on the sum over m != 0 of exp(2 pi m shift/step) delta(epsilon + 2 pi m/step).
+
+        For m > 0 by Chernoff further right: exp(S - further eps - 2 pi m (further - shift)/step).
+        """
+        lower = 2 * math.pi * self.shift / self.step
+        higher = math.inf
+        for log_chernoff, further in self.chernoff:
+            gap = 2 * math.pi * (further - self.shift) / self.step
+            higher = min(higher, math.exp(min(log_chernoff - gap, 0.0)) / -math.expm1(-gap))
+        return math.exp(-lower) / -math.expm1(-lower) + higher
+
+
+def slope_of(moment: LogMoment, sign: float, epsilon: float, z: float) -> Slope:
+    """The first two derivatives of the integrand's logarithm at a real z; ``sign`` is 1 for add, else -1."""
+    value = sign * moment.d_order - epsilon - 1 / z - 1 / (z + 1)
+    return value, moment.d2_order + 1 / z**2 + 1 / (z + 1) ** 2
+
+
+def crossing(moments: Moments, sign: float, epsilon: float, saddle: float, pole: float) -> Crossing | None:
+    """At the ``saddle`` and well left of ``pole``, or further left where E[Y^a] soon grows beyond bounds.
+
+    So it does where Y has rare large values. None where no step suits.
+    """
+    rightmost = min(saddle, _LEFT_OF_POLE * pole)
+    best: Crossing | None = None
+    for share in (1.0, *_LEFT_OF_WALL):
+        shift = share * rightmost
+        moment = moments(shift)
+        slope, curvature = slope_of(moment, sign, epsilon, shift)
+        log_peak = moment.value - shift * epsilon - math.log(shift * (shift + 1))
+        log_size = log_peak - 0.5 * math.log(2 * math.pi * curvature)
+        if share < 1.0:  # the vertex of the parabola there
+            log_size -= slope**2 / (2 * curvature)
+        if math.isfinite(log_size):
+            chernoff = _chernoff(moments, epsilon, shift, (shift + pole) / 2, log_size)
+            step, further = _alias_free(chernoff, shift, log_size)
+            if best is None or step > best.step:
+                best = Crossing(shift, log_size, chernoff, step, further)
+            if step >= _SHORT_STEP * _largest_step(shift, log_size):
+                break
+    return None if best is None or best.step <= 0.0 else best
+
+
+def _alias_free(
+    chernoff: Sequence[tuple[float, float]], shift: float, log_size: float
+) -> tuple[float, float]:
+    """A step at which the aliases are negligible next to an answer of about exp(``log_size``).
+
+    Those at lower strikes are expectations of at most 1, seen through exp(-2 pi shift/step); for the
+    others see `Crossing.aliases`. With it the z further right whose Chernoff bound shows it: a factor with a
+    pole twice as far to the right at most doubles there.
+    """
+    best, at = 0.0, shift
+    for log_chernoff, further in chernoff:
+        needed = log_chernoff - log_size - math.log(_NEGLIGIBLE)
+        step = 2 * math.pi * (further - shift) / max(needed, 1.0)
+        best, at = max((best, at), (step, further))
+    return min(best, _largest_step(shift, log_size)), at
+
+
+def _largest_step(shift: float, log_size: float) -> float:
+    return 2 * math.pi * shift / (-math.log(_NEGLIGIBLE) + max(0.0, -log_size))
+
+
+def _chernoff(
+    moments: Moments, epsilon: float, shift: float, last: float, log_size: float
+) -> list[tuple[float, float]]:
+    """(log of a bound on delta(epsilon), the real z further right, up to ``last``, that it is from).
+
+    At first where the bound would allow the largest step if the exponent went on as a parabola.
+    """
+
+    def bounds(places: Iterable[float]) -> list[tuple[float, float]]:
+        found = [(moments(z).value - z * epsilon, z) for z in dict.fromkeys(min(z, last) for z in places)]
+        return [(bound, z) for bound, z in found if math.isfinite(bound)]
+
+    parabola = math.sqrt(-2 * math.log(_NEGLIGIBLE) / moments(shift).d2_order)
+    first = bounds([shift + min(max(parabola, 0.15 * shift), 3 * shift)])
+    if _alias_free(first, shift, log_size)[0] >= _GOOD_STEP * _largest_step(shift, log_size):
+        return first
+    return bounds(factor * shift for factor in _FURTHER)

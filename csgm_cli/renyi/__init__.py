@@ -1,0 +1,1 @@
+"""Renyi accounting: log-moments, the curves of the mechanisms, and conversion to (epsilon, delta)."""

@@ -1,0 +1,368 @@
+r"""The log-moment of one coordinate, in float64, with an estimate of its own error.
+
+    Y = (1 - g) + g M,   M = exp(x sqrt(t) - t/2),   x ~ N(0, 1)
+    K(a; g, t) = log E[Y^a]                      (docs/theory.md, "One coordinate")
+
+``E[Y] = 1``, so with ``y = Y - 1`` the same number is ``K = log1p(E[h(y)])`` where
+``h(y) = (1+y)^a - 1 - a y >= 0``. K is often 1e-6 to 1e-22 and multiplied by 1e6 to 1e21
+coordinates and rounds, so h must not be formed by subtracting nearly equal numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+
+from csgm_cli.renyi.exponential_sums import exponential_sums
+from csgm_cli.renyi.moment import OUT_OF_REACH, LogMoment, gaussian_moment
+from csgm_cli.renyi.tilt import bumps, ends
+
+Array = NDArray[np.float64]
+ComplexArray = NDArray[np.complex128]
+
+_ULP = 2.0**-53
+#: From this sqrt(t) on the two bumps of the integrand are closed forms, see `_far_apart`.
+_FAR = 24.0
+#: h is a power series where |y| max(|a|, 4) is below this.
+_SERIES_RADIUS = 0.5
+#: No exponent goes beyond this unscaled: it leaves room for factors of 1e40.
+_LARGE = 600.0
+#: Longer grids are first thinned to where the integrand is alive; beyond the last, give up.
+_LONG, _TOO_LONG = 3000, 4_000_000
+#: Nodes that are worth laying end to end; memory and caches suffer beyond.
+_MOST_BATCHED = 30_000
+#: The most nodes of one call at complex orders.
+_MOST_COMPLEX = 6_000_000
+#: So many products of nodes and orders are summed one by one; and the most nodes for a transform.
+_FAST, _MOST_FAR = 200_000, 300_000
+
+
+def log_moment(order: float, gamma: float, t: float) -> LogMoment:
+    """K(order; gamma, t) for gamma in (0, 1], t = kappa^2 / sigma^2 >= 0.
+
+    ``order`` is above 1 (the client is there) or below 0 (the client is absent: the order of the
+    reversed divergence is then 1 - order). All infinite where the value or the grid is out of
+    float64's reach.
+    """
+    return mixed_log_moments(order, [(gamma, t)])[0]
+
+
+def mixed_log_moments(order: float, coordinates: Sequence[tuple[float, float]]) -> list[LogMoment]:
+    """`log_moment` at several (gamma, t), for little more than the price of one."""
+    found = [_closed_form(order, gamma, t) for gamma, t in coordinates]
+    left = [
+        (gamma, math.sqrt(t)) for (gamma, t), known in zip(coordinates, found, strict=True) if known is None
+    ]
+    computed = chain.from_iterable(_quadrature(order, batch) for batch in _batches(order, left))
+    return [known if known is not None else next(computed) for known in found]
+
+
+def _batches(order: float, coordinates: Sequence[tuple[float, float]]) -> Iterator[list[tuple[float, float]]]:
+    """The coordinates in runs whose grids together have a bounded number of nodes."""
+    batch: list[tuple[float, float]] = []
+    nodes = 0.0
+    for gamma, s in coordinates:
+        low, high = ends(order, gamma, s)
+        size = (high - low) / _step(s)
+        if batch and nodes + size > _MOST_BATCHED:
+            yield batch
+            batch, nodes = [], 0.0
+        batch.append((gamma, s))
+        nodes += size
+    if batch:
+        yield batch
+
+
+def _closed_form(order: float, gamma: float, t: float) -> LogMoment | None:
+    """K where that takes no quadrature."""
+    if gamma == 1.0:
+        return gaussian_moment(order, t)
+    if t == 0.0:
+        return LogMoment(0.0, 0.0, 0.0, 0.0, 0.0)
+    return _far_apart(order, gamma, t) if math.sqrt(t) >= _FAR else None
+
+
+def _far_apart(a: float, g: float, t: float) -> LogMoment:
+    """K where the mask bit is all but revealed and E[Y^a] is two separate bumps.
+
+    One at x = 0 where Y = 1 - g, one at x = a sqrt(t) where Y = g M; what lies between weighs
+    less than exp(-t/10) of them. Written so that E[Y^a] - 1 keeps its digits as a -> 1.
+    """
+    log_g, log_rest = math.log(g), math.log1p(-g)
+    if a < 0.0:  # Y^a is largest where the coordinate is not sent, and there it is constant
+        return LogMoment(a * log_rest, log_rest, 0.0, 0.0, 16 * _ULP)
+    exponent = (a - 1) * (log_g + a * t / 2)
+    if not math.isfinite(exponent):
+        return OUT_OF_REACH
+    if exponent < 700.0:
+        value = math.log1p(g * math.expm1(exponent) + (1 - g) * math.expm1((a - 1) * log_rest))
+    else:
+        value = exponent + log_g
+    high = math.exp(log_g + exponent - value)  # the share of the bump at a sqrt(t)
+    slope = log_g + (a - 0.5) * t
+    d_order = high * slope + (1 - high) * log_rest
+    d2_order = high * (t + slope**2) + (1 - high) * log_rest**2 - d_order**2
+    error = _ULP * (20.0 + 8.0 * exponent / max(1.0, value))
+    return LogMoment(value, d_order, max(d2_order, high * t), a * (a - 1) * t / 2 * high, error)
+
+
+def _quadrature(a: float, coordinates: Sequence[tuple[float, float]]) -> list[LogMoment]:
+    """K at each (g, s = sqrt(t)) by the trapezoid rule in x, which converges geometrically here.
+
+    The grids are laid end to end: short arrays cost what calling numpy costs.
+    """
+    grids = [_grid(a, g, s) for g, s in coordinates]
+    laid = [(g, s, *grid) for (g, s), grid in zip(coordinates, grids, strict=True) if grid is not None]
+    if not laid:
+        return [OUT_OF_REACH] * len(grids)
+    sizes = [x.size for _, _, x, _ in laid]
+    starts = np.cumsum([0, *sizes[:-1]])
+    nodes = np.concatenate([x for _, _, x, _ in laid])
+    rates = [g for g, _, _, _ in laid]
+    one_rate = len(set(rates)) == 1  # as a rule, and a number is cheaper than an array of it
+    f = _integrand(
+        nodes,
+        a,
+        rates[0] if one_rate else np.repeat(rates, sizes),
+        np.repeat([s for _, s, _, _ in laid], sizes),
+        starts,
+    )
+    sums = np.add.reduceat(f.summed(), starts, axis=1).T
+    uneven = np.abs(np.add.reduceat(f.h[::2] - f.h[1::2], starts // 2))  # every grid is even
+    columns = zip(laid, f.shifts, sums.tolist(), uneven.tolist(), strict=True)
+    computed = iter([_moment(a, s, step, shift, row, odd) for (_, s, _, step), shift, row, odd in columns])
+    return [OUT_OF_REACH if grid is None else next(computed) for grid in grids]
+
+
+def _moment(a: float, s: float, step: float, shift: float, sums: Sequence[float], uneven: float) -> LogMoment:
+    """K and its derivatives from the sums over one grid."""
+    sum_h, sum_order, sum_order2, sum_sent2, sum_exponents = sums
+    if sum_h == 0.0:  # the order is 0 or 1 but for rounding
+        return OUT_OF_REACH
+    excess = step / math.sqrt(2 * math.pi) * sum_h
+    total = excess + math.exp(-shift)  # E[Y^a] exp(-shift)
+    value = math.log1p(excess) if shift == 0.0 else shift + math.log(total)
+    share = excess / total / sum_h
+    d_order = share * sum_order
+    d2_order = share * sum_order2 - d_order**2
+    d_log_t = s * s * a * (a - 1) / 2 * share * sum_sent2
+    # Rounding of the exponents, and the trapezoid rule: halving the step at least squares its error,
+    # and the two interlaced grids of twice the step show what it was before.
+    halves = 2.0 * uneven / sum_h
+    relative = _ULP * (60.0 + 2.0 * sum_exponents / sum_h) + 100.0 * halves * halves
+    error = relative * min(1.0, 1.0 / value) + 8 * _ULP
+    return LogMoment(value, d_order, max(d2_order, 0.0), d_log_t, error)
+
+
+def _step(s: float) -> float:
+    """Step h of the trapezoid rule.
+
+    On a contour Im x = y its relative error is exp(y^2/2 - 2 pi y/h). Y has zeros at
+    Im x = pi/s, so y stays below 0.95 of that; the Gaussian alone would allow y = 2 pi/h.
+    """
+    free = 2 * math.pi / math.sqrt(2 * 100.0)
+    y = 0.95 * math.pi / s
+    if y >= 2 * math.pi / free:
+        return free
+    return min(free, 2 * math.pi * y / (44.0 + y * y / 2))
+
+
+def _grid(a: float, g: float, s: float) -> tuple[Array, float] | None:
+    """Equidistant nodes, an even number, and their step, over all of x where the integrand matters."""
+    step = _step(s)
+    spans = [ends(a, g, s)]
+    if (spans[0][1] - spans[0][0]) / step > _LONG:
+        spans = bumps(a, g, s) or _alive(a, g, s, *spans[0])
+    counts = [2 * math.ceil((high - low) / step / 2) for low, high in spans]  # even: see `_moment`
+    if not 0 < sum(counts) <= _TOO_LONG:
+        return None
+    nodes = [low + step * np.arange(n, dtype=np.float64) for (low, _), n in zip(spans, counts, strict=True)]
+    return (nodes[0] if len(nodes) == 1 else np.concatenate(nodes)), step
+
+
+def _alive(a: float, g: float, s: float, low: float, high: float) -> list[tuple[float, float]]:
+    """The part of [low, high] where the integrand is not negligible, from a coarse scan."""
+    if high - low > _TOO_LONG:
+        return []
+    coarse = np.arange(low, high, 1.0)  # no bump is narrower than the Gaussian's
+    h = _integrand(coarse, a, g, np.full_like(coarse, s), np.array([0])).h
+    alive = np.flatnonzero(h > 1e-19 * h.max())
+    return [(float(coarse[alive[0]]) - 2.0, float(coarse[alive[-1]]) + 2.0)]
+
+
+@dataclass(frozen=True)
+class _Integrand:
+    """The integrands at the nodes; those from ``h`` on carry exp(-x^2/2 - shift)."""
+
+    u: Array  # log Y
+    sent: Array  # R = g M / Y, the posterior probability that the coordinate was sent
+    exponents: Array  # sizes of the exponents, to bound their rounding
+    h: Array  # Y^a - 1 - a (Y - 1)
+    h_order: Array  # dh/da = Y^a log Y - (Y - 1)
+    tilted: Array  # Y^a
+    shifts: list[float]  # of each grid
+
+    def summed(self) -> Array:
+        """What `_moment` needs the sums of, one per row."""
+        rows = np.empty((5, self.h.size))
+        rows[0], rows[1] = self.h, self.h_order
+        rows[2] = self.tilted * self.u * self.u
+        rows[3] = self.tilted * self.sent * self.sent
+        rows[4] = self.h * self.exponents
+        return rows
+
+
+def _integrand(x: Array, a: float, g: float | Array, s: Array, starts: NDArray[np.int64]) -> _Integrand:
+    """At grids that begin at ``starts``, each with its s (and g, where they differ) at every node."""
+    z = s * (x - s / 2)
+    log_g = np.log(g) if isinstance(g, np.ndarray) else math.log(g)
+    y = g * np.expm1(np.minimum(z, _LARGE))
+    u = np.where(z < _LARGE, np.log1p(y), z + log_g)
+    half_square = x * x / 2
+    exponent = a * u - half_square
+    peaks = np.maximum.reduceat(exponent, starts)
+    shifts = np.where(peaks > _LARGE, peaks, 0.0)  # a small shift would cost digits of log1p
+    if shifts.any():
+        at_nodes = np.repeat(shifts, np.diff(np.append(starts, x.size)))
+        half_square, exponent = half_square + at_nodes, exponent - at_nodes
+    bell, tilted = np.exp(-half_square), np.exp(exponent)
+    small = np.abs(y) * max(abs(a), 4.0) < _SERIES_RADIUS
+    y_small, u_small = np.where(small, y, 0.0), np.where(small, u, 0.0)
+    # Y^a - Y keeps its digits as a -> 1 where it is written Y (Y^(a-1) - 1).
+    lift = (a - 1) * u
+    above = np.where(
+        lift < 1.0, (1.0 + y) * np.expm1(np.minimum(lift, 1.0)) * bell, tilted - (1.0 + y) * bell
+    )
+    h = np.where(small, _series(y_small, a) * bell, above - (a - 1) * y * bell)
+    slope = u_small * np.expm1(a * u_small) - _log_gap(y_small)
+    h_order = np.where(small, slope * bell, tilted * u - y * bell)
+    sent = np.exp(np.minimum(z + log_g - u, 0.0))
+    exponents = abs(a) * (np.abs(u) + sent * s * (np.abs(x) + s / 2)) + x * x / 2
+    return _Integrand(u, sent, exponents, h, h_order, tilted, shifts.tolist())
+
+
+def _series(y: Array, a: float) -> Array:
+    """(1+y)^a - 1 - a y = sum_{j>=2} C(a, j) y^j for |y| max(|a|, 4) < 1/2."""
+    scale = max(abs(a), 4.0)  # so that no coefficient overflows
+    w = y * scale
+    ratio = max(float(np.abs(w).max()), 1e-300)
+    terms = min(19, 3 + math.ceil(40.0 / -math.log(ratio)))
+    coefficients = [a * (a - 1) / 2 / scale**2]
+    for j in range(3, terms + 1):
+        coefficients.append(coefficients[-1] * (a - j + 1) / (j * scale))
+    return _horner(coefficients, w) * w * w
+
+
+def _log_gap(y: Array, terms: int = 8) -> Array:
+    """Y - log(1+y) = y^2/2 - y^3/3 + ... for |y| < 1/8, to 8^-terms (a derivative needs few)."""
+    return _horner([(-1.0) ** j / j for j in range(2, terms + 2)], y) * y * y
+
+
+def _horner(coefficients: Sequence[float], x: Array) -> Array:
+    """The polynomial with these coefficients, lowest first; in place, for these arrays are short."""
+    total = np.full_like(x, coefficients[-1])
+    for coefficient in reversed(coefficients[:-1]):
+        total *= x
+        total += coefficient
+    return total
+
+
+def complex_log_moment(orders: ComplexArray, gamma: float, t: float) -> ComplexArray | None:
+    """K at equidistant complex orders of one real part (> 1 or < 0), to about 1e-14 relative.
+
+    The principal branch of log E[Y^a]: only its exponential to integer powers is free of that
+    choice. None where it would take too long: the integrand oscillates as fast as the orders are
+    far from real. As E[Y] = 1, for orders below 0 and for those above 1, where it keeps its digits next
+    to 1,
+
+        E[Y^a] - 1 = E[e^w - 1 - w] - a E[Y - 1 - log Y],              w = a log Y,
+                   = E[Y (e^w - 1 - w)] + (a - 1) E[Y log Y - Y + 1],  w = (a - 1) log Y.
+    """
+    if gamma == 1.0:
+        return orders * (orders - 1) * (t / 2)
+    s = math.sqrt(t)
+    real, span = float(orders[0].real), float(np.abs(orders.imag).max())
+    if s >= _FAR:
+        return None  # the loss has all but an atom there, and no contour integral converges
+    height = min(0.95 * math.pi / s, 9.2)
+    step = 2 * math.pi / ((44.0 + height * height / 2) / height + span * s)
+    low, high = ends(real, gamma, s)
+    count = math.ceil((high - low) / step)
+    if count > _MOST_COMPLEX:
+        return None
+    x = low + step * np.arange(count + 1, dtype=np.float64)
+    z = s * x - s * s / 2
+    y = gamma * np.expm1(np.minimum(z, 700.0))
+    u = np.where(z < 700.0, np.log1p(y), z + math.log(gamma))
+    small = np.abs(y) < 0.125
+    gap = np.where(small, _log_gap(np.where(small, y, 0.0), terms=18), y - u)
+    bell, log_weight, powers, slope = np.exp(-x * x / 2), -x * x / 2, orders, -gap
+    if real > 0.0:
+        log_weight, powers = log_weight + u, orders - 1
+        slope = np.where(small, y * y - (1 + y) * gap, (1 + y) * u - y)
+    size = math.hypot(float(powers[0].real), span)
+    near = np.abs(u) * size < 1.0
+    far = np.flatnonzero(~near)
+    if far.size > _MOST_FAR:
+        return None
+    excess = _moment_series(powers / size, size * u[near], np.exp(log_weight[near]))
+    if far.size:
+        excess += _direct(powers, u[far], log_weight[far])
+    return _complex_log1p(step / math.sqrt(2 * math.pi) * (excess + powers * float((bell * slope).sum())))
+
+
+def _moment_series(unit: ComplexArray, scaled: Array, weight: Array) -> ComplexArray:
+    """Sum of weight (e^w - 1 - w), w = unit scaled, |unit| and |scaled| at most 1.
+
+    A power series in ``unit``: the moments of ``scaled`` serve all orders at once.
+    """
+    power = weight * scaled * scaled / 2
+    coefficients = []
+    for j in range(3, 22):
+        coefficients.append(float(power.sum()))
+        power = power * scaled / j
+    total = np.zeros_like(unit)
+    for coefficient in reversed(coefficients):
+        total = total * unit + coefficient
+    return total * unit * unit
+
+
+def _direct(orders: ComplexArray, u: Array, log_weight: Array) -> ComplexArray:
+    """Sum of exp(log_weight) (e^w - 1 - w), w = orders u.
+
+    Equidistant orders are base + offset, so that all e^w are products of two short tables; where
+    these would be long, by a fast transform.
+    """
+    if orders.size * u.size > _FAST:
+        return _transformed(orders, u, log_weight)
+    rows = math.isqrt(orders.size - 1) + 1
+    blocks = -(-orders.size // rows)
+    offsets = np.exp((orders[:rows] - orders[0])[:, None] * u[None, :])
+    bases = np.exp(orders[::rows][None, :] * u[:, None] + log_weight[:, None])
+    powers = (offsets @ bases).T.reshape(rows * blocks)[: orders.size]
+    weight = np.exp(log_weight)
+    return np.asarray(powers - float(weight.sum()) - orders * float((weight * u).sum()))
+
+
+def _transformed(orders: ComplexArray, u: Array, log_weight: Array) -> ComplexArray:
+    """The same by exponential sums, to 1e-14 of the sum of moduli."""
+    first, weight = orders[0], np.exp(log_weight)
+    step, size = float((orders[-1] - first).imag) / (orders.size - 1), np.exp(first.real * u + log_weight)
+    phase = float(first.imag) * u
+    powers = exponential_sums(u, size * np.cos(phase), step, orders.size)
+    powers = powers + 1j * exponential_sums(u, size * np.sin(phase), step, orders.size)
+    return np.asarray(powers - float(weight.sum()) - orders * float((weight * u).sum()))
+
+
+def _complex_log1p(z: ComplexArray) -> ComplexArray:
+    """log(1 + z) without losing the digits of a small z."""
+    a, b = z.real, z.imag
+    excess = a * (2 + a) + b * b  # |1 + z|^2 - 1
+    square = np.maximum((1 + a) ** 2 + b * b, 1e-300)
+    modulus = np.where(excess > -0.5, np.log1p(np.maximum(excess, -0.5)), np.log(square))
+    return modulus / 2 + 1j * np.arctan2(b, 1 + a)

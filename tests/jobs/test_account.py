@@ -1,0 +1,268 @@
+"""Accounting for a given noise, in both directions."""
+
+import dataclasses
+import itertools
+import math
+
+import pytest
+
+from csgm_cli.core import oracle
+from csgm_cli.errors import UsageError
+from csgm_cli.jobs.account import account_delta, account_epsilon
+from csgm_cli.jobs.calibrate import calibrate
+from csgm_cli.model.mechanism import Accountant, Adjacency, Bound, Conversion, Geometry, Mechanism, Target
+
+SPARSE = Mechanism("l2-csgm", 0.01, Geometry(1000.0))
+MECHANISMS = [
+    (Mechanism("gaussian", rounds=3), Accountant.EXACT),
+    (Mechanism("gaussian", rounds=3, adjacency="replace-one"), Accountant.RDP),
+    (SPARSE, Accountant.RDP),
+    (SPARSE, Accountant.PAPER),
+    (Mechanism("l2-csgm", 0.3, Geometry(2.3), 4), Accountant.AUTO),
+    (Mechanism("l2-csgm", 0.98, Geometry(2.3), 4, "replace-one"), Accountant.AUTO),
+    (Mechanism("linf-csgm", 0.05, Geometry(10.0, dim=5000)), Accountant.AUTO),
+]
+
+
+def epsilon_of(mechanism, sigma, delta, accountant):
+    """The epsilon at one delta."""
+    return account_epsilon(mechanism, sigma, [delta], accountant).guarantees[0].epsilon
+
+
+def delta_of(mechanism, sigma, epsilon, accountant):
+    """The delta at one epsilon."""
+    return account_delta(mechanism, sigma, epsilon, accountant).guarantees[0].delta
+
+
+def test_the_example_of_the_documentation():
+    """Noise multiplier 0.0122 at gamma 0.01, ratio 1000, delta 1e-8, by brute force over orders."""
+    (found,) = account_epsilon(SPARSE, 0.0122, [1e-8], Accountant.RDP).guarantees
+    orders = [found.order + step / 10 for step in range(-30, 31)]
+    brute = min(oracle.epsilon(SPARSE, 0.0122, 1e-8, order, Bound.RDP, 20) for order in orders)
+    assert found.epsilon == pytest.approx(float(brute), rel=1e-12)
+
+
+@pytest.mark.parametrize(("mechanism", "accountant"), MECHANISMS)
+@pytest.mark.parametrize("epsilon", [1e-3, 0.5, 3.0, 40.0])
+def test_epsilon_and_delta_are_inverse(mechanism, accountant, epsilon):
+    """The delta at epsilon, asked for its epsilon, gives epsilon back (no more, at integer orders too)."""
+    for sigma in (0.05 * mechanism.gamma, 0.4 * mechanism.gamma, 3.0 * mechanism.gamma):
+        delta = delta_of(mechanism, sigma, epsilon, accountant)
+        if 1e-290 < delta < 0.99:
+            assert epsilon_of(mechanism, sigma, delta, accountant) == pytest.approx(epsilon, rel=1e-8)
+
+
+@pytest.mark.parametrize(("mechanism", "accountant"), MECHANISMS)
+def test_epsilon_falls_strictly_with_the_noise(mechanism, accountant):
+    """Noises over four decades, fewer where profiles take a second: every step down until epsilon is 0."""
+    count = 24 if accountant is Accountant.AUTO else 300
+    sigmas = [10 ** (-2 + 4 * step / count) * mechanism.gamma for step in range(count)]
+    epsilons = [epsilon_of(mechanism, sigma, 1e-6, accountant) for sigma in sigmas]
+    assert all(after < before or before == after == 0 for before, after in itertools.pairwise(epsilons))
+    assert epsilons[0] > 10
+    assert len(set(epsilons)) > 0.8 * count
+
+
+@pytest.mark.parametrize(("mechanism", "accountant"), MECHANISMS)
+def test_delta_falls_with_epsilon_and_with_the_noise(mechanism, accountant):
+    """On grids, down to the floor."""
+    sigma = 0.5 * mechanism.gamma * mechanism.sensitivity
+    over_epsilon = [delta_of(mechanism, sigma, step / 4, accountant) for step in range(80)]
+    over_noise = [
+        delta_of(mechanism, 10 ** (step / 20 - 1) * mechanism.gamma, 1.0, accountant) for step in range(80)
+    ]
+    for deltas in (over_epsilon, over_noise):
+        assert all(after <= before for before, after in itertools.pairwise(deltas))
+        assert deltas[-1] < deltas[0]
+
+
+def test_the_curve_over_deltas_keeps_the_order_asked_for():
+    """One guarantee per delta, in the order given, each as if asked alone."""
+    deltas = [1e-5, 1e-9, 0.3, 1e-300]
+    found = account_epsilon(SPARSE, 0.02, deltas, Accountant.RDP)
+    assert [guarantee.delta for guarantee in found.guarantees] == deltas
+    assert len(found.statements) == len(deltas)
+    for guarantee in found.guarantees:
+        assert guarantee.epsilon == epsilon_of(SPARSE, 0.02, guarantee.delta, Accountant.RDP)
+    by_delta = [guarantee.epsilon for guarantee in sorted(found.guarantees, key=lambda g: g.delta)]
+    assert by_delta == sorted(by_delta, reverse=True)
+
+
+def test_epsilon_zero_is_accepted_and_means_total_variation():
+    """The exact Gaussian at epsilon 0 has delta erf(mu / sqrt(8)); sparsified ones have a delta below 1."""
+    (found,) = account_delta(Mechanism("gaussian"), 2.0, 0.0).guarantees
+    assert found.delta == pytest.approx(math.erf(0.5 / math.sqrt(8)), rel=1e-12)
+    assert 0 < delta_of(SPARSE, 0.05, 0.0, Accountant.RDP) < 1
+
+
+def test_epsilon_zero_is_given_where_delta_covers_the_loss():
+    """A negative value of the conversion is 0, with no sign and no notice."""
+    (found,) = account_epsilon(SPARSE, 10.0, [0.5], Accountant.RDP).guarantees
+    assert found.epsilon == 0.0
+    assert math.copysign(1.0, found.epsilon) == 1.0
+    assert found.notices == ()
+
+
+def test_a_delta_below_the_floor_is_shown_as_the_floor():
+    """1e-300 stands for everything smaller, and a notice says so."""
+    for mechanism, sigma, accountant in (
+        (Mechanism("gaussian"), 1.0, Accountant.EXACT),
+        (SPARSE, 10.0, Accountant.RDP),
+        (SPARSE, 1e9, Accountant.PAPER),
+    ):
+        (found,) = account_delta(mechanism, sigma, 1e4, accountant).guarantees
+        assert found.delta == 1e-300
+        assert [notice.slug for notice in found.notices] == ["delta-floor"]
+
+
+@pytest.mark.parametrize("accountant", [Accountant.AUTO, Accountant.RDP, Accountant.PAPER])
+@pytest.mark.parametrize("sigma", [1e-15, 1e-9, 1e-5])
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_noise_that_proves_nothing_says_so(accountant, sigma, adjacency):
+    """Delta 1 is no guarantee; epsilon is large but finite (sigma this small once crashed the search)."""
+    mechanism = Mechanism("l2-csgm", 0.3, Geometry(100.0), 10**9, adjacency)
+    (found,) = account_delta(mechanism, sigma, 0.0, accountant).guarantees
+    assert found.delta == pytest.approx(1.0, abs=1e-9)
+    if accountant is Accountant.PAPER:
+        assert found.delta == 1.0
+    expected = ["no-lower-bound"] * (found.lower_bound == 0.0) + ["no-guarantee"] * (found.delta == 1.0)
+    assert [notice.slug for notice in found.notices] == expected
+    epsilon = epsilon_of(mechanism, sigma, 1e-6, accountant)
+    assert 1e9 < epsilon < math.inf
+
+
+def test_the_far_ends_of_the_noise_have_answers():
+    """From the smallest to the largest noise multiplier, and k = 1e12 coordinates."""
+    for sigma in (1e-15, 1e-6, 1.0, 1e6, 1e18):
+        for mechanism in (Mechanism("gaussian"), Mechanism("l2-csgm", 1e-9, Geometry(1e6), 10**9)):
+            for delta in (1e-300, 1e-6, 1 - 1e-12):
+                epsilon = epsilon_of(mechanism, sigma, delta, Accountant.AUTO)
+                assert 0 <= epsilon < math.inf
+            assert 1e-300 <= delta_of(mechanism, sigma, 1.0, Accountant.AUTO) <= 1
+
+
+def test_huge_orders_end_in_time():
+    """Orders of 1e12 and more, once a minute each, cost no more evaluations than small ones."""
+    mechanism = Mechanism("l2-csgm", 1e-9, Geometry(2.8), 12307, "replace-one")
+    (found,) = account_epsilon(mechanism, 216958.0, [1e-261], Accountant.RDP).guarantees
+    assert found.order > 1e12
+    exact = oracle.epsilon(mechanism, 216958.0, 1e-261, found.order, Bound.RDP, 20)
+    assert found.epsilon == pytest.approx(float(exact), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "accountant", "bound"),
+    [
+        (Mechanism("gaussian"), Accountant.AUTO, Bound.EXACT),
+        (SPARSE, Accountant.RDP, Bound.RDP),
+        (SPARSE, Accountant.PAPER, Bound.PAPER),
+        (Mechanism("l2-csgm", 0.999, Geometry(2.0), 1, "replace-one"), Accountant.AUTO, Bound.MASK_REVEALED),
+    ],
+)
+def test_every_guarantee_names_what_it_rests_on(mechanism, accountant, bound):
+    """Bound, order and conversion belong together in both directions."""
+    for found in (
+        account_epsilon(mechanism, 1.0 * mechanism.gamma, [1e-6], accountant),
+        account_delta(mechanism, 1.0 * mechanism.gamma, 3.0, accountant),
+    ):
+        (guarantee,) = found.guarantees
+        assert guarantee.bound is bound
+        renyi = bound in (Bound.RDP, Bound.PAPER)
+        assert (guarantee.order is not None) == renyi
+        assert guarantee.conversion == (Conversion.CKS20 if renyi else None)
+        assert "clipping-enforced" in guarantee.assumptions
+        assert ("masks-secret" in guarantee.assumptions) == renyi
+        assert guarantee.lower_bound is None
+        assert guarantee.verified is None
+
+
+def test_the_accountant_is_resolved_only_where_all_rows_agree():
+    """Rows by Renyi orders and by revealed masks together stay auto; each alone is named."""
+    mechanism = Mechanism("l2-csgm", 0.9, Geometry(2.0), 1, "replace-one")
+    bounds = {
+        delta: account_epsilon(mechanism, 0.8, [delta]).guarantees[0].bound
+        for delta in (0.9, 0.1, 1e-3, 1e-9, 1e-80)
+    }
+    renyi = [delta for delta, bound in bounds.items() if bound is Bound.RDP]
+    revealed = [delta for delta, bound in bounds.items() if bound is Bound.MASK_REVEALED]
+    assert renyi
+    assert revealed
+    assert account_epsilon(mechanism, 0.8, renyi).accountant is Accountant.RDP
+    assert account_epsilon(mechanism, 0.8, [*renyi, *revealed]).accountant is Accountant.AUTO
+
+
+def test_noise_multiplier_is_sigma_over_l2_norm():
+    """Sigma is in the units of the clip norm; scaling both changes nothing else."""
+    found = account_epsilon(Mechanism("l2-csgm", 0.01, Geometry(1000.0, 5.0)), 0.1, [1e-8])
+    assert found.noise_multiplier == pytest.approx(0.02, rel=1e-15)
+    same = epsilon_of(SPARSE, 0.02, 1e-8, Accountant.AUTO)
+    assert found.guarantees[0].epsilon == pytest.approx(same, rel=1e-12)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 0.0, -1.0, 1e300])
+def test_bad_noise_is_refused(bad):
+    """NaN is not perfect privacy."""
+    for call in (
+        lambda: account_epsilon(SPARSE, bad, [1e-6]),
+        lambda: account_delta(SPARSE, bad, 1.0),
+    ):
+        with pytest.raises(UsageError) as caught:
+            call()
+        assert caught.value.slug == "out-of-range"
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, 0.0, -1e-6, 1.0, 2.0, 1e-301])
+def test_bad_deltas_are_refused(bad):
+    """Also when only one of several is bad."""
+    for deltas in ([bad], [1e-6, bad]):
+        with pytest.raises(UsageError) as caught:
+            account_epsilon(SPARSE, 0.1, deltas)
+        assert caught.value.slug == "out-of-range"
+        assert "delta" in caught.value.message
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -1e-9, 1.0001e4])
+def test_bad_epsilons_are_refused(bad):
+    """Epsilon is in [0, 1e4] here."""
+    with pytest.raises(UsageError) as caught:
+        account_delta(SPARSE, 0.1, bad)
+    assert caught.value.slug == "out-of-range"
+
+
+def test_no_delta_is_refused():
+    """A curve of no points is a mistake."""
+    with pytest.raises(UsageError) as caught:
+        account_epsilon(SPARSE, 0.1, [])
+    assert caught.value.slug == "missing-delta"
+
+
+def test_tight_by_name_under_replace_one_says_that_it_is_another_bound():
+    """It is proven for add-remove only; auto, which promises no bound in particular, says nothing."""
+    replaced = dataclasses.replace(SPARSE, adjacency=Adjacency.REPLACE_ONE)
+    for accountant, slugs in ((Accountant.TIGHT, ["tight-fell-back"]), (Accountant.AUTO, [])):
+        for found in (
+            account_epsilon(replaced, 0.05, [1e-6], accountant).guarantees[0],
+            account_delta(replaced, 0.05, 2.0, accountant).guarantees[0],
+            calibrate(replaced, Target(2.0, 1e-6), accountant).guarantee,
+        ):
+            assert [notice.slug for notice in found.notices] == slugs
+            assert all("replace-one" in notice.message for notice in found.notices)
+    gaussian = Mechanism("gaussian", adjacency=Adjacency.REPLACE_ONE)  # there it is exact
+    assert account_delta(gaussian, 2.0, 1.0, Accountant.TIGHT).guarantees[0].notices == ()
+
+
+def test_more_coordinates_than_float64_can_tell_orders_apart():
+    """1e21 coordinate-rounds, whose best order is 1 but for rounding: nothing is proven, and that is said."""
+    mechanism = Mechanism("linf-csgm", 0.1, Geometry(5.0, 1.0, 10**12), 10**9)
+    (guarantee,) = account_delta(mechanism, 4.0, 0.2).guarantees
+    assert guarantee.delta == 1.0
+
+
+def test_epsilons_beyond_all_that_are_asked_for_fall_with_noise():
+    """Brackets of the profile wobble there; the Renyi bound, which is taken from 1e4 on, does not."""
+    mechanism = Mechanism("linf-csgm", 0.010030090270812437, Geometry(1.0, dim=10**7))
+    found = [
+        epsilon_of(mechanism, 0.01 * (1 + more), 1 - 2**-53, Accountant.AUTO) for more in (0.0, 1e-12, 1e-9)
+    ]
+    assert found == sorted(found, reverse=True)
+    assert found[-1] > 1e8

@@ -1,0 +1,405 @@
+"""Calibration: printed values, certified on both sides, limits and symmetries."""
+
+import dataclasses
+import math
+
+import pytest
+
+from csgm_cli.core.bounds import OF_THE_PROFILE
+from csgm_cli.errors import NoAnswerError, UsageError
+from csgm_cli.jobs.account import account_epsilon, epsilon_guarantee
+from csgm_cli.jobs.calibrate import calibrate, gaussian_sigma, least_sigma
+from csgm_cli.model.mechanism import Accountant, Adjacency, Bound, Geometry, Mechanism, Target
+from csgm_cli.renyi import renyi_noise
+from csgm_cli.renyi.conversion import epsilon_at
+from csgm_cli.renyi.curves import renyi_curve
+
+L2 = "l2-csgm"
+
+
+def epsilon_of(mechanism, sigma, delta, accountant):
+    """The epsilon that ``account`` gives."""
+    return account_epsilon(mechanism, sigma, [delta], accountant).guarantees[0].epsilon
+
+
+def of_row(row, adjacency=Adjacency.ADD_REMOVE):
+    """The mechanism and target of a reference row."""
+    mechanism = Mechanism(L2, row["gamma"], Geometry(math.sqrt(row["k"])), row["rounds"], adjacency)
+    return mechanism, Target(row["epsilon"], row["delta"])
+
+
+# ---------------------------------------------------------------- printed values
+
+
+@pytest.mark.parametrize("accountant", [Accountant.PAPER, Accountant.RDP])
+def test_reference_noise_multipliers(reference, accountant):
+    """Every printed row to 1e-8 (11 digits are reached), with its order."""
+    for row in reference["accounting"][accountant.value]:
+        mechanism, target = of_row(row)
+        found = calibrate(mechanism, target, accountant)
+        assert found.noise_multiplier == pytest.approx(row["noise_multiplier"], rel=1e-11), row
+        assert found.effective_noise_multiplier == pytest.approx(row["effective"], rel=1e-11), row
+        assert found.guarantee.order == pytest.approx(row["order"], rel=1e-6), row
+        assert found.guarantee.bound is Bound(accountant.value)
+        assert found.accountant is accountant
+
+
+@pytest.mark.parametrize("delta", [0.9999999999977179, 0.99999999999771, 0.9999999999977])
+def test_an_order_next_to_one_is_certified(delta):
+    """Orders 1 + 2e-12 have four digits, by which epsilon moves; an answer is found all the same."""
+    mechanism, target = Mechanism(L2, 1e-9, Geometry(16.96441757687153)), Target(2.407546751560649e-05, delta)
+    sigma = calibrate(mechanism, target, Accountant.RDP).sigma
+    assert epsilon_of(mechanism, sigma, delta, Accountant.RDP) <= target.epsilon
+    assert epsilon_of(mechanism, sigma * (1 - 1e-8), delta, Accountant.RDP) > target.epsilon
+
+
+def test_account_agrees_where_a_test_function_has_little_room():
+    """At a delta of 0.852 account had only the Renyi bound, at 22 times the epsilon that calibrate proves."""
+    mechanism, target = Mechanism(L2, 0.00345, Geometry(800.0)), Target(0.004, 0.852)
+    found = calibrate(mechanism, target, Accountant.TIGHT, verify=True)
+    assert epsilon_of(mechanism, found.sigma, target.delta, Accountant.TIGHT) <= target.epsilon
+    assert epsilon_of(mechanism, found.sigma * (1 - 1e-8), target.delta, Accountant.TIGHT) > target.epsilon
+
+
+def test_the_noise_multiplier_is_certified_where_one_ulp_counts():
+    """Near delta 1 an ulp of sigma moves epsilon by 2e-10, and sigma / l2_norm l2_norm is one less here."""
+    mechanism = Mechanism("linf-csgm", 1.8371408328592851e-9, Geometry(999000.0, 1e-30, dim=10**12))
+    found = calibrate(mechanism, Target(1e4, 1 - 2**-53))
+    for sigma in (found.sigma, found.noise_multiplier * 1e-30):
+        guarantee = epsilon_guarantee(mechanism, sigma, 1 - 2**-53, Accountant.AUTO, with_lower=False)
+        assert guarantee.epsilon <= 1e4
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "target"),
+    [
+        (Mechanism(L2, 8.375720799727537e-8, Geometry(9.228967369100626)), Target(8.6467e-5, 2.9052e-36)),
+        (Mechanism(L2, 1e-9, Geometry(2.0)), Target(2e-4, 1e-79)),
+        (Mechanism(L2, 5.1813471502590675e-8, Geometry(400.0)), Target(1e-6, 1e-300)),
+        (Mechanism(L2, 1.4285714285714285e-7, Geometry(1.0), 9599), Target(2e-5, 1e-300)),
+        (Mechanism(L2, 8.5e-8, Geometry(610.7)), Target(2.29e-5, 2.6e-66)),
+        (Mechanism(L2, 1e-9, Geometry(166.02409463689298, dim=27564)), Target(1e4, 5e-67)),
+        (Mechanism("linf-csgm", 1e-9, Geometry(500.0, dim=10**12), 856), Target(4.0, 1e-300)),
+        (Mechanism(L2, 0.01, Geometry(1.0)), Target(10**-1.1, 1e-27)),
+        (Mechanism(L2, 1e-3, Geometry(1.0)), Target(1.0, 1e-59)),
+        (Mechanism(L2, 3.7713e-8, Geometry(1.0333), 326), Target(0.029993, 1.576e-59)),
+        (Mechanism(L2, 8.77e-8, Geometry(3.346), 8046), Target(0.0019487, 1.2337e-56)),
+        (
+            Mechanism("linf-csgm", 4.532074044094202e-08, Geometry(2.720635923664821, dim=130), 858892),
+            Target(0.00017981393506075316, 1.1761480241623305e-12),
+        ),
+    ],
+)
+def test_account_agrees_in_the_corner(mechanism, target):
+    """Brackets of a profile wobble more than contours do; account confirms, and just less is too little."""
+    sigma = calibrate(mechanism, target).sigma
+    assert epsilon_of(mechanism, sigma, target.delta, Accountant.AUTO) <= target.epsilon
+    assert epsilon_of(mechanism, sigma * (1 - 1e-8), target.delta, Accountant.AUTO) > target.epsilon
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "target"),
+    [
+        (Mechanism("linf-csgm", 1e-9, Geometry(1.0, dim=2)), Target(1e-6, 9e-148)),
+        (Mechanism(L2, 1.511706439222781e-06, Geometry(22**0.5), 552965), Target(1.1e-6, 3.88e-5)),
+        (Mechanism(L2, 2.2e-8, Geometry(457981.0), 3), Target(6e-5, 7.8e-11)),
+    ],
+)
+def test_account_comes_from_far_above_to_what_calibrate_proved(mechanism, target):
+    """On its way it met epsilons at which less was known, and settled on up to 43 times the epsilon."""
+    sigma = calibrate(mechanism, target).sigma
+    assert epsilon_of(mechanism, sigma, target.delta, Accountant.AUTO) <= target.epsilon * (1 + 1e-9)
+
+
+def test_figure_one_of_the_paper(reference):
+    """The fourteen points of the effective noise multiplier."""
+    for row in reference["accounting"]["figure1"]:
+        mechanism = Mechanism(L2, row["gamma"], Geometry(row["norm_ratio"]))
+        found = calibrate(mechanism, Target(row["epsilon"], row["delta"]), Accountant.PAPER)
+        assert found.effective_noise_multiplier == pytest.approx(row["effective"], rel=1e-11), row
+        assert found.guarantee.order == row["order"], row
+
+
+def test_reference_replace_one(reference):
+    """The printed rows of the bound through the absent world."""
+    for row in reference["accounting"]["replace_one"]:
+        mechanism, target = of_row(row, Adjacency.REPLACE_ONE)
+        found = calibrate(mechanism, target, Accountant.RDP)
+        assert found.effective_noise_multiplier == pytest.approx(row["effective"], rel=1e-11), row
+
+
+def test_reference_gaussian(reference):
+    """The exact Gaussian to 1e-9, by auto and by exact, under any mechanism name at gamma 1."""
+    for row in reference["accounting"]["gaussian"]:
+        target = Target(row["epsilon"], row["delta"])
+        for name in ("gaussian", L2):
+            for accountant in (Accountant.EXACT, Accountant.AUTO):
+                found = calibrate(Mechanism(name, rounds=row["rounds"]), target, accountant)
+                assert found.noise_multiplier == pytest.approx(float(row["noise_multiplier"]), rel=1e-12)
+                assert found.accountant is Accountant.EXACT
+                assert found.guarantee.order is None
+                assert found.guarantee.conversion is None
+
+
+# ---------------------------------------------------------------- the promise
+
+CASES = [
+    (Mechanism("gaussian", 1.0, Geometry(1.0, 3.7), 9), Target(1.0, 1e-5), Accountant.EXACT),
+    (Mechanism("gaussian", 1.0, Geometry(1.0, 0.3)), Target(1e-6, 1e-300), Accountant.EXACT),
+    (Mechanism("gaussian"), Target(1e4, 0.999), Accountant.EXACT),
+    (Mechanism("gaussian"), Target(3.0, 1e-9), Accountant.RDP),
+    (Mechanism("gaussian"), Target(3.0, 1e-9), Accountant.PAPER),
+    (Mechanism(L2, 0.01, Geometry(1000.0)), Target(5.0, 1e-8), Accountant.RDP),
+    (Mechanism(L2, 0.01, Geometry(1000.0)), Target(5.0, 1e-8), Accountant.PAPER),
+    (Mechanism(L2, 0.01, Geometry(1000.0)), Target(5.0, 1e-8), Accountant.AUTO),
+    (Mechanism(L2, 0.97, Geometry(1.0)), Target(5.0, 1e-8), Accountant.AUTO),
+    (Mechanism(L2, 0.37, Geometry(7.7, 1e-3), 10**9), Target(1e-6, 1e-12), Accountant.RDP),
+    (Mechanism(L2, 1e-9, Geometry(1e6, 1e5)), Target(1e4, 1e-300), Accountant.RDP),
+    (Mechanism(L2, 1e-9, Geometry(1.0)), Target(1e4, 1e-2), Accountant.RDP),
+    (Mechanism(L2, 0.2, Geometry(3.3)), Target(0.5, 1 - 1e-12), Accountant.RDP),
+    (Mechanism(L2, 0.2, Geometry(3.3)), Target(0.5, 1 - 1e-12), Accountant.PAPER),
+    (Mechanism(L2, 0.05, Geometry(20.5), 3, "replace-one"), Target(2.0, 1e-6), Accountant.RDP),
+    (Mechanism(L2, 0.05, Geometry(20.5), 3, "replace-one"), Target(2.0, 1e-6), Accountant.PAPER),
+    (Mechanism(L2, 0.9, Geometry(1.5), 3, "replace-one"), Target(2.0, 1e-6), Accountant.AUTO),
+    (Mechanism("linf-csgm", 0.05, Geometry(20.5, dim=10**6), 3), Target(2.0, 1e-6), Accountant.RDP),
+    (Mechanism("linf-csgm", 1e-5, Geometry(1.0, dim=10**12), 3), Target(2.0, 1e-6), Accountant.AUTO),
+]
+
+
+@pytest.mark.parametrize(("mechanism", "target", "accountant"), CASES)
+def test_the_answer_meets_the_target_and_less_noise_does_not(mechanism, target, accountant):
+    """account(sigma) <= epsilon < account(sigma (1 - 1e-8)), with the achieved epsilon reported."""
+    found = calibrate(mechanism, target, accountant)
+    achieved = epsilon_of(mechanism, found.sigma, target.delta, accountant)
+    if found.guarantee.bound in OF_THE_PROFILE:
+        # The profile is solved for sigma alone: epsilon is the target, and account's is less by what the
+        # bracket of sigma, at most 1e-12 wide, is worth.
+        assert achieved <= found.guarantee.epsilon == target.epsilon
+        assert epsilon_of(mechanism, found.sigma * (1 - 1e-12), target.delta, accountant) > target.epsilon
+    else:
+        assert achieved == found.guarantee.epsilon <= target.epsilon
+    assert found.guarantee.delta == target.delta
+    assert epsilon_of(mechanism, found.sigma * (1 - 1e-8), target.delta, accountant) > target.epsilon
+    assert math.isfinite(found.sigma)
+    assert found.sigma > 0
+
+
+@pytest.mark.parametrize(("mechanism", "target", "accountant"), CASES)
+def test_every_printed_number_meets_the_target(mechanism, target, accountant):
+    """sigma rebuilt from the noise multiplier or the effective one, in either order of factors, is enough."""
+    found = calibrate(mechanism, target, accountant)
+    l2_norm, gamma = mechanism.geometry.l2_norm, mechanism.gamma
+    rebuilt = (
+        found.sigma,
+        found.noise_multiplier * l2_norm,
+        found.effective_noise_multiplier * gamma * l2_norm,
+        found.effective_noise_multiplier * (gamma * l2_norm),
+    )
+    for sigma in rebuilt:
+        assert epsilon_of(mechanism, sigma, target.delta, accountant) <= target.epsilon
+
+
+@pytest.mark.parametrize(("mechanism", "target", "accountant"), CASES)
+def test_the_resolved_accountant_alone_gives_the_same_answer(mechanism, target, accountant):
+    """What auto says it used reproduces the number."""
+    found = calibrate(mechanism, target, accountant)
+    assert calibrate(mechanism, target, found.accountant).sigma == found.sigma
+
+
+# ---------------------------------------------------------------- symmetries and limits
+
+
+@pytest.mark.parametrize("accountant", [Accountant.RDP, Accountant.PAPER, Accountant.AUTO])
+@pytest.mark.parametrize("factor", [10.0, 1e-7, 12345.678])
+def test_scaling_both_norms_scales_sigma(accountant, factor):
+    """Delta_2 and Delta_inf times c: sigma times c, the noise multipliers stay."""
+    target = Target(1.0, 1e-6)
+    one, other = (
+        calibrate(Mechanism(L2, 0.05, Geometry(31.3, l2_norm)), target, accountant)
+        for l2_norm in (1.0, factor)
+    )
+    assert other.sigma == pytest.approx(factor * one.sigma, rel=1e-12)
+    assert other.noise_multiplier == pytest.approx(one.noise_multiplier, rel=1e-12)
+    assert other.effective_noise_multiplier == pytest.approx(one.effective_noise_multiplier, rel=1e-12)
+
+
+@pytest.mark.parametrize("accountant", [Accountant.EXACT, Accountant.RDP, Accountant.PAPER, Accountant.AUTO])
+@pytest.mark.parametrize("adjacency", list(Adjacency))
+def test_gamma_one_is_the_gaussian_mechanism_exactly(accountant, adjacency):
+    """Bit for bit, whatever the ratio; L-inf-CSGM too where every coordinate fits under Delta_2."""
+    target = Target(5.0, 1e-8)
+    gaussian = calibrate(Mechanism("gaussian", rounds=7, adjacency=adjacency), target, accountant)
+    for ratio in (1.0, 12.34, 1e6):
+        found = calibrate(Mechanism(L2, 1.0, Geometry(ratio), 7, adjacency), target, accountant)
+        assert found.sigma == gaussian.sigma
+    full = calibrate(Mechanism("linf-csgm", 1.0, Geometry(5.0, dim=25), 7, adjacency), target, accountant)
+    assert full.sigma == pytest.approx(gaussian.sigma, rel=1e-15)
+
+
+@pytest.mark.parametrize("accountant", [Accountant.RDP, Accountant.PAPER])
+@pytest.mark.parametrize("gamma", [0.01, 0.3])
+def test_a_growing_ratio_tends_to_the_gaussian_by_renyi_orders(accountant, gamma):
+    """The effective noise multiplier falls to the Gaussian's with an excess of order 1/k."""
+    target = Target(5.0, 1e-8)
+    limit = calibrate(Mechanism("gaussian"), target, accountant).effective_noise_multiplier
+    excess = [
+        calibrate(Mechanism(L2, gamma, Geometry(ratio)), target, accountant).effective_noise_multiplier
+        / limit
+        - 1
+        for ratio in (1e2, 1e3, 1e4, 1e5, 1e6)
+    ]
+    assert excess == sorted(excess, reverse=True)
+    assert 0 <= excess[-1] < 1e-8
+    assert excess[-3] == pytest.approx(100 * excess[-2], rel=1e-3)
+
+
+def test_replace_one_doubles_the_gaussian():
+    """Sensitivity 2 Delta_2: twice the noise, by every accountant of the Gaussian."""
+    target = Target(1.0, 1e-6)
+    for accountant in (Accountant.EXACT, Accountant.RDP, Accountant.PAPER):
+        one, other = (
+            calibrate(Mechanism("gaussian", adjacency=adjacency), target, accountant).sigma
+            for adjacency in Adjacency
+        )
+        assert other == pytest.approx(2 * one, rel=1e-12)
+
+
+def test_replace_one_at_sigma_one():
+    """A published case: sigma 1, delta 1e-6 costs 4.88655 under add-remove and 10.99715 under replace-one."""
+    for adjacency, epsilon in ((Adjacency.ADD_REMOVE, 4.88655), (Adjacency.REPLACE_ONE, 10.99715)):
+        mechanism = Mechanism("gaussian", adjacency=adjacency)
+        assert epsilon_of(mechanism, 1.0, 1e-6, Accountant.AUTO) == pytest.approx(epsilon, rel=2e-6)
+
+
+# ---------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize("name", [L2, "linf-csgm"])
+def test_exact_is_refused_below_gamma_one(name):
+    """There is no exact formula for sparsified mechanisms here."""
+    with pytest.raises(UsageError) as caught:
+        calibrate(Mechanism(name, 1 - 1e-12, Geometry(3.0, dim=9)), Target(1.0, 1e-6), Accountant.EXACT)
+    assert caught.value.slug == "no-exact-accountant"
+    assert caught.value.exit_status == 2
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency))
+@pytest.mark.parametrize("name", [L2, "linf-csgm"])
+def test_a_delta_that_alone_covers_the_target_has_no_least_noise(name, adjacency):
+    """Where nothing of a client is sent but with probability delta, every epsilon holds without noise."""
+    dim, gamma, rounds = 5, 0.01, 2
+    mechanism = Mechanism(name, gamma, Geometry(2.0, dim=dim), rounds, adjacency)
+    revealed = 1 - (1 - gamma) ** (dim * rounds)
+    with pytest.raises(NoAnswerError) as caught:
+        calibrate(mechanism, Target(1.0, revealed * (1 + 1e-12)))
+    assert caught.value.slug == "delta-covers-target"
+    assert caught.value.exit_status == 3
+    assert calibrate(mechanism, Target(1.0, revealed * (1 - 1e-9))).sigma > 0
+
+
+def test_without_a_dimension_some_noise_is_always_asked_for():
+    """k coordinates can hide in any number of them, so delta covers nothing on its own."""
+    assert calibrate(Mechanism(L2, 0.01, Geometry(2.0)), Target(1.0, 0.9)).sigma > 0
+
+
+def test_noise_out_of_range_is_no_answer():
+    """A target that would need more noise than the product admits says so."""
+    mechanism = Mechanism("linf-csgm", 1.0, Geometry(1.0, dim=10**12), 10**9, "replace-one")
+    with pytest.raises(NoAnswerError) as caught:
+        calibrate(mechanism, Target(1e-6, 1e-300))
+    assert caught.value.slug == "no-noise-in-range"
+    assert caught.value.exit_status == 3
+
+
+@pytest.mark.parametrize("value_bits", [0, 65, 1.5, math.nan])
+def test_value_bits_out_of_range(value_bits):
+    """Bits of a value are an integer in [1, 64]."""
+    with pytest.raises(UsageError):
+        calibrate(Mechanism("gaussian"), Target(1.0, 1e-6), value_bits=value_bits)
+
+
+def test_an_answer_that_its_own_account_does_not_confirm_is_not_given(monkeypatch):
+    """A search that returns too little noise ends in an error, not in a number."""
+    monkeypatch.setattr(renyi_noise, "least_safe", lambda is_safe, near: near * 0.999)
+    with pytest.raises(NoAnswerError) as caught:
+        calibrate(Mechanism(L2, 0.01, Geometry(30.0)), Target(1.0, 1e-6), Accountant.RDP)
+    assert caught.value.slug == "not-certified"
+
+
+# ---------------------------------------------------------------- what comes with it
+
+
+def test_the_gaussian_beside_it_uses_the_same_kind_of_bound():
+    """Renyi rows are compared with a Renyi Gaussian, revealed masks with the exact one."""
+    mechanism, target = Mechanism(L2, 0.1, Geometry(5.0, 2.0), 4), Target(1.0, 1e-6)
+    gaussian = Mechanism("gaussian", 1.0, Geometry(5.0, 2.0), 4)
+    for bound, accountant in (
+        (Bound.RDP, Accountant.RDP),
+        (Bound.PAPER, Accountant.PAPER),
+        (Bound.EXACT, Accountant.EXACT),
+        (Bound.MASK_REVEALED, Accountant.EXACT),
+    ):
+        used = Accountant.AUTO if bound is Bound.MASK_REVEALED else accountant
+        found = gaussian_sigma(gaussian, mechanism, used, bound, target)
+        assert found == calibrate(gaussian, target, accountant).sigma
+
+
+def test_costs_are_reported_where_they_are_known():
+    """Noise on the mean needs n, bits need d, the MSE needs both."""
+    target = Target(1.0, 1e-6)
+    for dim, cohort in ((None, None), (100, None), (None, 50), (100, 50)):
+        mechanism = Mechanism(L2, 0.1, Geometry(5.0, 2.0, dim, cohort))
+        found = calibrate(mechanism, target, value_bits=16)
+        assert found.bits_per_client == (None if dim is None else pytest.approx(0.1 * 100 * 16))
+        expected = None if cohort is None else pytest.approx(found.sigma / (50 * 0.1))
+        assert found.mean_noise_std == expected
+        assert (found.mse is None) == (dim is None or cohort is None)
+
+
+def test_the_statement_names_what_matters():
+    """One paragraph with the mechanism, the guarantee, the composition, the adjacency and the assumptions."""
+    found = calibrate(Mechanism(L2, 0.1, Geometry(5.0), 7, "replace-one"), Target(1.0, 1e-6))
+    for part in ("L2 coordinate-subsampled", "(1, 1e-6)", "7 releases", "replaced", "Renyi", "clipped"):
+        assert part in found.statement, found.statement
+
+
+def test_results_are_frozen():
+    """A result cannot be changed after the fact."""
+    found = calibrate(Mechanism("gaussian"), Target(1.0, 1e-6))
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        found.sigma = 0.0
+
+
+def test_least_sigma_by_an_independent_bisection():
+    """Plain bisection on the curve at the integers, to 1e-10: a second method for the search."""
+    mechanism, target = Mechanism(L2, 0.02, Geometry(40.0), 5), Target(0.8, 1e-7)
+    curve = renyi_curve(mechanism, Bound.PAPER)
+
+    def epsilon(sigma):
+        return min(
+            epsilon_at(order, curve.moment(order, sigma), math.log(1e-7)).value
+            for order in map(float, range(2, 80))
+        )
+
+    low, high = 1e-3, 1e3
+    while high / low - 1 > 1e-11:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if epsilon(middle) <= 0.8 else (middle, high)
+    assert least_sigma(mechanism, Bound.PAPER, target) == pytest.approx(high, rel=1e-10)
+
+
+def test_an_accountant_may_be_named_in_plain_text():
+    """A string serves as well as the enum, and a wrong one is refused like any other choice."""
+    mechanism, target = Mechanism(L2, 0.1, Geometry(5.0)), Target(1.0, 1e-6)
+    assert calibrate(mechanism, target, "rdp") == calibrate(mechanism, target, Accountant.RDP)
+    with pytest.raises(UsageError) as caught:
+        calibrate(mechanism, target, "rpd")
+    assert caught.value.slug == "unknown-choice"
+
+
+@pytest.mark.parametrize("delta", [1 - 1e-5, 1 - 1e-9, 1 - 2.0**-53])
+def test_targets_next_to_delta_one_need_the_same_noise(delta):
+    """Bounds of the profile are asked at 1 - 1e-4 for them all, and so never rise with delta."""
+    mechanism = Mechanism("linf-csgm", 0.2, Geometry(1.0, 1.0, 100_000))
+    at_most = calibrate(mechanism, Target(1e4, 1 - 1e-4))
+    assert calibrate(mechanism, Target(1e4, delta)).sigma == at_most.sigma

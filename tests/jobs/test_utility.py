@@ -1,0 +1,73 @@
+"""What noise and sparsification cost, worked by hand and by simulation."""
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from csgm_cli.jobs.utility import bits_per_client, error_parts, mean_noise_std, mean_squared_error
+from csgm_cli.model.mechanism import Geometry, Mechanism
+
+KNOWN = Geometry(2.0, 3.0, dim=100, cohort_size=10)
+
+
+def test_mean_squared_error_by_hand():
+    """d = 100, n = 10, gamma = 1/2, sigma = 1, Delta_2 = 3: 100/25 + 0.5 9/5; the Gaussian's 100 4/100."""
+    gaussian = Mechanism("gaussian", 1.0, KNOWN)
+    found = mean_squared_error(Mechanism("l2-csgm", 0.5, KNOWN), 1.0, gaussian, 2.0)
+    assert found.privacy == pytest.approx(4.0, rel=1e-15)
+    assert found.sparsification == pytest.approx(0.9, rel=1e-15)
+    assert found.total == pytest.approx(4.9, rel=1e-15)
+    assert found.gaussian_total == pytest.approx(4.0, rel=1e-15)
+    assert found.ratio == pytest.approx(4.9 / 4.0, rel=1e-15)
+
+
+def test_the_formula_is_what_the_estimator_does():
+    """Simulated clients at the clip norm: the squared error of the mean agrees within sampling error."""
+    rng = random.Random(1)
+    d, n, gamma, sigma, l2_norm = 8, 4, 0.3, 0.5, 2.0
+    clients = []
+    for _ in range(n):
+        raw = [rng.gauss(0, 1) for _ in range(d)]
+        norm = sum(x * x for x in raw) ** 0.5
+        clients.append([x * l2_norm / norm for x in raw])
+    truth = [sum(client[j] for client in clients) / n for j in range(d)]
+    runs, total = 4000, 0.0
+    for _ in range(runs):
+        for j in range(d):
+            sent = sum(client[j] for client in clients if rng.random() < gamma)
+            total += ((sent + rng.gauss(0, sigma)) / (n * gamma) - truth[j]) ** 2
+    expected = sum(error_parts(Mechanism("l2-csgm", gamma, Geometry(1.0, l2_norm, d, n)), sigma))
+    assert total / runs == pytest.approx(expected, rel=0.05)
+
+
+def test_sending_everything_has_no_sparsification_error():
+    """At gamma = 1 only the noise is left, and the Gaussian at the same sigma is the same."""
+    found = mean_squared_error(Mechanism("l2-csgm", 1.0, KNOWN), 1.5, Mechanism("gaussian", 1.0, KNOWN), 1.5)
+    assert found.sparsification == 0.0
+    assert found.ratio == 1.0
+
+
+def test_noise_on_the_mean_by_hand():
+    """n = 1000, gamma = 0.01, sigma = 0.1: 0.1 / 10; the published confusion of sum and mean."""
+    geometry = Geometry(1.0, cohort_size=1000)
+    assert mean_noise_std(Mechanism("l2-csgm", 0.01, geometry), 0.1) == pytest.approx(0.01, rel=1e-15)
+    assert mean_noise_std(Mechanism("gaussian", 1.0, geometry), 0.1) == pytest.approx(1e-4, rel=1e-15)
+
+
+def test_bits_by_hand():
+    """gamma d b: 1 % of a million 32-bit floats are 320 000 bits."""
+    mechanism = Mechanism("l2-csgm", 0.01, Geometry(1.0, dim=10**6))
+    assert bits_per_client(mechanism, 32) == pytest.approx(320_000, rel=1e-15)
+    assert bits_per_client(mechanism, 1) == pytest.approx(10_000, rel=1e-15)
+
+
+def test_what_is_not_known_is_not_made_up():
+    """Without n there is no mean, without d no bits, without both no MSE."""
+    without_n, without_d = Geometry(1.0, dim=10), Geometry(1.0, cohort_size=10)
+    assert mean_noise_std(Mechanism("l2-csgm", 0.5, without_n), 1.0) is None
+    assert bits_per_client(Mechanism("l2-csgm", 0.5, without_d), 32) is None
+    for geometry in (without_n, without_d, Geometry()):
+        mechanism = Mechanism("l2-csgm", 0.5, geometry)
+        assert error_parts(mechanism, 1.0) is None
+        assert mean_squared_error(mechanism, 1.0, replace(mechanism, name="gaussian", gamma=1.0), 1.0) is None

@@ -1,0 +1,87 @@
+"""Nonuniform sums of exponentials against direct summation in high precision."""
+
+import mpmath
+import numpy as np
+import pytest
+
+from csgm_cli.renyi.exponential_sums import (
+    _SHARPNESS,
+    _WIDTH,
+    NEAR,
+    _bump_transform,
+    excess_series,
+    exponential_sums,
+    power_series,
+    sum_errors,
+)
+
+
+@pytest.mark.parametrize("count", [3, 64, 1536, 1 << 15])
+@pytest.mark.parametrize("span", [1e-3, 1.0, 500.0])
+def test_every_sum_is_within_its_error(count, span):
+    """Points inside one period and across thousands of them, the first, last and some other frequencies."""
+    source = np.random.default_rng(count)
+    points, weights, step = span * source.normal(size=60), source.random(60), 0.179
+    sums, errors = exponential_sums(points, weights, step, count), sum_errors(points, weights, step, count)
+    assert sums.shape == errors.shape == (count,)
+    for j in {0, 1, 2, count // 3, count - 1}:
+        with mpmath.workdps(30):
+            direct = mpmath.fsum(
+                mpmath.mpf(w) * mpmath.expj(mpmath.mpf(step) * j * mpmath.mpf(p))
+                for p, w in zip(points.tolist(), weights.tolist(), strict=True)
+            )
+        assert abs(complex(direct) - sums[j]) <= errors[j]
+    assert errors[0] < 1e-13 * weights.sum()
+
+
+def test_many_points_are_summed_block_by_block():
+    """All sums of 150,000 points, of which each lies on one of 1000 places."""
+    source = np.random.default_rng(5)
+    places, weights, step, count = source.normal(size=1000), source.random((150, 1000)), 0.4, 500
+    sums = exponential_sums(np.tile(places, 150), weights.ravel(), step, count)
+    direct = np.exp(1j * step * np.arange(count)[:, None] * places) @ weights.sum(axis=0)
+    assert np.abs(sums - direct).max() < 1e-12 * weights.sum()
+
+
+def test_bump_transform():
+    """The polynomial is the integral of the bump to 5e-15, from the frequency 0 to the last."""
+    count, cells = 65, 256
+    seen = _bump_transform(count, cells)
+    for j in range(0, count, 8):
+        with mpmath.workdps(30):
+
+            def integrand(x, frequency=j / cells):
+                bump = mpmath.exp(mpmath.mpf(_SHARPNESS) * (mpmath.sqrt(1 - x * x) - 1))
+                return bump * mpmath.cos(mpmath.pi * _WIDTH * x * frequency)
+
+            exact = _WIDTH * mpmath.quad(integrand, mpmath.linspace(0, 1, 5))
+        assert seen[j] == pytest.approx(float(exact), rel=5e-15)
+
+
+@pytest.mark.parametrize("least", [1e-9, 1e-3, 1.0])
+def test_excess_series_is_within_its_error(least):
+    """Exponents of all sizes and signs, at units around the circle and on the real line."""
+    source = np.random.default_rng(3)
+    scaled = NEAR * np.geomspace(least, 1.0, 50) * source.choice([-1.0, 1.0], 50)
+    weights, angles = source.random(50), np.linspace(0.0, 2 * np.pi, 9)
+    signed, sizes = excess_series(scaled, weights)
+    for unit in (np.exp(1j * angles), np.linspace(-1.0, 1.0, 8)):
+        sums, errors = power_series(unit, signed), 4e-15 * power_series(np.abs(unit), sizes)
+        assert sums.dtype == unit.dtype
+        for j in range(unit.size):
+            with mpmath.workdps(40):
+                exact = mpmath.fsum(
+                    mpmath.mpf(weight) * (mpmath.exp(w) - 1 - w)
+                    for weight, w in zip(
+                        weights, (mpmath.mpmathify(unit[j]) * s for s in scaled), strict=True
+                    )
+                )
+            assert abs(complex(exact) - sums[j]) <= errors[j]
+        assert errors.max() < 1e-13 * NEAR**2 * weights.sum()
+
+
+def test_excess_of_nothing():
+    """No points, no sum."""
+    signed, sizes = excess_series(np.empty(0), np.empty(0))
+    assert power_series(np.ones(3), signed).tolist() == [0.0, 0.0, 0.0]
+    assert not sizes.any()
