@@ -112,6 +112,13 @@ def mills(u: float) -> float:
     return 1 / tail
 
 
+def log_mills(u: float) -> float:
+    """Log of Mills' ratio at any real u."""
+    if u >= 0.0:
+        return math.log(mills(u))
+    return math.log1p(-0.5 * math.erfc(-u / math.sqrt(2))) + u * u / 2 + _LOG_SQRT_TWO_PI
+
+
 def exp_upwards(log_delta: float) -> float:
     """At most 1, and not below exp(``log_delta``)."""
     if log_delta < -740.0:  # below the smallest float with all its digits

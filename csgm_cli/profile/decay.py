@@ -1,16 +1,13 @@
 """How fast E[Y^(a + iy)] falls with y, proven for all y at once: where contour integrals may end.
 
-Two bounds, for Y = 1 - g + g exp(x s - s^2/2) under its law tilted by Y^a (see docs/theory.md,
-"The privacy profile"). The loss u = log Y has a density f there. What is above each of its levels,
+For Y = 1 - g + g exp(x s - s^2/2) under its law tilted by Y^a (docs/theory.md, "Contour
+integrals"): the loss u = log Y has a density f there. What is above each of its levels,
 where that is an interval of width w, is a uniform law with the characteristic function
 sinc(y w/2). So with the levels h,
 
     |E[Y^(a + iy)]| / E[Y^a]  <=  1 - int w(h) (1 - |sinc(y w(h)/2)|) dh.
 
-Sums over levels from above, of intervals between nodes, only make the right side larger. For few,
-smooth coordinates it is better to move the integral over x up by q, 0 < q < pi/(2s):
-
-    |E[Y^(a + iy)]|  <=  e^(q^2/2) E[|Y(x + iq)|^a exp(-y arg Y(x + iq))],     0 <= arg Y(x + iq) < q s.
+Sums over levels from above, of intervals between nodes, only make the right side larger.
 """
 
 from __future__ import annotations
@@ -33,46 +30,23 @@ _STEEPEST = 45.0
 _TURNED = math.sqrt(2.0)
 #: No side lobe of |sinc| is higher than this.
 _SIDE_LOBE = 0.2173
-#: Log of a bound on what the nodes do not see.
-_UNSEEN = math.log(1e-9)
-#: Shifts q into the strip that are tried, relative to the largest: this, and so much of pi/s.
-_SHIFTS = np.geomspace(0.03, 1.0, 10)
-_HIGHEST, _STRIP = 7.0, 0.5
 
 
 @dataclass(frozen=True)
 class Decay:
-    """Of one coordinate at one real order a: uniform laws of ``widths`` that make up ``masses`` of its law.
-
-    And, where there is one row for each q, log |Y(x + iq)|^a + q^2/2 with the quadrature's weights,
-    relative to E[Y^a], and arg Y(x + iq).
-    """
+    """Of one coordinate at one real order a: uniform laws of ``widths`` that make up ``masses`` of its law."""
 
     masses: Array
     widths: Array
-    log_sizes: Array
-    arguments: Array
 
     def log_bound(self, height: float) -> float:
         """Log of a bound on |E[Y^(a + iy)]| / E[Y^a] for all y >= ``height``."""
         drop = float(self.masses @ missing(self.widths * (height / 2)))
-        best = math.log1p(-min(drop, 1 - 1e-9))
-        if not self.log_sizes.size:
-            return best
-        return min(best, float(np.logaddexp(log_moved_up(self.log_sizes, self.arguments, height), _UNSEEN)))
+        return math.log1p(-min(drop, 1 - 1e-9))
 
 
-def log_moved_up(log_sizes: Array, arguments: Array, height: float) -> float:
-    """Log of the least, over rows for each q, of sums of exp(``log_sizes`` - ``height`` ``arguments``)."""
-    terms = arguments * -height
-    terms += log_sizes
-    peaks = terms.max(axis=1)
-    terms -= peaks[:, None]
-    return float((peaks + np.log(np.exp(terms, out=terms).sum(axis=1))).min())
-
-
-def decay(order: float, gamma: float, t: float, log_moment: float, *, few: bool) -> Decay:
-    """Both bounds, the second for ``few`` coordinates only; ``log_moment`` is K at the order.
+def decay(order: float, gamma: float, t: float, log_moment: float) -> Decay:
+    """The bound for one coordinate; ``log_moment`` is K at the order.
 
     With R the posterior probability that the coordinate was sent, log f = a u - x^2/2 - log R + const
     has the slope (a+1) s R - x - s in x: that falls at both ends, and in between it can only rise
@@ -92,15 +66,7 @@ def decay(order: float, gamma: float, t: float, log_moment: float, *, few: bool)
     sides = [np.ones(x.size, dtype=bool)] if between is None else [x <= between[0], x >= between[1]]
     peaks = [_one_peak(u[side], density[side]) for side in sides if side.any()]
     masses, widths = (np.concatenate(column) for column in zip(*peaks, strict=True))
-    nothing = np.empty((0, 0))
-    if not few:
-        return Decay(masses, widths, nothing, nothing)
-    q = (min(_STRIP * math.pi / s, _HIGHEST) * _SHIFTS)[:, None]
-    with np.errstate(all="ignore"):
-        sent = gamma * np.exp(z - u)  # Y(x + iq) = Y (1 + R (e^(iqs) - 1))
-    ratio = 1.0 + sent * np.expm1(1j * q * s)
-    log_sizes = order * (u + np.log(np.abs(ratio))) + log_bell + q * q / 2 + math.log(x[1] - x[0])
-    return Decay(masses, widths, log_sizes, np.angle(ratio))
+    return Decay(masses, widths)
 
 
 def _log_ratio(gamma: float, z: Array) -> Array:

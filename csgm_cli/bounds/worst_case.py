@@ -1,0 +1,74 @@
+"""The law of the likelihood ratio at the worst-case client vector kappa* of one or several releases.
+
+kappa* has as many coordinates as possible at the L-inf clip, and what is left of the L2 norm in one more
+(docs/theory.md, "Mechanisms").
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from csgm_cli.renyi.law import Coordinates, Law, gathered
+
+if TYPE_CHECKING:
+    from csgm_cli.model.mechanism import Mechanism
+
+#: A mechanism and the standard deviation of its noise.
+Release: TypeAlias = tuple["Mechanism", float]
+
+
+def worst_case_law(releases: Sequence[Release]) -> Law:
+    """The law at kappa* of every release."""
+    coordinates: list[Coordinates] = []
+    gaussian: dict[float, int] = {}
+    for mechanism, sigma in releases:
+        if mechanism.is_gaussian:
+            unit = mechanism.sensitivity / sigma
+            gaussian[unit] = gaussian.get(unit, 0) + mechanism.releases
+            continue
+        count, t = mechanism.coordinates, (mechanism.linf_sensitivity / sigma) ** 2
+        whole, rounds = float(math.floor(count)), float(mechanism.releases)
+        coordinates.append(Coordinates(rounds * whole, mechanism.gamma, t))
+        if whole < count and (rest := t * (count - whole)) > 0.0:
+            coordinates.append(Coordinates(rounds, mechanism.gamma, rest))
+    return gathered(coordinates, math.fsum(unit * unit * rounds for unit, rounds in gaussian.items()))
+
+
+def paper_law(releases: Sequence[Release]) -> Law:
+    """The same with a real number k = norm_ratio^2 of coordinates at the clip, as in the paper's Theorem 4.1."""
+    gaussian = [release for release in releases if release[0].is_gaussian]
+    coordinates = [
+        Coordinates(m.releases * m.coordinates, m.gamma, (m.linf_sensitivity / sigma) ** 2)
+        for m, sigma in releases
+        if not m.is_gaussian
+    ]
+    return gathered(coordinates, worst_case_law(gaussian).gaussian)
+
+
+def is_elementwise_largest(releases: Sequence[Release]) -> bool:
+    """True where no client vector exceeds kappa* in any coordinate: then the profile there is exact."""
+    return all(
+        m.is_gaussian or (m.geometry.dim is not None and m.coordinates >= m.geometry.dim) for m, _ in releases
+    )
+
+
+def total_mu(releases: Sequence[Release]) -> float:
+    """Sensitivity over sigma of all releases together, with every coordinate sent; 2 x under replace-one."""
+    units: dict[float, int] = {}
+    for mechanism, sigma in releases:
+        unit = unit_mu(mechanism, sigma)
+        units[unit] = units.get(unit, 0) + mechanism.releases
+    if len(units) == 1:
+        [(unit, rounds)] = units.items()
+        return unit * math.sqrt(rounds)
+    return math.sqrt(math.fsum(unit * unit * rounds for unit, rounds in units.items()))
+
+
+def unit_mu(mechanism: Mechanism, sigma: float) -> float:
+    """`total_mu` of one round."""
+    from csgm_cli.model.mechanism import Adjacency
+
+    doubled = 2.0 if mechanism.adjacency is Adjacency.REPLACE_ONE else 1.0
+    return doubled * mechanism.sensitivity / sigma

@@ -1,0 +1,47 @@
+"""What proves a bound on delta: enough for independent code to recompute it (standard library only)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Direction(StrEnum):
+    """Which of the two neighbouring data sets the outputs come from."""
+
+    ADD = "add"
+    REMOVE = "remove"
+
+
+class Proof(StrEnum):
+    """The theorem behind a bound (docs/theory.md)."""
+
+    EXACT = "exact"
+    RENYI = "renyi"
+    RENYI_REMOVE = "renyi-remove"
+    GAUSSIAN_MATCHED = "gaussian-matched"
+    CONCENTRATED = "concentrated"
+    PROFILE = "profile"
+    MASK_REVEALED = "mask-revealed"
+    TRIANGLE = "triangle"
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """``proof`` shows that delta <= exp(``log_delta``) at ``epsilon`` in one ``direction`` (None: in both).
+
+    ``order``: of the Renyi or matched bound. ``exponent`` B and ``log_ratio`` log r: of the convex test
+    function (B infinite: the hockey-stick itself; r infinite: the function stays below its asymptote).
+    ``step``: of the certified grid where that gave the mean, else None. ``parts``: of the triangle, the
+    bounds in the add direction at e1 and in the remove direction at epsilon - e1.
+    """
+
+    proof: Proof
+    direction: Direction | None
+    epsilon: float
+    log_delta: float
+    order: float | None = None
+    exponent: float | None = None
+    log_ratio: float | None = None
+    step: float | None = None
+    parts: tuple[Certificate, ...] = ()

@@ -1,0 +1,301 @@
+"""Means of convex test functions where few coordinates are sent: a certified grid of likelihood ratios.
+
+Upper side: the mass that one factor Y has between two neighbouring grid points goes to these two, so
+that E[Y] is kept. The rounded law is larger in convex order, products keep the order, and so the mean of
+every convex function of u = prod Y rises. Lower side: the mass of each cell is gathered near its mean,
+which lowers these means. The rounded laws are convolved by an FFT of the masses tilted by
+exp(tilt log u) (docs/theory.md, "Certified grid").
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.fft import irfft, next_fast_len, rfft
+from scipy.linalg import solve_banded
+from scipy.special import ndtr
+
+from csgm_cli.model.certificate import Direction
+from csgm_cli.profile.convex import ConvexFunction
+from csgm_cli.renyi.law import Coordinates, Law
+from csgm_cli.roots import lowest
+
+Array = NDArray[np.float64]
+
+#: Steps are powers of two between these. Rounding N coordinates changes the variance of log u by N step^2/6;
+#: at 6e-3 for step sqrt(N) that is 6e-6, and moves delta by some 1e-4 at tilts of 5 to 10.
+_COARSEST, _FINEST, _SPREAD = 2.0**-10, 2.0**-15, 6e-3
+#: The tilt and the window are chosen on a grid coarser by this factor.
+_ROUGH = 32
+#: A factor's grid ends so far above the strike: what is beyond counts at the slope of the function.
+_ABOVE = 10.0
+#: The tilted law has at most e^-20 of its mass outside the window, and so has a factor beyond its grid.
+_OUTSIDE = 20.0
+_MOST_POINTS = 1 << 22
+
+
+@dataclass(frozen=True)
+class _Factor:
+    """``count`` factors with ``mass`` on exp(offset + step (first + i)).
+
+    ``beyond``: P(Y beyond the last point), and ``above``: E[Y; Y beyond it], which are not in ``mass``.
+    """
+
+    count: float
+    log_ratio: Array
+    first: int
+    offset: float
+    mass: Array
+    beyond: float
+    above: float
+
+    @cached_property
+    def _log_mass(self) -> Array:
+        with np.errstate(divide="ignore"):
+            return np.log(self.mass)
+
+    def log_moment(self, order: float) -> float:
+        """log E[Y^order] of the rounded law."""
+        exponents = order * self.log_ratio + self._log_mass
+        top = float(exponents.max())
+        return top + math.log(float(np.exp(exponents - top).sum()))
+
+
+@dataclass(frozen=True)
+class GridLaw:
+    """The law of log u: mass ``tilted`` exp(log_mass - tilt log u) on the points ``log_ratio``.
+
+    ``noise`` bounds the error of each entry of ``tilted``.
+    """
+
+    factors: tuple[_Factor, ...]
+    tilt: float
+    step: float
+    log_ratio: Array
+    tilted: Array
+    noise: float
+
+    @cached_property
+    def log_mass(self) -> float:
+        """log E[u^tilt]."""
+        return _log_moment(self.factors, self.tilt)
+
+    def upper_mean(self, function: ConvexFunction) -> float:
+        """An upper bound on E phi(u), for the upper side's law; infinite for B = 0."""
+        if math.isinf(function.steepest):
+            return math.inf
+        adding = function.direction is Direction.ADD
+        inside = self.log_ratio > function.log_strike if adding else slice(None)
+        log_u = self.log_ratio[inside]
+        weights = function(log_u) * np.exp(self.log_mass - self.tilt * log_u)
+        value = float(weights @ self.tilted[inside]) + self.noise * float(weights.sum())
+        low, high = float(self.log_ratio[0]), float(self.log_ratio[-1])
+        if not adding:  # phi <= 1, and phi falls
+            at_high = float(function(np.array([high]))[0])
+            return value + math.exp(self._log_chernoff(0.0, -1.0, low)) + at_high
+        # E[u; some Y beyond its grid] <= sum of E[Y; Y beyond its grid], for the other factors have mean 1
+        above = math.fsum(f.count * f.above for f in self.factors)
+        return value + function.steepest * (above + math.exp(self._log_chernoff(1.0, 1.0, high)))
+
+    @cached_property
+    def _blocks(self) -> tuple[Array, Array]:
+        """Points and masses of blocks of the grid, for estimates."""
+        starts = np.arange(0, self.tilted.size, _ROUGH)
+        return self.log_ratio[starts] + self.step * (_ROUGH - 1) / 2, np.add.reduceat(self.tilted, starts)
+
+    def estimated_mean(self, function: ConvexFunction) -> float:
+        """About E phi(u), without any guarantee."""
+        log_u, tilted = self._blocks
+        return float((function(log_u) * np.exp(self.log_mass - self.tilt * log_u)) @ tilted)
+
+    def lower_hockey_stick(self, epsilon: float) -> float:
+        """A lower bound on E(u - e^epsilon)_+, for the lower side's law."""
+        over = math.exp(epsilon) * np.expm1(np.maximum(self.log_ratio - epsilon, 0.0))
+        weights = over * np.exp(self.log_mass - self.tilt * self.log_ratio)
+        value = float(weights @ self.tilted) - self.noise * float(weights.sum())
+        wrapped = 2 * math.exp(-_OUTSIDE) * float(weights.max())
+        count = math.fsum(f.count for f in self.factors)
+        # E[u - e^epsilon; just one Y beyond its grid]
+        above = math.fsum(f.count * f.above for f in self.factors)
+        beyond = math.fsum(f.count * f.beyond for f in self.factors)
+        single = above * (1 - above) - math.exp(epsilon) * beyond
+        return max(0.0, (value - wrapped) * (1 - 1e-12 * count * self.tilt)) + max(0.0, single)
+
+    def _log_chernoff(self, base: float, sign: float, end: float) -> float:
+        """Log of a bound on E[u^base; log u > end], or < end for ``sign`` -1."""
+        eta = max(sign * (self.tilt - base), 1e-2)
+        return min(
+            _log_moment(self.factors, base + sign * x) - sign * x * end for x in (eta, 1.5 * eta, 2.5 * eta)
+        )
+
+
+def grid_step(law: Law) -> float:
+    """The step for a law: a power of two that depends on the number of coordinates alone."""
+    count = max(1.0, math.fsum(c.count for c in law.coordinates))
+    return max(_FINEST, min(_COARSEST, 2.0 ** math.floor(math.log2(_SPREAD / math.sqrt(count)))))
+
+
+@lru_cache(maxsize=8)
+def grid_law(
+    law: Law, direction: Direction, epsilon: float, step: float, pole: float = math.inf, *, upper: bool = True
+) -> GridLaw | None:
+    """The rounded law of log u for test functions of one direction about ``epsilon``, on either side.
+
+    ``pole``: the least of the functions'; the tilt stays well left of it. None where it would take too many points.
+    """
+    sign = 1.0 if direction is Direction.ADD else -1.0
+    cut = _ABOVE + (epsilon if direction is Direction.ADD else 0.0)
+    kinds = list(law.coordinates)
+    if law.gaussian > 0.0:
+        kinds.append(Coordinates(1.0, 1.0, law.gaussian))
+    if any((cut - _bottom(c)) / step > _MOST_POINTS for c in kinds):
+        return None
+    rough = [_spread(c, cut, _ROUGH * step) for c in kinds]
+    tilt = _best_tilt(rough, sign, epsilon, pole)
+    low, high = _window(rough, tilt, sign * epsilon)
+    n = next_fast_len(math.ceil((high - low) / step) + 1, real=True)
+    if n > _MOST_POINTS:
+        return None
+    rounded = _spread if upper else _gathered
+    factors = tuple(rounded(c, min(cut, _reach(c, tilt)), step) for c in kinds)
+    return _convolved(factors, tilt, step, low, n)
+
+
+def _convolved(factors: tuple[_Factor, ...], tilt: float, step: float, low: float, n: int) -> GridLaw:
+    """The law of the product from ``low`` on, ``n`` points; what is outside wraps around."""
+    log_transform = np.zeros(n // 2 + 1, dtype=np.complex128)
+    for f in factors:
+        weights = f.mass * np.exp(tilt * f.log_ratio - f.log_moment(tilt))
+        places = (f.first + np.arange(f.mass.size)) % n
+        transform = rfft(np.bincount(places, weights, minlength=n))
+        transform[transform == 0.0] = 1e-300
+        log_transform += f.count * np.log(transform)
+    transform = np.exp(log_transform)
+    # An error of e in a factor's transform is one of count e in the product, where that is not small.
+    count = math.fsum(f.count for f in factors)
+    noise = 2.0**-49 * math.log2(n) * (1.0 + count) * float(np.abs(transform).mean() + n**-0.5)
+    offset = math.fsum(f.count * f.offset for f in factors)
+    first = math.floor((low - offset) / step)
+    tilted = np.maximum(np.roll(irfft(transform, n), -(first % n)), 0.0)
+    return GridLaw(factors, tilt, step, offset + step * (first + np.arange(n)), tilted, noise)
+
+
+def _cells(c: Coordinates, edges: Array) -> tuple[Array, Array, float, float]:
+    """Of one factor: P(Y in cell), E[Y; Y in cell], both between edges of log Y, P and E[Y] above the last."""
+    s = math.sqrt(c.t)
+    with np.errstate(divide="ignore"):
+        sent = np.maximum((np.expm1(edges) + c.gamma) / c.gamma, 0.0)  # M = sent at Y = e^edge
+        z = (np.log(sent) + c.t / 2) / s
+    left, left_sent, right, right_sent = ndtr(z), ndtr(z - s), ndtr(-z), ndtr(s - z)
+    is_left = z[1:] < 0.0
+    mass = np.where(is_left, np.diff(left), -np.diff(right))
+    mean = (1 - c.gamma) * mass + c.gamma * np.where(is_left, np.diff(left_sent), -np.diff(right_sent))
+    return mass, mean, float(right[-1]), float((1 - c.gamma) * right[-1] + c.gamma * right_sent[-1])
+
+
+def _spread(c: Coordinates, cut: float, step: float) -> _Factor:
+    """The mass of each cell at its two ends."""
+    first = math.floor(_bottom(c) / step)
+    log_ratio = step * (first + np.arange(math.ceil(cut / step) - first + 1))
+    mass, mean, beyond, above = _cells(c, log_ratio)
+    low = np.exp(log_ratio[:-1])
+    upwards = np.clip((mean - mass * low) / (low * math.expm1(step)), 0.0, mass)
+    points = np.append(mass - upwards, 0.0)
+    points[1:] += upwards
+    return _Factor(c.count, log_ratio, first, 0.0, points, beyond, above)
+
+
+def _gathered(c: Coordinates, cut: float, step: float) -> _Factor:
+    """The mass of each cell at a point next to its mean, on a grid through the mean of the heaviest cell.
+
+    A cell whose mean is above its point borrows mass from the cell below, and one whose mean is
+    below its point from the cell above, so that their common mean is the point: convex functions
+    only fall. Where the neighbour has too little, the cell goes to the next point below its mean:
+    increasing functions only fall.
+    """
+    offset = _heaviest_mean(c, step)
+    first = math.floor((_bottom(c) - offset) / step) - 1
+    log_ratio = offset + step * (first + np.arange(math.ceil((cut - offset) / step) - first + 1))
+    mass, mean, beyond, above = _cells(c, np.append(log_ratio - step / 2, log_ratio[-1] + step / 2))
+    # (mean of the cell)/(its point) - 1; a cell without mass has no mean
+    with np.errstate(all="ignore"):
+        excess = np.where(mass > 1e-290, np.expm1(np.log(mean / mass) - log_ratio), 0.0)
+    up = excess > 0.0
+    partner = np.where(up, np.roll(mass, 1), np.roll(mass, -1))
+    reach = np.where(up, -np.expm1(-step + np.log1p(np.roll(excess, 1))), np.expm1(step + np.log1p(np.roll(excess, -1))))
+    with np.errstate(all="ignore"):
+        share = np.where(excess != 0.0, np.abs(excess) / reach, 0.0)
+    possible = (share * mass <= 0.25 * partner) & (reach > 0.0)
+    possible[[0, -1]] = False
+    points, down = mass.copy(), ~possible & (excess < 0.0)
+    share = np.where(possible, share, 0.0)
+    borrowed = _borrowed(share, mass, up)
+    points += borrowed
+    points[:-1] -= np.where(up, borrowed, 0.0)[1:]
+    points[1:] -= np.where(up, 0.0, borrowed)[:-1]
+    moved = np.where(down, points, 0.0)
+    points -= moved
+    points[:-1] += moved[1:]
+    return _Factor(c.count, log_ratio, first, offset, np.maximum(points, 0.0), beyond, above)
+
+
+def _heaviest_mean(c: Coordinates, step: float) -> float:
+    """The log of a grid point that is the mean of the cell around it, where most of the mass is."""
+    coarse = step * np.arange(math.floor(_bottom(c) / step) - 1, 2)  # P(Y <= 1) is above 1/2
+    point = float(coarse[_cells(c, coarse)[0].argmax()]) + step / 2
+    for _ in range(20):
+        mass, mean, _, _ = _cells(c, np.array([point - step / 2, point + step / 2]))
+        point = math.log(mean[0] / mass[0])
+    return point
+
+
+def _borrowed(share: Array, mass: Array, up: NDArray[np.bool_]) -> Array:
+    """The solution of b_i = share_i (mass_i - what its neighbours borrow from it)."""
+    bands = np.zeros((3, mass.size))
+    bands[0, 1:] = (share[:-1] * up[1:])  # the cell above borrows from this one
+    bands[1] = 1.0
+    bands[2, :-1] = share[1:] * ~up[:-1]
+    return np.asarray(solve_banded((1, 1), bands, share * mass))
+
+
+def _bottom(c: Coordinates) -> float:
+    """Where the grid of one factor begins; below there is nothing, or less than e^-90."""
+    if c.gamma < 1.0:
+        return math.log1p(-c.gamma)
+    return -c.t / 2 - 13.5 * math.sqrt(c.t)
+
+
+def _reach(c: Coordinates, tilt: float) -> float:
+    """Where a factor's tilted law has all but some e^-30 of its mass below."""
+    s = math.sqrt(c.t)
+    log_sent = math.log(c.gamma) + s * (8.0 + max(tilt, 1.0) * s) - c.t / 2
+    return max(log_sent, 0.0) + 1.0
+
+
+def _log_moment(factors: Sequence[_Factor], order: float) -> float:
+    return math.fsum(f.count * f.log_moment(order) for f in factors)
+
+
+def _best_tilt(factors: Sequence[_Factor], sign: float, epsilon: float, pole: float) -> float:
+    """The order at the saddle point: 1 + z (add) or -z (remove)."""
+
+    def exponent(log_z: float) -> float:
+        z = math.exp(log_z)
+        return _log_moment(factors, 1.0 + z if sign > 0 else -z) - z * epsilon - math.log(z * (z + 1))
+
+    z = math.exp(lowest(exponent, math.log(1e-2), math.log(min(1e4, 0.7 * pole)), 0.1)[0])
+    return 1.0 + z if sign > 0 else -z
+
+
+def _window(factors: Sequence[_Factor], tilt: float, strike: float) -> tuple[float, float]:
+    """An interval around the strike with all but e^-20 of the tilted law, by Chernoff bounds."""
+    at = _log_moment(factors, tilt)
+    etas = [0.25 * 1.6**i for i in range(16)]
+    high = min((_log_moment(factors, tilt + eta) - at + _OUTSIDE) / eta for eta in etas)
+    low = max((at - _log_moment(factors, tilt - eta) - _OUTSIDE) / eta for eta in etas)
+    return min(low, strike - 1.0), max(high, strike + 1.0)

@@ -1,0 +1,71 @@
+"""Means of convex test functions at one law: by a contour, or on the certified grid where that fails."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from csgm_cli.model.certificate import Direction
+from csgm_cli.profile.contour import Contour, build_contour
+from csgm_cli.profile.convex import ConvexFunction
+
+if TYPE_CHECKING:
+    from csgm_cli.profile.grid import GridLaw
+    from csgm_cli.renyi.law import Law
+
+#: Where contours and the grid are promised: gamma and epsilon (design promise 3); elsewhere closed forms serve.
+LEAST_GAMMA, LEAST_EPSILON, LARGEST_EPSILON = 1e-6, 1e-3, 100.0
+
+
+@dataclass(frozen=True)
+class UpperMean:
+    """E phi(u) <= ``value``; ``step``: of the grid that it is from, None for a contour."""
+
+    value: float
+    step: float | None
+
+
+def in_reach(law: Law, epsilon: float) -> bool:
+    """Whether profile methods are promised for this law."""
+    return LEAST_EPSILON <= epsilon <= LARGEST_EPSILON and all(
+        c.gamma >= LEAST_GAMMA for c in law.coordinates
+    )
+
+
+@lru_cache(maxsize=16)
+def contour_of(law: Law, direction: Direction, epsilon: float, pole: float) -> Contour | None:
+    """`build_contour`, remembered; None also where the hockey-stick does not converge on it."""
+    contour = build_contour(law, direction, epsilon, pole)
+    if contour is None or contour.mean(ConvexFunction(direction, epsilon)) is None:
+        return None
+    return contour
+
+
+def upper_mean(law: Law, function: ConvexFunction) -> UpperMean | None:
+    """An upper bound on E phi(u); None where no method reaches."""
+    contour = contour_of(law, function.direction, function.epsilon, function.pole)
+    if contour is not None:
+        found = contour.mean(function)
+        return None if found is None else UpperMean(found.upper, None)
+    grid = grid_of(law, function.direction, function.epsilon, function.pole)
+    return None if grid is None else UpperMean(grid.upper_mean(function), grid.step)
+
+
+def lower_hockey_stick(law: Law, epsilon: float) -> float:
+    """A lower bound on E(u - e^epsilon)_+; 0 where no method reaches."""
+    contour = contour_of(law, Direction.ADD, epsilon, float("inf"))
+    if contour is not None:
+        found = contour.mean(ConvexFunction(Direction.ADD, epsilon))
+        return 0.0 if found is None else found.lower
+    grid = grid_of(law, Direction.ADD, epsilon, float("inf"), upper=False)
+    return 0.0 if grid is None else grid.lower_hockey_stick(epsilon)
+
+
+def grid_of(
+    law: Law, direction: Direction, epsilon: float, pole: float, *, upper: bool = True
+) -> GridLaw | None:
+    """The certified grid at the step for ``law``; SciPy is imported here."""
+    from csgm_cli.profile.grid import grid_law, grid_step
+
+    return grid_law(law, direction, epsilon, grid_step(law), pole, upper=upper)

@@ -1,0 +1,121 @@
+"""The likelihood ratio of everything released, at the worst-case client vector, as a product.
+
+u = prod_j Y_j, with independent factors under the law of a release without the client:
+
+    Y = 1 - gamma + gamma exp(x sqrt(t) - t/2),  x ~ N(0, 1),        a coordinate-round,
+    Y = exp(x mu - mu^2/2),                                          a Gaussian release.
+
+Log-moments add (docs/theory.md, "Definitions").
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from csgm_cli.renyi.moment import LogMoment, gaussian_moment, summed
+
+if TYPE_CHECKING:
+    from csgm_cli.renyi.log_moment import ComplexArray
+
+#: exp of a larger number is not needed: no bound is below 1 there.
+_LARGEST = 700.0
+
+
+@dataclass(frozen=True, order=True)
+class Coordinates:
+    """``count`` coordinate-rounds, each sent with probability ``gamma``, with t = (clip/sigma)^2 > 0.
+
+    ``count`` is an integer (as a float, for it may exceed 2^63), but for the paper's form of the RDP bound.
+    """
+
+    count: float
+    gamma: float
+    t: float
+
+
+@dataclass(frozen=True)
+class Law:
+    """The law of u: ``coordinates`` with gamma < 1, and Gaussian releases of squared mu ``gaussian``."""
+
+    coordinates: tuple[Coordinates, ...]
+    gaussian: float = 0.0
+
+    @cached_property
+    def largest_t(self) -> float:
+        """The t of the largest coordinate; 0 where there is none."""
+        return max((c.t for c in self.coordinates), default=0.0)
+
+    @cached_property
+    def spread_variance(self) -> float:
+        """The log-variance of u for vectors spread over infinitely many coordinates: a Gaussian limit."""
+        return math.fsum([self.gaussian, *(c.gamma**2 * c.count * c.t for c in self.coordinates)])
+
+    @cached_property
+    def variance(self) -> float:
+        """About the variance of u, where that is small."""
+        return math.fsum(
+            [self.gaussian, *(c.gamma**2 * c.count * math.expm1(min(c.t, 50.0)) for c in self.coordinates)]
+        )
+
+    @cached_property
+    def remove_variance(self) -> float:
+        """V with E[u^-l] <= exp(l (l+1) V/2) for all client vectors and l > 0, rounded up.
+
+        V = sum of gamma^2 count (e^t - 1) (docs/theory.md, "Remove-direction Renyi bound").
+        """
+        total = math.fsum(
+            [self.gaussian, *(c.gamma**2 * c.count * _expm1_upwards(c.t) for c in self.coordinates)]
+        )
+        return total * (1 + 2.0**-48)
+
+    @cached_property
+    def least_loss(self) -> float:
+        """The infimum of log u; -inf with a Gaussian release."""
+        if self.gaussian > 0.0:
+            return -math.inf
+        return math.fsum(c.count * math.log1p(-c.gamma) for c in self.coordinates)
+
+    def log_moment(self, order: float) -> LogMoment:
+        """log E[u^order] at a real order above 1 or below 0; infinite where float64 does not reach."""
+        terms = [(1.0, gaussian_moment(order, self.gaussian))] if self.gaussian > 0.0 else []
+        if self.coordinates:
+            from csgm_cli.renyi.log_moment import mixed_log_moments
+
+            found = mixed_log_moments(order, [(c.gamma, c.t) for c in self.coordinates])
+            terms += [(c.count, moment) for c, moment in zip(self.coordinates, found, strict=True)]
+        return summed(terms)
+
+    def complex_log_moment(self, orders: ComplexArray) -> ComplexArray | None:
+        """log E[u^order] at equidistant complex orders of one real part; None where that takes too long."""
+        from csgm_cli.renyi.log_moment import complex_log_moment
+
+        total = orders * (orders - 1) * (self.gaussian / 2)
+        for c in self.coordinates:
+            moment = complex_log_moment(orders, c.gamma, c.t)
+            if moment is None:
+                return None
+            total = total + c.count * moment
+        return total
+
+
+def gathered(coordinates: Iterable[Coordinates], gaussian: float = 0.0) -> Law:
+    """A law in which equal coordinates are counted together, in an order that does not depend on theirs."""
+    counts: dict[tuple[float, float], float] = {}
+    for c in coordinates:
+        if c.gamma == 1.0:
+            gaussian += c.count * c.t
+        else:
+            counts[c.gamma, c.t] = counts.get((c.gamma, c.t), 0.0) + c.count
+    kinds = [Coordinates(count, gamma, t) for (gamma, t), count in sorted(counts.items())]
+    return Law(tuple(kinds), gaussian)
+
+
+def _expm1_upwards(t: float) -> float:
+    """e^t - 1, not below it although t is rounded."""
+    return math.expm1(min(t, _LARGEST)) * (1 + 2.0**-52 * (4 * t + 20)) if t < _LARGEST else math.inf
+
+
