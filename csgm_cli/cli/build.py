@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from csgm_cli.cli.request import Request
 from csgm_cli.cli.sources import Rank, Source, flag_of
 from csgm_cli.errors import UsageError
-from csgm_cli.model import Accountant, Adjacency, Geometry, Mechanism, MechanismName, Notice
+from csgm_cli.model.mechanism import Accountant, Adjacency, Geometry, Mechanism, MechanismName, Notice
 from csgm_cli.ranges import LARGE_DELTA
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from csgm_cli.model import FactorNorms
+    from csgm_cli.model.mechanism import FactorNorms
 
 Notices = tuple[Notice, ...]
 
@@ -58,7 +58,7 @@ def build_geometry(request: Request, *, needs_ratio: bool = True) -> tuple[Geome
     common = {name: request[name] for name in ("l2_norm", "dim", "cohort_size")}
     if not needs_ratio:
         return Geometry(**common), ()
-    from csgm_cli.core.geometry import resolve_geometry
+    from csgm_cli.jobs.geometry import resolve_geometry
 
     return resolve_geometry(norm_ratio=request["norm_ratio"], linf_norm=request["linf_norm"], **common)
 
@@ -95,7 +95,7 @@ def _check_epoch(request: Request, rows: int) -> None:
     if request["cohort_size"] is None:
         label = request.label(["population"])
         raise UsageError("missing-option", f"{label} needs --cohort-size too")
-    from csgm_cli.core.geometry import check_epoch
+    from csgm_cli.jobs.geometry import check_epoch
 
     check_epoch(rows, request["population"], request["cohort_size"])
 
@@ -107,7 +107,7 @@ def _rounds(request: Request) -> tuple[int, Notices]:
     for name in _PARTICIPATION:
         if request[name] is None:
             raise UsageError("missing-option", f"{request.label(names)} needs {flag_of(name)} too")
-    from csgm_cli.core.geometry import rounds_from_participation
+    from csgm_cli.jobs.geometry import rounds_from_participation
 
     rounds, notice = rounds_from_participation(
         request["population"], request["cohort_size"], request["training_rounds"]
@@ -168,7 +168,7 @@ def delta_notices(request: Request, deltas: Iterable[float]) -> Notices:
     worst = max(deltas)
     if worst <= LARGE_DELTA if clients is None else worst * clients < 1.0:
         return ()
-    from csgm_cli.core.rounding import exact, round_up
+    from csgm_cli.rounding import exact, round_up
 
     is_answer = request["epsilon"] is not None and not request["delta"]
     advice = "more noise or a larger epsilon brings it down" if is_answer else "choose it well below"
