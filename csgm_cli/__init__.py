@@ -29,6 +29,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from csgm_cli.version import __version__
+
 TYPE_CHECKING = False  # importing it from typing would be most of what this import costs
 if TYPE_CHECKING:
     from typing import Any
@@ -79,8 +81,6 @@ if TYPE_CHECKING:
     from csgm_cli.noise.stream import NoiseStream
     from csgm_cli.storage.arrays.content import ArrayFile, SavedArrays, check_hash
     from csgm_cli.storage.arrays.files import read_arrays, write_arrays
-
-__version__ = "0.1.0"
 
 _HOMES = {
     "account_delta": "jobs.account",

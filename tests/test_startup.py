@@ -55,8 +55,10 @@ def test_root_help_imports_no_command(tmp_path):
         "csgm_cli.cli.entry",
         "csgm_cli.cli.exits",
         "csgm_cli.cli.interrupts",
+        "csgm_cli.cli.leave",
         "csgm_cli.cli.root",
         "csgm_cli.errors",
+        "csgm_cli.version",
     }
 
 
@@ -78,7 +80,7 @@ def test_completion(tmp_path, line, others):
         COMP_CWORD=str(len(line.split(" ")) - 1),
     )
     assert modules.isdisjoint(HEAVY | {"importlib.metadata", "tomllib"})
-    assert len(modules & {f"csgm_cli.cli.{name}" for name in REGISTRY}) == others
+    assert len(modules & {f"csgm_cli.cli.commands.{name}" for name in REGISTRY}) == others
 
 
 def test_gaussian_path(tmp_path):

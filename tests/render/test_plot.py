@@ -254,7 +254,7 @@ def test_comparison_of_strategies(documents):
 
 def test_every_option_that_can_be_varied_has_a_label():
     """An axis of any sweep has words."""
-    from csgm_cli.cli.vary import VARIABLE
+    from csgm_cli.cli.options.parameter_types import VARIABLE
     from csgm_cli.render.plot import _LABELS
 
     assert set(VARIABLE) <= set(_LABELS)
