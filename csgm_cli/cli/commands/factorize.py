@@ -21,7 +21,7 @@ from csgm_cli.storage.memory import check_memory
 
 if TYPE_CHECKING:
     from csgm_cli.model.factorization import Dual, Factorization, Workload
-    from csgm_cli.render.plot import Figure
+    from csgm_cli.render.plots.figure import Figure
 
 _ARRAYS = ("arrays", "dtype", "force")
 _SOLVED = (StrategyName.OPTIMAL, StrategyName.STREAMING)
@@ -94,7 +94,7 @@ def _compare(request: Request, workload: Workload, settled: dict[str, object]) -
 
 def _by_size(request: Request, workload: Workload) -> Figure:
     from csgm_cli.factorization import strategies_by_size
-    from csgm_cli.render.factorization_plot import strategies_figure
+    from csgm_cli.render.plots.factorization import strategies_figure
 
     return strategies_figure(
         strategies_by_size(workload, Objective(request["objective"]), request["tolerance"])
@@ -111,7 +111,7 @@ def _check_rows(workload: Workload, strategy: Strategy) -> None:
 
 def _rows_of(found: Factorization) -> Figure:
     from csgm_cli.factorization import factor_rows
-    from csgm_cli.render.factorization_plot import rows_figure
+    from csgm_cli.render.plots.factorization import rows_figure
 
     rows = sorted({max(0, found.T * k // _ROWS - 1) for k in range(1, _ROWS + 1)})
     return rows_figure(found, list(zip(rows, factor_rows(found, rows), strict=True)))

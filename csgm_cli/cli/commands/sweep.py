@@ -34,7 +34,7 @@ _PRESET = ("vary", "epsilon", "delta", *NOISE, "mechanism", *MECHANISM, *COHORT)
 
 def run(request: Request) -> ExitCode:
     """Sweep and report; rows without an answer are told, and all of them together are no answer."""
-    from csgm_cli.render.plot import check_lines
+    from csgm_cli.render.plots.figure import check_lines
     from csgm_cli.storage.files import check_writable
 
     check_plot(request)

@@ -12,7 +12,7 @@ from csgm_cli.errors import UsageError
 if TYPE_CHECKING:
     from csgm_cli.cli.options.request import Request
     from csgm_cli.render.document import Document
-    from csgm_cli.render.plot import Figure
+    from csgm_cli.render.plots.figure import Figure
 
 #: Width of a chart where stdout is no terminal.
 _WIDTH = 80
@@ -34,7 +34,7 @@ def check_plot(request: Request) -> None:
             message = f"--plot - and {other} would both go to standard output"
             raise UsageError("conflicting-options", message, "give --output for one of them, or --plot FILE")
         return
-    from csgm_cli.render.plot_file import check_can_draw
+    from csgm_cli.render.plots.image_file import check_can_draw
     from csgm_cli.storage.files import check_writable
 
     check_can_draw(Path(plot).suffix)
@@ -60,20 +60,20 @@ def draw(request: Request, document: Document, figure: Figure | None = None, *, 
     """
     if request["plot"] is None:
         return
-    from csgm_cli.render.plot import figure_of
+    from csgm_cli.render.plots.figure import figure_of
 
     figure = figure or figure_of(document)
     if figure is None:
         console.warning("nothing-to-draw", "no row has an answer, so that there is no picture")
         return
     if request["plot"] == "-":
-        from csgm_cli.render.plot_text import chart
+        from csgm_cli.render.plots.text_chart import chart
 
         terminal = console.terminal()
         text = chart(figure, _WIDTH if terminal is None else terminal.width)
         console.write(f"\n{text}" if below else text)
         return
-    from csgm_cli.render.plot_file import picture
+    from csgm_cli.render.plots.image_file import picture
     from csgm_cli.storage.files import write_atomically
 
     drawn = picture(figure, Path(request["plot"]).suffix)

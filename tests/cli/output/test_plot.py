@@ -56,7 +56,7 @@ def test_chart(csgm):
 
 def test_matplotlib_is_missing(csgm, monkeypatch):
     """One line names what to install, before any work is done; a chart needs nothing."""
-    monkeypatch.setattr("csgm_cli.render.plot_file.find_spec", lambda _: None)
+    monkeypatch.setattr("csgm_cli.render.plots.image_file.find_spec", lambda _: None)
     outcome = csgm(f"{GRID} --plot x.png")
     assert (outcome.status, outcome.stdout) == (2, "")
     assert outcome.stderr.startswith("error[missing-extra]: ")

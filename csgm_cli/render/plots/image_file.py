@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from csgm_cli.errors import UsageError
 
 if TYPE_CHECKING:
-    from csgm_cli.render.plot import Figure, Panel
+    from csgm_cli.render.plots.figure import Figure, Panel
 
 #: What is left out of each kind of file, so that the same picture has the same bytes.
 _METADATA: dict[str, dict[str, None]] = {

@@ -12,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from csgm_cli.errors import UsageError
-from csgm_cli.render import FORMATS, as_csv, as_markdown, render, report, value
+from csgm_cli.render import FORMATS, render, value
+from csgm_cli.render.formats import as_csv, as_markdown
+from csgm_cli.render.reports import report
 
 
 def test_json_reads_back(documents):
@@ -159,6 +161,8 @@ def test_formats_load_on_first_use(form):
     loaded = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     ).stdout.split()
-    formats = [name for name in loaded if name.startswith("csgm_cli.render.as_")]
-    assert formats == [f"csgm_cli.render.as_{form}"]
-    assert not {"rich", "numpy", "scipy", "mpmath", "click", "csgm_cli.render.terminal"} & set(loaded)
+    formats = [name for name in loaded if name.startswith("csgm_cli.render.formats.as_")]
+    assert formats == [f"csgm_cli.render.formats.as_{form}"]
+    assert not {"rich", "numpy", "scipy", "mpmath", "click", "csgm_cli.render.formats.as_terminal"} & set(
+        loaded
+    )

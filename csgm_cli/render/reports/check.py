@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from csgm_cli.errors import printable
-from csgm_cli.render.parts import Column, Fact, Report, Table, order_text, table, up, verified_text
-from csgm_cli.render.report import setting_word
+from csgm_cli.render.reports.parts import Column, Fact, Report, Table, order_text, table, up, verified_text
+from csgm_cli.render.reports.setting import setting_word
 from csgm_cli.rounding import exact, round_down, round_up
 
 if TYPE_CHECKING:

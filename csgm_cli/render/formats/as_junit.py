@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape, quoteattr
 
 from csgm_cli.errors import UsageError
-from csgm_cli.render.check_report import advice, verdict
 from csgm_cli.render.document import command_of
+from csgm_cli.render.reports.check import advice, verdict
 
 if TYPE_CHECKING:
     from csgm_cli.render.document import Document

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from csgm_cli.render.plot import Axis, Figure, Line, Panel
+from csgm_cli.render.plots.figure import Axis, Figure, Line, Panel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from csgm_cli.render.parts import Table
-from csgm_cli.render.report import report
+from csgm_cli.render.reports.parts import Table
+from csgm_cli.render.reports.report import report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from csgm_cli.errors import UsageError
-from csgm_cli.render import CHECK_FORMATS, FORMATS, as_github, render
-from csgm_cli.render.check_report import share_text
-from csgm_cli.render.report import report
+from csgm_cli.render import CHECK_FORMATS, FORMATS, render
+from csgm_cli.render.formats import as_github
+from csgm_cli.render.reports.check import share_text
+from csgm_cli.render.reports.report import report
 
 
 def rows(table):

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from csgm_cli.render.parts import Column, Fact, Report, down, table, up
-from csgm_cli.render.report import setting
+from csgm_cli.render.reports.parts import Column, Fact, Report, down, table, up
+from csgm_cli.render.reports.setting import setting
 from csgm_cli.rounding import exact
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from csgm_cli.errors import one_line
-from csgm_cli.render.parts import Column, Fact, Report, table
+from csgm_cli.render.reports.parts import Column, Fact, Report, table
 from csgm_cli.rounding import exact, round_down, round_up
 
 if TYPE_CHECKING:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from csgm_cli.render.report import report
+from csgm_cli.render.reports.report import report
 
 if TYPE_CHECKING:
     from csgm_cli.render.document import Document
-    from csgm_cli.render.parts import Fact, Table
+    from csgm_cli.render.reports.parts import Fact, Table
 
 
 def render(document: Document) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from csgm_cli.render.document import command_of
-from csgm_cli.render.parts import (
+from csgm_cli.render.reports.parts import (
     Column,
     Fact,
     Report,
@@ -23,16 +23,13 @@ from csgm_cli.render.parts import (
     up,
     verified_text,
 )
+from csgm_cli.render.reports.setting import setting
 from csgm_cli.rounding import exact, round_down, round_up
 
 if TYPE_CHECKING:
     from csgm_cli.render.document import Document
 
 
-_ADJACENCY = {
-    "add-remove": "one client's vector is there or not",
-    "replace-one": "one client's vector is replaced by any other",
-}
 _BOUND = {
     "exact": "the Gaussian mechanism's own privacy curve",
     "rdp": "Renyi divergence, real orders",
@@ -43,23 +40,7 @@ _BOUND = {
     "profile": "the privacy curve with every coordinate at its clip",
 }
 _SIGMA = "noise std on each coordinate of the sum"
-_ROUNDS = "releases that one client can influence"
-_ONE_ROUND = "one release per client in all; give --rounds where training repeats"
 _CONVERSION = {"canonne-kamath-steinke-2020": "Canonne-Kamath-Steinke 2020"}
-_ASSUMPTION = {
-    "one-participation-per-round": "one participation per counted round",
-    "one-participation-per-epoch": "one participation per epoch",
-    "masks-bernoulli": "mask bits i.i.d. Bernoulli(gamma)",
-}
-#: Inputs of the mechanism's line. The ratio may be a long quotient: clipping to a larger one is safe.
-_SIZES: dict[str, Callable[[float], str]] = {
-    "gamma": exact,
-    "norm_ratio": exact,  # a rounded one would not go with the noise
-    "l2_norm": exact,
-    "linf_norm": exact,  # what to clip at, to be copied
-    "dim": exact,
-    "cohort_size": exact,
-}
 _OVERHEAD = {
     "max_mse_overhead": "mechanism's MSE",
     "max_noise_overhead": "mechanism's noise multiplier",
@@ -155,7 +136,7 @@ def _reference(inputs: Document, rows: list[Document]) -> tuple[Fact, ...]:
 
 
 def _sweep(inputs: Document, result: Document) -> Report:
-    from csgm_cli.render.sweep_report import sweep_report
+    from csgm_cli.render.reports.sweep import sweep_report
 
     return sweep_report(inputs, result)
 
@@ -182,7 +163,7 @@ def _plan(inputs: Document, result: Document) -> Report:
 
 
 def _check(inputs: Document, result: Document) -> Report:
-    from csgm_cli.render.check_report import check_report
+    from csgm_cli.render.reports.check import check_report
 
     return check_report(inputs, result)
 
@@ -204,13 +185,13 @@ def _version(inputs: Document, result: Document) -> Report:  # noqa: ARG001 - th
 
 
 def _factorize(inputs: Document, result: Document) -> Report:
-    from csgm_cli.render.factorization import factorize_report
+    from csgm_cli.render.reports.factorization import factorize_report
 
     return factorize_report(inputs, result)
 
 
 def _inspect(inputs: Document, result: Document) -> Report:
-    from csgm_cli.render.factorization import inspect_report
+    from csgm_cli.render.reports.factorization import inspect_report
 
     return inspect_report(inputs, result)
 
@@ -274,50 +255,6 @@ def _limit(inputs: Document, rows: list[Document]) -> tuple[Fact, ...]:
     return (Fact("max epsilon", exact(limit), "holds" if holds else "EXCEEDED"),)
 
 
-def setting(inputs: Document, rows: list[Document]) -> tuple[Fact, ...]:
-    """Return the mechanism, the adjacency, the participation and what ``rows`` assume."""
-    adjacency = inputs["adjacency"]
-    slugs = dict.fromkeys(slug for row in rows for slug in row["assumptions"] or ())
-    assumptions = ", ".join(map(setting_word, slugs)) or "-"  # no row may have an answer
-    return (
-        Fact("mechanism" if inputs.get("mechanism") else "setting", _mechanism(inputs)),
-        Fact("adjacency", adjacency, _ADJACENCY.get(adjacency, "")),
-        *_participation(inputs),
-        Fact("assumptions", assumptions),
-    )
-
-
-def _participation(inputs: Document) -> tuple[Fact, ...]:
-    if not is_factorized(inputs):
-        return _rounds(inputs["rounds"])
-    from csgm_cli.render.stream import stream_setting
-
-    return stream_setting(inputs)
-
-
-def _rounds(rounds: int | None) -> tuple[Fact, ...]:
-    """The line of the rounds; none where a sweep varies them, or what they are computed from."""
-    if rounds is None:
-        return ()
-    return (Fact("rounds", exact(rounds), _ROUNDS if rounds > 1 else _ONE_ROUND),)
-
-
-def setting_word(slug: str) -> str:
-    """Return an assumption as text shows it."""
-    return _ASSUMPTION.get(slug) or slug.replace("-", " ")
-
-
-def _mechanism(inputs: Document) -> str:
-    name = inputs.get("mechanism")
-    meaningless = ("norm_ratio", "linf_norm") if name == "gaussian" else ()
-    sizes = [
-        f"{size.replace('_', ' ')} {shown(inputs[size])}"
-        for size, shown in _SIZES.items()
-        if size not in meaningless and inputs.get(size) is not None
-    ]
-    return ", ".join(([name] if name else []) + sizes)
-
-
 def _utility(inputs: Document, result: Document) -> tuple[Fact, ...]:
     facts = []
     if result["mean_noise_std"] is not None:
@@ -340,7 +277,7 @@ def _rows(result: Document) -> tuple[tuple[Fact, ...], tuple[Fact, ...]]:
     """Noise and error of the rows of a factorized stream; nothing without one."""
     if result["noise_std_per_row"] is None and result["mse_last_row"] is None:
         return (), ()
-    from csgm_cli.render.stream import last_row_error, row_noise
+    from csgm_cli.render.reports.factorized_stream import last_row_error, row_noise
 
     return row_noise(result), last_row_error(result)
 

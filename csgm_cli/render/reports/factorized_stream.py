@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from csgm_cli.errors import one_line
-from csgm_cli.render.parts import Fact, error_parts_text
+from csgm_cli.render.reports.parts import Fact, error_parts_text
 from csgm_cli.rounding import exact, round_up
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from csgm_cli.errors import UsageError
 from csgm_cli.render.document import command_of
-from csgm_cli.render.parts import is_factorized, plain_mechanism
+from csgm_cli.render.reports.parts import is_factorized, plain_mechanism
 from csgm_cli.rounding import exact, round_down
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from csgm_cli.errors import UsageError
-from csgm_cli.render.plot import MOST_LINES, Axis, Figure, Line, Panel, check_lines, figure_of
-from csgm_cli.render.plot_file import canvas_of, check_can_draw, picture
-from csgm_cli.render.plot_text import chart
+from csgm_cli.render.plots.figure import MOST_LINES, Axis, Figure, Line, Panel, check_lines, figure_of
+from csgm_cli.render.plots.image_file import canvas_of, check_can_draw, picture
+from csgm_cli.render.plots.text_chart import chart
 
 
 @pytest.fixture
@@ -255,6 +255,6 @@ def test_comparison_of_strategies(documents):
 def test_every_option_that_can_be_varied_has_a_label():
     """An axis of any sweep has words."""
     from csgm_cli.cli.options.parameter_types import VARIABLE
-    from csgm_cli.render.plot import _LABELS
+    from csgm_cli.render.plots.figure import _LABELS
 
     assert set(VARIABLE) <= set(_LABELS)

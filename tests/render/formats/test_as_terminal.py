@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from csgm_cli.render import Terminal, render
+from csgm_cli.render import render
+from csgm_cli.render.terminal import Terminal
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 WIDTHS = [1, 20, 40, 60, 80, 100, 200]

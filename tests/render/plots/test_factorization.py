@@ -14,9 +14,9 @@ from csgm_cli.factorization import (
     strategies_by_size,
 )
 from csgm_cli.model.factorization import Objective, Workload, strategy_named
-from csgm_cli.render.factorization_plot import rows_figure, strategies_figure
-from csgm_cli.render.plot_file import canvas_of, picture
-from csgm_cli.render.plot_text import chart
+from csgm_cli.render.plots.factorization import rows_figure, strategies_figure
+from csgm_cli.render.plots.image_file import canvas_of, picture
+from csgm_cli.render.plots.text_chart import chart
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from csgm_cli.rounding import round_up
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from csgm_cli.render.plot import Axis, Figure, Line, Panel
+    from csgm_cli.render.plots.figure import Axis, Figure, Line, Panel
 
 _MARKS = "ox+*#@%&$s"
 _LEVEL_MARKS = "-=~"
