@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from csgm_cli.errors import CsgmError, NoAnswerError, StorageError, UsageError
-    from csgm_cli.factorization.baselines import compare_strategies
+    from csgm_cli.factorization.comparison import compare_strategies
     from csgm_cli.factorization.dense import dense_factors
     from csgm_cli.factorization.factorize import factorize
     from csgm_cli.factorization.inspection import inspect_arrays
@@ -90,7 +90,7 @@ _HOMES = {
     "compare": "jobs.compare",
     "compare_at_equal_mse": "jobs.compare",
     "NoiseStream": "noise.stream",
-    "compare_strategies": "factorization.baselines",
+    "compare_strategies": "factorization.comparison",
     "dense_factors": "factorization.dense",
     "factor_norms": "factorization.norms",
     "factorize": "factorization.factorize",

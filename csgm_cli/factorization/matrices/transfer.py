@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from csgm_cli.factorization.quadrature import Poles
+    from csgm_cli.factorization.matrices.quadrature import Poles
 
 Array = NDArray[np.float64]
 

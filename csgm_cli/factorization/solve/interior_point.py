@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from csgm_cli.factorization.curvature import curvature
-from csgm_cli.factorization.problem import LEAST_SHARE
+from csgm_cli.factorization.solve.curvature import curvature
+from csgm_cli.factorization.solve.problem import LEAST_SHARE
 from csgm_cli.model.factorization import Dual, Objective
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from csgm_cli.factorization.problem import Point, Problem
+    from csgm_cli.factorization.solve.problem import Point, Problem
 
 Array = NDArray[np.float64]
 

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csgm_cli.errors import NoAnswerError
-from csgm_cli.factorization import semiseparable as module
-from csgm_cli.factorization.quadrature import inverse_sqrt_poles
-from csgm_cli.factorization.semiseparable import (
+from csgm_cli.factorization.matrices import semiseparable as module
+from csgm_cli.factorization.matrices.quadrature import inverse_sqrt_poles
+from csgm_cli.factorization.matrices.semiseparable import (
     column_norms_squared,
     dense_from,
     generators,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csgm_cli.factorization.quadrature import inverse_sqrt_poles, poles_for
+from csgm_cli.factorization.matrices.quadrature import inverse_sqrt_poles, poles_for
 
 RATIOS = (16.0, 100.0, 1e4, 1e8, 1e13)
 

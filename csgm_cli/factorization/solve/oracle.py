@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from csgm_cli.factorization.quadrature import Poles, poles_for
-from csgm_cli.factorization.transfer import Chain, MomentumChain, SumChain, diagonal_of_root
+from csgm_cli.factorization.matrices.quadrature import Poles, poles_for
+from csgm_cli.factorization.matrices.transfer import Chain, MomentumChain, SumChain, diagonal_of_root
 from csgm_cli.factorization.workload import Structure, dense, structure
 
 if TYPE_CHECKING:

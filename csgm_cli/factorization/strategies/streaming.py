@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from csgm_cli.errors import UsageError
-from csgm_cli.factorization.quadrature import inverse_sqrt_poles
-from csgm_cli.factorization.semiseparable import generators, row_errors
-from csgm_cli.factorization.solver import column_norms, solve
+from csgm_cli.factorization.matrices.quadrature import inverse_sqrt_poles
+from csgm_cli.factorization.matrices.semiseparable import generators, row_errors
+from csgm_cli.factorization.solve.solver import column_norms, solve
 from csgm_cli.factorization.workload import structure
 from csgm_cli.model.factorization import Dual, Generators, Objective, Workload
 

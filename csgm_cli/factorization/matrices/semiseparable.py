@@ -27,7 +27,7 @@ from csgm_cli.model.factorization import Dual, Generators, Workload
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from csgm_cli.factorization.quadrature import Poles
+    from csgm_cli.factorization.matrices.quadrature import Poles
 
 Array = NDArray[np.float64]
 

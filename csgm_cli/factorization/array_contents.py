@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from csgm_cli.errors import UsageError, shown
 from csgm_cli.factorization.factorize import solving_bytes
-from csgm_cli.factorization.streaming import check_streams
-from csgm_cli.factorization.triangular import left_quotient, right_quotient
+from csgm_cli.factorization.matrices.triangular import left_quotient, right_quotient
+from csgm_cli.factorization.strategies.streaming import check_streams
 from csgm_cli.factorization.workload import (
     dense,
     matrix_workload,

@@ -17,7 +17,7 @@ from csgm_cli.factorization import (
     schedule_workload,
 )
 from csgm_cli.factorization.factorize import factorization_of
-from csgm_cli.factorization.solver import lower_bound, solve
+from csgm_cli.factorization.solve.solver import lower_bound, solve
 from csgm_cli.factorization.workload import dense
 from csgm_cli.model.factorization import Dual, Objective, Workload
 

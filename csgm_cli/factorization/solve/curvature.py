@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from csgm_cli.factorization.oracle import PreparedChain, prepared
-from csgm_cli.factorization.quadrature import poles_for
+from csgm_cli.factorization.matrices.quadrature import poles_for
+from csgm_cli.factorization.solve.oracle import PreparedChain, prepared
 from csgm_cli.factorization.workload import structure
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from csgm_cli.factorization import matrix_workload, parse_workload, schedule_workload
-from csgm_cli.factorization.oracle import oracle_for
+from csgm_cli.factorization.solve.oracle import oracle_for
 from csgm_cli.factorization.workload import dense
 from csgm_cli.model.factorization import Dual, Workload
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from csgm_cli.factorization.triangular import inverse, left_quotient, right_quotient
+from csgm_cli.factorization.matrices.triangular import inverse, left_quotient, right_quotient
 
 
 def exactly(x):

@@ -11,7 +11,7 @@ from csgm_cli.model.factorization import Factorization, Objective, Strategy, Str
 from csgm_cli.model.mechanism import Notice
 
 if TYPE_CHECKING:
-    from csgm_cli.factorization.solver import Progress
+    from csgm_cli.factorization.solve.solver import Progress
 
 #: Buffers of the streaming forms that are compared.
 _BUFFERS = (2, 4, 8)

@@ -15,7 +15,7 @@ from csgm_cli.errors import UsageError
 from csgm_cli.model.factorization import Dual, Objective, Workload
 
 if TYPE_CHECKING:
-    from csgm_cli.factorization.oracle import Diagonals, Oracle
+    from csgm_cli.factorization.solve.oracle import Diagonals, Oracle
 
 Array = NDArray[np.float64]
 

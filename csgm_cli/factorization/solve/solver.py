@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from csgm_cli.errors import NoAnswerError, UsageError
-from csgm_cli.factorization.curvature import MOST_ROWS
-from csgm_cli.factorization.fixed_point import fixed_point, keeps_pace
-from csgm_cli.factorization.interior import interior
-from csgm_cli.factorization.oracle import oracle_for
-from csgm_cli.factorization.problem import Point, Problem
+from csgm_cli.factorization.solve.curvature import MOST_ROWS
+from csgm_cli.factorization.solve.fixed_point import fixed_point, keeps_pace
+from csgm_cli.factorization.solve.interior_point import interior
+from csgm_cli.factorization.solve.oracle import oracle_for
+from csgm_cli.factorization.solve.problem import Point, Problem
 from csgm_cli.model.factorization import Dual, Objective, Workload
 from csgm_cli.ranges import check_range
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from csgm_cli.factorization.problem import Point, Problem
+    from csgm_cli.factorization.solve.problem import Point, Problem
 
 Array = NDArray[np.float64]
 
