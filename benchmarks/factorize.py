@@ -148,8 +148,8 @@ def _limit(value: float, limit: float | None) -> str:
 
 def _draw(measured: dict[tuple[str, str, bool], dict[int, dict[str, float]]]) -> None:
     """CPU and memory against T, as the command draws its pictures."""
-    from csgm_cli.render.plot import Axis, Figure, Line, Panel
-    from csgm_cli.render.plot_file import picture
+    from csgm_cli.render.plots.figure import Axis, Figure, Line, Panel
+    from csgm_cli.render.plots.image_file import picture
 
     def panel(key: str, label: str) -> Panel:
         lines = (

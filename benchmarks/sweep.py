@@ -12,7 +12,7 @@ _TARGET = ("--epsilon", "5", "--delta", "1e-8")
 _LIMITS = {"rdp": 2.0, "tight": 60.0}
 #: The same points in a bare loop over the core: what the command cannot be faster than.
 _LOOP = """
-from csgm_cli.cli.vary import Vary
+from csgm_cli.cli.options.vary import Vary
 from csgm_cli.jobs.calibrate import calibrate
 from csgm_cli.model.mechanism import Accountant, Geometry, Mechanism, Target
 gammas, ratios = (Vary().convert(text, None, None).values for text in {axes!r})

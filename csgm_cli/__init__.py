@@ -29,12 +29,14 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from csgm_cli.version import __version__
+
 TYPE_CHECKING = False  # importing it from typing would be most of what this import costs
 if TYPE_CHECKING:
     from typing import Any
 
     from csgm_cli.errors import CsgmError, NoAnswerError, StorageError, UsageError
-    from csgm_cli.factorization.baselines import compare_strategies
+    from csgm_cli.factorization.comparison import compare_strategies
     from csgm_cli.factorization.dense import dense_factors
     from csgm_cli.factorization.factorize import factorize
     from csgm_cli.factorization.inspection import inspect_arrays
@@ -80,8 +82,6 @@ if TYPE_CHECKING:
     from csgm_cli.storage.arrays.content import ArrayFile, SavedArrays, check_hash
     from csgm_cli.storage.arrays.files import read_arrays, write_arrays
 
-__version__ = "0.1.0"
-
 _HOMES = {
     "account_delta": "jobs.account",
     "account_epsilon": "jobs.account",
@@ -90,7 +90,7 @@ _HOMES = {
     "compare": "jobs.compare",
     "compare_at_equal_mse": "jobs.compare",
     "NoiseStream": "noise.stream",
-    "compare_strategies": "factorization.baselines",
+    "compare_strategies": "factorization.comparison",
     "dense_factors": "factorization.dense",
     "factor_norms": "factorization.norms",
     "factorize": "factorization.factorize",

@@ -24,7 +24,7 @@ from csgm_cli.storage.memory import check_memory
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from csgm_cli.factorization.solver import Progress
+    from csgm_cli.factorization.solve.solver import Progress
     from csgm_cli.model.factorization import Inspection
     from csgm_cli.model.mechanism import FactorNorms
     from csgm_cli.storage.arrays import SavedArrays

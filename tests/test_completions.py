@@ -9,7 +9,7 @@ import pytest
 
 from csgm_cli.cli import main
 from csgm_cli.cli.root import REGISTRY
-from csgm_cli.cli.shells import SHELLS
+from csgm_cli.cli.shell_completion import SHELLS
 
 ROOT = Path(__file__).parents[1]
 FILES = {"bash": "csgm.bash", "zsh": "_csgm", "fish": "csgm.fish"}

@@ -5,15 +5,16 @@ This module imports next to nothing, so that ``entry_point`` can see to Ctrl-C b
 
 from __future__ import annotations
 
-import os
 import sys
+
+from csgm_cli.cli.leave import leave_interrupted
 
 TYPE_CHECKING = False  # importing it from typing would take longer than all that is imported here
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import NoReturn
 
-__all__ = ["entry_point", "leave_interrupted", "main"]
+__all__ = ["entry_point", "main"]
 
 
 def entry_point() -> NoReturn:
@@ -51,13 +52,3 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 70
 
     return run(sys.argv[1:] if argv is None else argv)
-
-
-def leave_interrupted() -> NoReturn:
-    """End the process on the spot with 130 and one line on stderr, in place of a line of progress."""
-    try:
-        if sys.stderr is not None:  # else its descriptor may belong to another file by now
-            is_live = os.isatty(2) and os.environ.get("TERM") != "dumb"
-            os.write(2, (b"\r\x1b[K" if is_live else b"") + b"interrupted\n")
-    finally:
-        os._exit(130)

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from csgm_cli.cli import console
-from csgm_cli.cli.options import CONFIGURABLE, Option
-from csgm_cli.cli.params import File, Number, Switch, several_values, unquoted
-from csgm_cli.cli.places import check_places
-from csgm_cli.cli.request import EXCLUSIVES, Exclusive, Request, request_of
-from csgm_cli.cli.root import REGISTRY, Helped
-from csgm_cli.cli.sources import (
+from csgm_cli.cli.options.definitions import CONFIGURABLE, Option
+from csgm_cli.cli.options.file_conflicts import check_places
+from csgm_cli.cli.options.parameter_types import File, Number, Switch, several_values, unquoted
+from csgm_cli.cli.options.request import EXCLUSIVES, Exclusive, Request, request_of
+from csgm_cli.cli.options.sources import (
     DEBUG_VARIABLE,
     Rank,
     config_of,
@@ -24,7 +23,8 @@ from csgm_cli.cli.sources import (
     keep_settings,
     variable_of,
 )
-from csgm_cli.cli.unfinished import as_written, asks_to_show, hinting_at_swap, naming_config
+from csgm_cli.cli.options.usage_hints import as_written, asks_to_show, hinting_at_swap, naming_config
+from csgm_cli.cli.root import REGISTRY, Helped
 from csgm_cli.errors import StorageError, UsageError, shown
 from csgm_cli.storage.config import TooSmall, check_keys, find_config, read_settings
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from csgm_cli.cli.exits import ExitCode
-    from csgm_cli.cli.sources import Source
+    from csgm_cli.cli.options.sources import Source
     from csgm_cli.storage.config import Setting
 
 
@@ -96,7 +96,7 @@ class Command(Helped):
         config = config_of(ctx)
         check_places(request, [] if config is None else [config])
         if request["show_inputs"]:
-            from csgm_cli.cli.build import with_derived
+            from csgm_cli.cli.inputs.mechanisms import with_derived
 
             _show(Request(ctx.params, asked.sources), with_derived(request))
         try:

@@ -14,7 +14,7 @@ from csgm_cli.errors import CsgmError, StorageError, one_line
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from csgm_cli.render import Terminal
+    from csgm_cli.render.terminal import Terminal
 
 #: Seconds of work before anything is shown of it, whoever does the work.
 PATIENCE = 1.0
@@ -40,7 +40,7 @@ def terminal() -> Terminal | None:
         return None
     from shutil import get_terminal_size
 
-    from csgm_cli.render import Terminal
+    from csgm_cli.render.terminal import Terminal
 
     return Terminal(get_terminal_size().columns, use_colour(sys.stdout))
 

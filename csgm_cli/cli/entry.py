@@ -47,7 +47,7 @@ def _guarded(arguments: list[str]) -> int:
 
 def _run(arguments: list[str]) -> int:
     if instruction := os.environ.get(COMPLETE_VARIABLE):
-        from csgm_cli.cli.shells import complete
+        from csgm_cli.cli.shell_completion import complete
 
         complete(instruction)
         return ExitCode.OK
@@ -61,8 +61,8 @@ def _run(arguments: list[str]) -> int:
 
 def _failed(error: Exception, arguments: list[str]) -> int:
     """Report ``error``, on stdout too where a program reads that; return its exit status."""
-    from csgm_cli.cli.requested_format import requested_format
-    from csgm_cli.cli.sources import DEBUG_VARIABLE
+    from csgm_cli.cli.options.requested_format import requested_format
+    from csgm_cli.cli.options.sources import DEBUG_VARIABLE
 
     problem = as_csgm_error(error)
     form = requested_format(arguments)

@@ -60,8 +60,8 @@ def _with_flags(error: CsgmError) -> CsgmError:
     """Return the error with flags in its hint, where that names inputs as Python does."""
     if "`" not in error.hint:
         return error
-    from csgm_cli.cli.options import CONFIGURABLE
-    from csgm_cli.cli.sources import flag_of
+    from csgm_cli.cli.options.definitions import CONFIGURABLE
+    from csgm_cli.cli.options.sources import flag_of
     from csgm_cli.hints import spelled
 
     hint = spelled(error.hint, {name: flag_of(name) for name in CONFIGURABLE})
@@ -85,7 +85,7 @@ def _from_click(error: click.ClickException) -> CsgmError:
 
 
 def _missing(error: click.MissingParameter) -> UsageError:
-    from csgm_cli.cli.unfinished import naming_config
+    from csgm_cli.cli.options.usage_hints import naming_config
 
     examples = getattr(error.ctx.command, "examples", ()) if error.ctx else ()
     hint = _help_hint(error)

@@ -14,7 +14,7 @@ import signal as signals
 from contextlib import contextmanager
 from signal import SIG_DFL, SIG_IGN, SIGINT, default_int_handler, getsignal, signal
 
-from csgm_cli.cli import leave_interrupted
+from csgm_cli.cli.leave import leave_interrupted
 
 TYPE_CHECKING = False  # see csgm_cli.cli
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from csgm_cli import __version__
 from csgm_cli.cli import console
+from csgm_cli.version import __version__
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 #: The variable through which a shell asks for completions.
 COMPLETE_VARIABLE = "_CSGM_COMPLETE"
 
-#: Name -> (where the command is, what it does). Help and completion need nothing else.
-REGISTRY: dict[str, tuple[str, str]] = {
-    "calibrate": ("csgm_cli.cli.calibrate:command", "Find the least noise that meets (epsilon, delta)."),
-    "account": ("csgm_cli.cli.account:command", "Find the epsilon or delta that a given noise guarantees."),
-    "compare": ("csgm_cli.cli.compare:command", "Put the mechanisms side by side at one target."),
-    "plan": ("csgm_cli.cli.plan:command", "Find how far one can compress within an overhead."),
-    "sweep": ("csgm_cli.cli.sweep:command", "Calibrate or account over a grid of parameters."),
-    "check": ("csgm_cli.cli.check:command", "Check that what is released stays within each limit."),
-    "factorize": ("csgm_cli.cli.factorize:command", "Find the best correlated noise, with a certificate."),
-    "inspect": ("csgm_cli.cli.inspect:command", "Recompute all that a file of arrays claims."),
-    "selftest": ("csgm_cli.cli.selftest:command", "Recompute reference values on this machine."),
-    "completion": ("csgm_cli.cli.completion:command", "Print the completion script of a shell."),
-    "version": ("csgm_cli.cli.version:command", "Print the versions of csgm and its libraries."),
+#: Name -> what the command does. Help and completion need nothing else.
+REGISTRY: dict[str, str] = {
+    "calibrate": "Find the least noise that meets (epsilon, delta).",
+    "account": "Find the epsilon or delta that a given noise guarantees.",
+    "compare": "Put the mechanisms side by side at one target.",
+    "plan": "Find how far one can compress within an overhead.",
+    "sweep": "Calibrate or account over a grid of parameters.",
+    "check": "Check that what is released stays within each limit.",
+    "factorize": "Find the best correlated noise, with a certificate.",
+    "inspect": "Recompute all that a file of arrays claims.",
+    "selftest": "Recompute reference values on this machine.",
+    "completion": "Print the completion script of a shell.",
+    "version": "Print the versions of csgm and its libraries.",
 }
 
 _EPILOG = """\
@@ -87,14 +87,13 @@ class LazyGroup(Helped, click.Group):
         """Import and return a command; None for an unknown name."""
         if cmd_name not in REGISTRY:
             return None
-        module, _, attribute = REGISTRY[cmd_name][0].partition(":")
-        command: click.Command = getattr(import_module(module), attribute)
+        command: click.Command = import_module(f"csgm_cli.cli.commands.{cmd_name}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
         """Write the registry's lines; no command is imported for them."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, help_line) for name, (_, help_line) in REGISTRY.items()])
+            formatter.write_dl(list(REGISTRY.items()))
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete command names from the registry, and the group's own options."""
@@ -102,7 +101,7 @@ class LazyGroup(Helped, click.Group):
 
         commands = [
             CompletionItem(name, help=help_line)
-            for name, (_, help_line) in REGISTRY.items()
+            for name, help_line in REGISTRY.items()
             if name.startswith(incomplete)
         ]
         return commands + click.Command.shell_complete(self, ctx, incomplete)

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from csgm_cli.errors import UsageError, shown
-from csgm_cli.factorization import tree
-from csgm_cli.factorization.oracle import SINGULAR_ERROR, chain_poles
-from csgm_cli.factorization.semiseparable import dense_from, generators, row_from
-from csgm_cli.factorization.solver import column_norms
-from csgm_cli.factorization.toeplitz import column_norms as column_norms_of
-from csgm_cli.factorization.triangular import inverse, right_quotient
+from csgm_cli.factorization.matrices.semiseparable import dense_from, generators, row_from
+from csgm_cli.factorization.matrices.triangular import inverse, right_quotient
+from csgm_cli.factorization.solve.oracle import SINGULAR_ERROR, chain_poles
+from csgm_cli.factorization.solve.solver import column_norms
+from csgm_cli.factorization.strategies import tree
+from csgm_cli.factorization.strategies.toeplitz import column_norms as column_norms_of
 from csgm_cli.factorization.workload import dense, structure
 from csgm_cli.model.factorization import (
     Dual,

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from csgm_cli.errors import NoAnswerError, UsageError
+from csgm_cli.factorization.array_contents import AGREE, Pair, pair_of
 from csgm_cli.factorization.dense import Precision, dense_factors
 from csgm_cli.factorization.factorize import factorization_of
-from csgm_cli.factorization.held import AGREE, Pair, pair_of
 from csgm_cli.factorization.inspection import alike
+from csgm_cli.factorization.matrices.semiseparable import cast, column_norms_squared, norm_margin, row_errors
 from csgm_cli.factorization.norms import noise_sensitivity, norms_of_arrays
-from csgm_cli.factorization.semiseparable import cast, column_norms_squared, norm_margin, row_errors
 from csgm_cli.model.factorization import DENSE, StrategyName
 from csgm_cli.ranges import check_range
 

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from csgm_cli.errors import UsageError
-from csgm_cli.factorization import toeplitz, tree
-from csgm_cli.factorization.oracle import oracle_for
-from csgm_cli.factorization.semiseparable import row_errors
-from csgm_cli.factorization.solver import Progress, Solution, certificate, lower_bound, solve
-from csgm_cli.factorization.streaming import check_streams, streaming_generators
+from csgm_cli.factorization.matrices.semiseparable import row_errors
+from csgm_cli.factorization.solve.oracle import oracle_for
+from csgm_cli.factorization.solve.solver import Progress, Solution, certificate, lower_bound, solve
+from csgm_cli.factorization.strategies import toeplitz, tree
+from csgm_cli.factorization.strategies.streaming import check_streams, streaming_generators
 from csgm_cli.factorization.workload import column_norms_squared, row_norms_squared
 from csgm_cli.model.factorization import (
     Dual,

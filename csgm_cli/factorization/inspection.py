@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from csgm_cli.errors import NoAnswerError
-from csgm_cli.factorization.factorize import factorization_of, factorize
-from csgm_cli.factorization.held import (
+from csgm_cli.factorization.array_contents import (
     AGREE,
     MEASURED,
     Arrays,
@@ -24,8 +23,9 @@ from csgm_cli.factorization.held import (
     require_finite,
     widened,
 )
-from csgm_cli.factorization.semiseparable import column_norms_squared, dense_from, row_errors
-from csgm_cli.factorization.solver import Progress, lower_bound
+from csgm_cli.factorization.factorize import factorization_of, factorize
+from csgm_cli.factorization.matrices.semiseparable import column_norms_squared, dense_from, row_errors
+from csgm_cli.factorization.solve.solver import Progress, lower_bound
 from csgm_cli.factorization.workload import dense
 from csgm_cli.model.factorization import (
     Claim,

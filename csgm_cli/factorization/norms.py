@@ -10,11 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from csgm_cli.errors import UsageError
+from csgm_cli.factorization.array_contents import (
+    Arrays,
+    dual_of,
+    generators_of,
+    pair_of,
+    require_finite,
+    wide,
+)
 from csgm_cli.factorization.factorize import baseline_rows, optimal_rows
-from csgm_cli.factorization.held import Arrays, dual_of, generators_of, pair_of, require_finite, wide
-from csgm_cli.factorization.semiseparable import column_norms_squared, norm_margin, row_errors
-from csgm_cli.factorization.solver import certificate
-from csgm_cli.factorization.triangular import left_quotient
+from csgm_cli.factorization.matrices.semiseparable import column_norms_squared, norm_margin, row_errors
+from csgm_cli.factorization.matrices.triangular import left_quotient
+from csgm_cli.factorization.solve.solver import certificate
 from csgm_cli.factorization.workload import dense, row_norms_squared
 from csgm_cli.model.factorization import (
     DENSE,

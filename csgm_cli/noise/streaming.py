@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from csgm_cli.factorization.semiseparable import cast, column_norms_squared, norm_margin
+from csgm_cli.factorization.matrices.semiseparable import cast, column_norms_squared, norm_margin
 from csgm_cli.noise.normals import not_below
 
 if TYPE_CHECKING:

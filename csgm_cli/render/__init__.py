@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -11,6 +10,7 @@ from csgm_cli.errors import UsageError
 if TYPE_CHECKING:
     from csgm_cli.errors import CsgmError
     from csgm_cli.render.document import Document
+    from csgm_cli.render.terminal import Terminal
 
 _MODULES = {
     "text": "as_text",
@@ -32,14 +32,6 @@ SWEEP_FORMATS = (*FORMATS, "jsonl")
 CHECK_FORMATS = (*FORMATS, "github", "junit")
 
 
-@dataclass(frozen=True)
-class Terminal:
-    """The terminal that text is meant for: its ``width`` in columns, and whether to use ``colour``."""
-
-    width: int
-    colour: bool
-
-
 def render(document: Document, format: str, *, terminal: Terminal | None = None) -> str:  # noqa: A002 - its name everywhere
     """Return ``document`` in one of ``FORMATS``, a sweep or a check in one of its own, ending in one newline.
 
@@ -50,11 +42,11 @@ def render(document: Document, format: str, *, terminal: Terminal | None = None)
         raise UsageError("unknown-choice", f"format must be one of {', '.join(FORMATS)}, got {format!r}")
     text: str
     if format == "text" and terminal is not None:
-        from csgm_cli.render.terminal import render_for
+        from csgm_cli.render.formats.as_terminal import render_for
 
         text = render_for(document, terminal)
     else:
-        text = import_module(f"csgm_cli.render.{_MODULES[format]}").render(document)
+        text = import_module(f"csgm_cli.render.formats.{_MODULES[format]}").render(document)
     return text
 
 
@@ -76,7 +68,7 @@ class RowFormat(Protocol):
 
 def row_format(name: str) -> RowFormat:
     """Return one of ``ROW_FORMATS``."""
-    return cast("RowFormat", import_module(f"csgm_cli.render.{_MODULES[name]}"))
+    return cast("RowFormat", import_module(f"csgm_cli.render.formats.{_MODULES[name]}"))
 
 
 def render_error(error: CsgmError, format: str) -> str:  # noqa: A002 - its name everywhere
@@ -86,7 +78,7 @@ def render_error(error: CsgmError, format: str) -> str:  # noqa: A002 - its name
     document = error_document(error)
     if format == "json":
         return render(document, format)
-    from csgm_cli.render.as_github import render_error as annotation
+    from csgm_cli.render.formats.as_github import render_error as annotation
 
     return annotation(document)
 

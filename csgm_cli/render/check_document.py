@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from csgm_cli import __version__
 from csgm_cli.model.mechanism import Notice
 from csgm_cli.render.document import Document, document_of, guarantee_values
+from csgm_cli.version import __version__
 
 if TYPE_CHECKING:
     from csgm_cli.model.budget import (

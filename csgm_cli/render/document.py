@@ -12,7 +12,6 @@ from enum import Enum
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from csgm_cli import __version__
 from csgm_cli.model.mechanism import (
     Account,
     Accountant,
@@ -23,6 +22,7 @@ from csgm_cli.model.mechanism import (
     Notice,
     Verification,
 )
+from csgm_cli.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

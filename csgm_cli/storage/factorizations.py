@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
-from csgm_cli import __version__
 from csgm_cli.errors import StorageError, UsageError, shown
 from csgm_cli.model.factorization import (
     DENSE,
@@ -23,6 +22,7 @@ from csgm_cli.model.factorization import (
 )
 from csgm_cli.storage.arrays import ArrayFile, SavedArrays, check_hash, read_arrays, write_arrays
 from csgm_cli.storage.arrays.content import digest
+from csgm_cli.version import __version__
 
 #: What may be asked for, and the arrays that it stands for.
 GROUPS: dict[str, tuple[str, ...]] = {

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from csgm_cli import __version__
 from csgm_cli.errors import UsageError
 from csgm_cli.model.budget import STREAM_KEYS, Place, Population, Release, Standing
 from csgm_cli.model.mechanism import (
@@ -20,6 +19,7 @@ from csgm_cli.model.mechanism import (
     Target,
 )
 from csgm_cli.storage.files import read_text
+from csgm_cli.version import __version__
 
 SCHEMA = "csgm/lock/1"
 _MECHANISM_KEYS = ("mechanism", "sigma", "gamma", "norm_ratio", "l2_norm", "dim", "rounds", "enabled")

@@ -8,10 +8,10 @@ import re
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeGuard
 
-from csgm_cli import __version__
 from csgm_cli.errors import UsageError, shown
 from csgm_cli.ranges import RANGES, Range, underflows
 from csgm_cli.storage.schema import find_fault
+from csgm_cli.version import __version__
 
 #: The schema numbers that can be read back, by command.
 _READABLE = {f"csgm/{command}/1": command for command in ("calibrate", "plan", "account")}

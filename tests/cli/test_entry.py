@@ -11,8 +11,8 @@ import click
 import pytest
 
 from csgm_cli import cli
+from csgm_cli.cli.commands.version import command as version
 from csgm_cli.cli.exits import ExitCode, as_csgm_error
-from csgm_cli.cli.version import command as version
 from csgm_cli.errors import CsgmError, NoAnswerError, StorageError, UsageError
 
 CALIBRATE = "calibrate --epsilon 5 --delta 1e-8 --gamma 0.01 --norm-ratio 1000"

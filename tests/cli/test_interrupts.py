@@ -207,4 +207,9 @@ def test_little_is_imported_before_interrupts_are_seen_to():
         [sys.executable, "-I", "-S", "-c", source], capture_output=True, text=True, check=True, timeout=60
     )
     frozen = {"importlib", "importlib._bootstrap", "importlib._bootstrap_external", "warnings", "__future__"}
-    assert set(done.stdout.split()) - frozen == {"csgm_cli", "csgm_cli.cli"}
+    assert set(done.stdout.split()) - frozen == {
+        "csgm_cli",
+        "csgm_cli.version",
+        "csgm_cli.cli",
+        "csgm_cli.cli.leave",
+    }

@@ -17,9 +17,8 @@ from csgm_cli.factorization import (
     matrix_workload,
     parse_workload,
     schedule_workload,
-    toeplitz,
-    tree,
 )
+from csgm_cli.factorization.strategies import toeplitz, tree
 from csgm_cli.factorization.workload import dense
 from csgm_cli.model.factorization import Objective, Strategy, StrategyName, Workload, strategy_named
 

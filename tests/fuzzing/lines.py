@@ -9,9 +9,9 @@ from random import Random
 
 import click
 
-from csgm_cli.cli.params import Choice, Number
+from csgm_cli.cli.options.parameter_types import Choice, Number
+from csgm_cli.cli.options.sources import flag_of
 from csgm_cli.cli.root import REGISTRY, root
-from csgm_cli.cli.sources import flag_of
 from csgm_cli.ranges import RANGES, Range
 
 _HOSTILE = (

@@ -7,7 +7,7 @@ import pytest
 from csgm_cli import NoiseStream
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.factorization import dense_factors, factorize, matrix_workload, schedule_workload
-from csgm_cli.factorization.semiseparable import dense_from
+from csgm_cli.factorization.matrices.semiseparable import dense_from
 from csgm_cli.model.factorization import Generators, strategy_named
 from csgm_cli.noise.streaming import rounded_sensitivity
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 import jsonschema
 import pytest
 
-from csgm_cli import __version__
 from csgm_cli.model.mechanism import Accountant, Calibration, Geometry, Guarantee, Mechanism, Notice
 from csgm_cli.model.selftest import SelftestCase
 from csgm_cli.render.document import calibration_document, selftest_document, version_document
 from csgm_cli.storage.schema import NAMES, load_schema
+from csgm_cli.version import __version__
 
 CALIBRATE_KEYS = [
     "noise_multiplier",

@@ -1,0 +1,1 @@
+"""The commands of csgm, one thin module each."""

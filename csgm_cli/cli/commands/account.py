@@ -1,0 +1,182 @@
+"""``csgm account``: what a given noise guarantees."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from csgm_cli.cli import console
+from csgm_cli.cli.command import Command
+from csgm_cli.cli.exits import ExitCode
+from csgm_cli.cli.inputs.mechanisms import (
+    NOISE,
+    build_mechanism,
+    build_noise,
+    delta_notices,
+    inputs,
+    resolved,
+)
+from csgm_cli.cli.options.definitions import COHORT, MECHANISM, OUTPUT, option, options
+from csgm_cli.cli.options.parameter_types import Number
+from csgm_cli.cli.options.request import Exclusive, Request
+from csgm_cli.cli.options.sources import Rank
+from csgm_cli.cli.output.elapsed_time import working
+from csgm_cli.cli.output.report import report
+from csgm_cli.errors import UsageError
+from csgm_cli.model.mechanism import Account, Accountant, Mechanism, Notice
+from csgm_cli.ranges import EPSILON_OR_ZERO
+
+#: What a saved result settles, so that it must not be given beside one.
+_SAVED = (*NOISE, "mechanism", *MECHANISM, *COHORT)
+
+
+def run(request: Request) -> ExitCode:
+    """Account and report; an epsilon above --max-epsilon is a claim that fails."""
+    from csgm_cli.render.document import account_document
+
+    mechanism, notices = build_mechanism(request) if request["from"] is None else _saved_mechanism(request)
+    noise_multiplier, sigma = _noise(request, mechanism.geometry.l2_norm)
+    with working():
+        account = _account(request, mechanism, sigma)
+    notices = (*_limit_set_aside(request), *_one_round(request), *notices)
+    notices += delta_notices(request, [found.delta for found in account.guarantees])
+    if request["from"] is not None:
+        from csgm_cli.cli.inputs.saved_results import drift
+
+        notices += drift(request, account)
+    elif request["epsilon"] is None:
+        from csgm_cli.jobs.account import mistaken_for_effective
+
+        with working():
+            accountant = Accountant(request["accountant"])
+            notices += mistaken_for_effective(mechanism, sigma, account.guarantees[0], accountant)
+    account = replace(account, notices=(*notices, *account.notices))
+    noise = {"noise_multiplier": noise_multiplier, "sigma": sigma}
+    noise["effective_noise_multiplier"] = account.effective_noise_multiplier
+    report(request, account_document(inputs(request, **resolved(request, mechanism), **noise), account))
+    return _checked(request, account)
+
+
+def _saved_mechanism(request: Request) -> tuple[Mechanism, tuple[Notice, ...]]:
+    """The mechanism of a saved result, which must agree with all else that the file says."""
+    from csgm_cli.cli.inputs.saved_result_check import check_agreement
+    from csgm_cli.cli.inputs.saved_results import check_factorization
+    from csgm_cli.storage.files import naming
+
+    with naming(request["from"]):
+        mechanism, notices = build_mechanism(request)
+        check_factorization(request["saved"], mechanism)
+        return mechanism, notices + check_agreement(request["saved"], mechanism, resolved(request, mechanism))
+
+
+def _with_saved(request: Request) -> Request:
+    if request["from"] is None:
+        return request
+    from csgm_cli.cli.inputs.saved_results import with_saved
+
+    return with_saved(request)
+
+
+def _limit_set_aside(request: Request) -> tuple[Notice, ...]:
+    """A check that was configured must not be left out unsaid where a flag asks for delta."""
+    limit = request.sources["max_epsilon"]
+    if request["max_epsilon"] is not None or limit.rank == Rank.DEFAULT:
+        return ()
+    why = "with --epsilon, delta is the answer; give --delta in its place to check an epsilon"
+    return (Notice("limit-set-aside", f"{limit.label} is not checked: {why}"),)
+
+
+def _one_round(request: Request) -> tuple[Notice, ...]:
+    """A check of one release, only because nobody said how many there are, must not pass unsaid."""
+    if request["max_epsilon"] is None or request["from"] is not None:
+        return ()
+    flag, what, sources = "--rounds", "one release per client in all", ["rounds", "training_rounds"]
+    if request["factorization"] is not None:
+        flag, what, sources = "--epochs", "one epoch of the factorization", ["epochs"]
+    if list(request.given(sources)):
+        return ()
+    limit = request.label(["max_epsilon"])
+    return (Notice("one-round", f"{limit} is checked for {what}: give {flag} (1 says that it is so)"),)
+
+
+def _noise(request: Request, l2_norm: float) -> tuple[float, float]:
+    noise = build_noise(request, l2_norm)
+    if noise is None:
+        raise UsageError(
+            "missing-option",
+            "account needs --noise-multiplier or --sigma",
+            "for example --noise-multiplier 0.0122, or --from RESULT.json",
+        )
+    return noise
+
+
+def _account(request: Request, mechanism: Mechanism, sigma: float) -> Account:
+    from csgm_cli.jobs.account import account_delta, account_epsilon
+
+    accountant = Accountant(request["accountant"])
+    if request["epsilon"] is not None:
+        if request["max_epsilon"] is not None:  # only a saved result comes here with both
+            raise UsageError(
+                "conflicting-options",
+                f"{request.label(['max_epsilon'])} checks an epsilon, but {request['from']!r} asks for delta",
+                "give --delta too",
+            )
+        return account_delta(mechanism, sigma, request["epsilon"], accountant, verify=request["verify"])
+    if not request["delta"] and request["max_epsilon"] is not None:
+        limit = request.label(["max_epsilon"])
+        raise UsageError("missing-option", f"{limit} checks an epsilon, which needs a delta", "give --delta")
+    if not request["delta"]:
+        hint = "--delta asks for epsilon and may be repeated, --epsilon asks for delta"
+        raise UsageError("missing-option", "account needs --delta or --epsilon", hint)
+    if request["value"] and len(request["delta"]) > 1:
+        raise UsageError("no-single-value", "several deltas have no single value", "use --format csv")
+    return account_epsilon(mechanism, sigma, request["delta"], accountant, verify=request["verify"])
+
+
+def _checked(request: Request, account: Account) -> ExitCode:
+    limit = request["max_epsilon"]
+    worst = max(guarantee.epsilon for guarantee in account.guarantees)
+    if limit is None or worst <= limit:
+        return ExitCode.OK
+    failed = f"failed: epsilon {worst!r} is above {limit!r} ({request.label(['max_epsilon'])})"
+    how = f"with --epsilon {limit!r} and the same mechanism and delta"
+    enough = f"csgm calibrate {how} finds the noise that is enough"
+    console.note(f"{failed}; {enough}")
+    return ExitCode.CLAIM_FAILED
+
+
+command = Command(
+    "account",
+    run,
+    help="""Find the epsilon or delta that a given noise guarantees.
+
+    With --delta the answer is epsilon, with --epsilon it is delta.
+
+    --max-epsilon makes it a check: exit code 1 where an epsilon is above it.""",
+    options=[
+        *options(*NOISE, "from"),
+        option(
+            "epsilon",
+            Number("epsilon", EPSILON_OR_ZERO),
+            text="Ask for the delta at this epsilon; 0 is allowed.",
+        ),
+        option("delta", multiple=True, text="Ask for the epsilon at this delta."),
+        *options("max_epsilon", "mechanism", *MECHANISM, *COHORT),
+        *options("accountant", "verify", "value", *OUTPUT),
+    ],
+    examples=(
+        "csgm account --noise-multiplier 0.0122 --gamma 0.01 --norm-ratio 1000 --delta 1e-8",
+        "csgm account --sigma 4 --mechanism gaussian --delta 1e-6 --delta 1e-8 --max-epsilon 2",
+    ),
+    exclusives=(
+        Exclusive(("from",), _SAVED),
+        # A shared config has the target of calibrate: what is asked of account then is its epsilon.
+        Exclusive(
+            ("delta", "max_epsilon"),
+            ("epsilon",),
+            left_by_default=True,
+            hint="of the given noise --delta asks epsilon, which --max-epsilon checks, and --epsilon delta",
+            checks=("max_epsilon",),
+        ),
+    ),
+    complete=_with_saved,
+)

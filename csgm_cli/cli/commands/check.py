@@ -1,0 +1,156 @@
+"""``csgm check``: whether what is released stays within what was promised."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import click
+
+from csgm_cli.cli import console, interrupts
+from csgm_cli.cli.command import Command
+from csgm_cli.cli.exits import ExitCode
+from csgm_cli.cli.options.definitions import OUTPUT, option, options
+from csgm_cli.cli.options.file_conflicts import check_places
+from csgm_cli.cli.options.parameter_types import Choice, File
+from csgm_cli.cli.options.request import Exclusive
+from csgm_cli.cli.output.elapsed_time import working
+from csgm_cli.cli.output.report import report
+from csgm_cli.errors import CsgmError, UsageError
+from csgm_cli.model.mechanism import Accountant
+from csgm_cli.render import CHECK_FORMATS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from csgm_cli.cli.options.request import Request
+    from csgm_cli.model.budget import Changes, Population, Standing
+    from csgm_cli.model.mechanism import Mechanism, Notice
+
+
+def run(request: Request) -> ExitCode:
+    """Check and report; a limit that is exceeded is a claim that fails."""
+    from csgm_cli.cli.inputs.budgets import load_budget
+    from csgm_cli.render.check_document import check_document
+
+    paths, accountant = request["files"], Accountant(request["accountant"])
+    populations, notices, files = load_budget(paths)
+    check_places(request, files)
+    with working():
+        notices += _mistaken_for_effective(populations)
+        standings = [_checked(population, accountant, verify=request["verify"]) for population in populations]
+        changes = _changes(request, standings, accountant)
+    inputs = {
+        "files": list(paths),
+        "diff": request["diff"],
+        "against_lock": request["against_lock"],
+        "accountant": accountant,
+        "verify": request["verify"],
+        "exit_zero": request["exit_zero"],
+    }
+    document = check_document(inputs, standings, changes, notices)
+    if request["write_lock"] is not None:
+        from csgm_cli.storage.files import write_atomically
+        from csgm_cli.storage.lock import lock_text
+
+        with interrupts.unwinding():
+            write_atomically(request["write_lock"], lock_text(standings, accountant))
+    report(request, document)
+    return _status(standings, exit_zero=request["exit_zero"])
+
+
+def _mistaken_for_effective(populations: Sequence[Population]) -> tuple[Notice, ...]:
+    """What account warns of, for each release by itself."""
+    notices: list[Notice] = []
+    for population in populations:
+        for release in population.counted:
+            called = f"{release.place}: release {release.name}"
+            said = _mistaken(release.mechanism, release.sigma, population.limit.delta)
+            notices += (
+                replace(notice, message=f"{called}: {notice.message} (of it alone, by rdp)")
+                for notice in said
+            )
+    return tuple(notices)
+
+
+@lru_cache(maxsize=256)
+def _mistaken(mechanism: Mechanism, sigma: float, delta: float) -> tuple[Notice, ...]:
+    """By rdp, as it is but a hint; many releases may be equal."""
+    from csgm_cli.jobs.account import epsilon_guarantee, mistaken_for_effective
+
+    if mechanism.is_gaussian:
+        return ()
+    try:
+        found = epsilon_guarantee(mechanism, sigma, delta, Accountant.RDP)
+    except CsgmError:  # the check itself will say so
+        return ()
+    return tuple(mistaken_for_effective(mechanism, sigma, found, Accountant.RDP))
+
+
+def _checked(population: Population, accountant: Accountant, *, verify: bool) -> Standing:
+    from csgm_cli.jobs.budget import check_population
+
+    try:
+        return check_population(population, accountant, verify=verify)
+    except CsgmError as error:
+        message = f"{population.place}: population {population.name}: {error.message}"
+        raise type(error)(error.slug, message, error.hint) from None
+
+
+def _changes(request: Request, standings: Sequence[Standing], accountant: Accountant) -> Changes | None:
+    from csgm_cli.model.budget import Changes
+
+    if request["diff"] is not None:
+        from csgm_cli.cli.inputs.budgets import load_budget
+        from csgm_cli.jobs.budget_diff import population_changes
+
+        before, _, files = load_budget([request["diff"]])
+        check_places(request, files)
+        return Changes(request["diff"], None, population_changes(before, standings, accountant))
+    if request["against_lock"] is not None:
+        from csgm_cli.jobs.budget_diff import population_changes
+        from csgm_cli.storage.lock import read_lock
+
+        lock = read_lock(request["against_lock"])
+        if lock.accountant is not accountant:
+            message = (
+                f"{request['against_lock']} was written with accountant {lock.accountant}, not {accountant}"
+            )
+            raise UsageError("different-accountant", message, f"--accountant {lock.accountant}")
+        found = population_changes(lock.populations, standings, accountant, lock.spent)
+        return Changes(request["against_lock"], lock.csgm_version, found)
+    return None
+
+
+def _status(standings: Sequence[Standing], *, exit_zero: bool) -> ExitCode:
+    failed = [standing for standing in standings if not standing.holds]
+    for standing in failed:
+        population = standing.population
+        console.note(
+            f"failed: {population.name} spends epsilon {standing.spent!r} of {population.limit.epsilon!r}"
+            f" ({population.place})"
+        )
+    return ExitCode.CLAIM_FAILED if failed and not exit_zero else ExitCode.OK
+
+
+command = Command(
+    "check",
+    run,
+    help="""Check that what is released stays within each limit.
+
+    The files declare one budget together. Exit code 1 means that a limit is exceeded, and nothing else.""",
+    options=[
+        click.Argument(["files"], type=File(), nargs=-1, required=True, metavar="BUDGET.toml..."),
+        *options("diff", "against_lock", "exit_zero"),
+        option("accountant"),
+        option("verify"),
+        option("format", Choice(CHECK_FORMATS)),
+        *options("write_lock", *(name for name in OUTPUT if name != "format")),
+    ],
+    examples=(
+        "csgm check budget.toml --format github",
+        "csgm check --diff old.toml budget.toml --format markdown",
+    ),
+    exclusives=(Exclusive(("diff",), ("against_lock",)),),
+)

@@ -1,0 +1,90 @@
+"""``csgm compare``: the mechanisms side by side."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from csgm_cli.cli.command import Command
+from csgm_cli.cli.exits import ExitCode
+from csgm_cli.cli.inputs.mechanisms import (
+    build_geometry,
+    build_participation,
+    common_arguments,
+    delta_notices,
+    inputs,
+    resolved_sizes,
+)
+from csgm_cli.cli.options.definitions import COHORT, MECHANISM, OUTPUT, options
+from csgm_cli.cli.output.elapsed_time import working
+from csgm_cli.cli.output.plot import check_plot, report_with_picture
+from csgm_cli.errors import UsageError
+from csgm_cli.model.mechanism import Target
+
+if TYPE_CHECKING:
+    from csgm_cli.cli.options.request import Request
+    from csgm_cli.model.mechanism import FactorNorms
+
+
+def run(request: Request) -> ExitCode:
+    """Compare and report."""
+    from csgm_cli.jobs.compare import compare, compare_at_equal_mse
+    from csgm_cli.render.document import comparison_document
+
+    check_plot(request)
+    gammas = _gammas(request)
+    geometry, geometry_notices = build_geometry(request)
+    took_part, participation_notices = build_participation(request)
+    others = _other_strategies(request)
+    with working():
+        comparison = (compare_at_equal_mse if request["at_equal_mse"] else compare)(
+            geometry,
+            Target(request["epsilon"], request["delta"]),
+            gammas=gammas,
+            other_strategies=others,
+            **common_arguments(request, took_part),
+        )
+    notices = (*geometry_notices, *participation_notices, *delta_notices(request, [request["delta"]]))
+    comparison = replace(comparison, notices=(*notices, *comparison.notices))
+    factors = request["compression"] or tuple(1.0 / gamma for gamma in gammas)
+    settled = {"gamma": gammas, "compression": factors, **resolved_sizes(request, geometry, took_part)}
+    report_with_picture(request, comparison_document(inputs(request, **settled), comparison))
+    return ExitCode.OK
+
+
+def _gammas(request: Request) -> tuple[float, ...]:
+    gammas = request["gamma"] or tuple(1.0 / factor for factor in request["compression"] or ())
+    if not gammas:
+        raise UsageError(
+            "missing-option",
+            "compare needs --gamma or --compression",
+            "for example --gamma 0.01; either may be repeated",
+        )
+    return tuple(gammas)
+
+
+def _other_strategies(request: Request) -> tuple[FactorNorms, ...]:
+    """Return the factorizations that the one asked about is held against."""
+    if request["factorization"] is None:
+        return ()
+    from csgm_cli.cli.inputs.factorizations import load_factorization, usual_strategies
+
+    return usual_strategies(load_factorization(request["factorization"]))
+
+
+command = Command(
+    "compare",
+    run,
+    help="""Put the mechanisms side by side at one target.
+
+    One accountant serves all rows, so that no row is charged for its accounting alone.""",
+    options=[
+        *options("epsilon", "delta", "at_equal_mse", required=("epsilon", "delta")),
+        *options(*MECHANISM, *COHORT, repeated=("gamma", "compression")),
+        *options("accountant", "value_bits", "verify", "plot", *OUTPUT),
+    ],
+    examples=(
+        "csgm compare --epsilon 5 --delta 1e-8 --gamma 0.1 --gamma 0.01 --norm-ratio 1000 --dim 1e6",
+        "csgm compare --epsilon 5 --delta 1e-8 --gamma 0.1 --dim 1e6 --cohort-size 1000 --at-equal-mse",
+    ),
+)

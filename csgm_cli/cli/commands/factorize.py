@@ -1,0 +1,211 @@
+"""``csgm factorize``: correlated noise with the least error, and a certificate for it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+from csgm_cli.cli import console, interrupts
+from csgm_cli.cli.command import Command
+from csgm_cli.cli.exits import ExitCode
+from csgm_cli.cli.inputs.mechanisms import inputs
+from csgm_cli.cli.inputs.workloads import FEWER_ROWS, build_workload
+from csgm_cli.cli.options.definitions import OUTPUT, option, options
+from csgm_cli.cli.options.request import Exclusive, Request
+from csgm_cli.cli.output.elapsed_time import working
+from csgm_cli.cli.output.plot import check_plot, report_with_picture
+from csgm_cli.cli.output.solver_progress import Progress
+from csgm_cli.errors import UsageError
+from csgm_cli.model.factorization import DENSE, Objective, Strategy, StrategyName, strategy_named
+from csgm_cli.storage.memory import check_memory
+
+if TYPE_CHECKING:
+    from csgm_cli.model.factorization import Dual, Factorization, Workload
+    from csgm_cli.render.plots.figure import Figure
+
+_ARRAYS = ("arrays", "dtype", "force")
+_SOLVED = (StrategyName.OPTIMAL, StrategyName.STREAMING)
+#: Rows of C in a picture, at equal distances.
+_ROWS = 4
+
+
+def run(request: Request) -> ExitCode:
+    """Solve, write the arrays, and report."""
+    check_plot(request if request["compare"] else request.without(["output"]))
+    workload = build_workload(request)
+    try:
+        return _factorize(request, workload)
+    except MemoryError:
+        what = "the strategies" if request["compare"] else request["strategy"]
+        raise UsageError("too-large", f"{what} at T = {workload.T} do not fit into memory") from None
+
+
+def _factorize(request: Request, workload: Workload) -> ExitCode:
+    from csgm_cli.factorization import default_tolerance
+
+    if request["tolerance"] is None:
+        request = Request({**request.values, "tolerance": default_tolerance(workload)}, request.sources)
+    settled = {"T": workload.T, "workload": workload.name}
+    if request["compare"]:
+        return _compare(request, workload, settled)
+    from csgm_cli.factorization import factorize, solving_bytes
+    from csgm_cli.render.document import factorization_document
+
+    strategy, objective = strategy_named(request["strategy"]), Objective(request["objective"])
+    groups = _groups(request, workload, strategy)
+    check_memory(solving_bytes(workload, strategy), f"{strategy} at T = {workload.T} needs", FEWER_ROWS)
+    if request["plot"] is not None:
+        _check_rows(workload, strategy)
+    start, progress = _resumed(request, workload, strategy, objective)
+    with working():
+        found = factorize(workload, strategy, objective, request["tolerance"], start=start, progress=progress)
+        progress.finish()
+        steps = f", {found.iterations} steps" if found.iterations else ""
+        took = progress.seconds
+        if groups:
+            found = _write(request, found, groups)
+    settled |= {"arrays": list(groups) or None, "dtype": request["dtype"] if groups else None}
+    document = factorization_document(inputs(request, **settled), found)
+    figure = _rows_of(found) if request["plot"] is not None else None
+    report_with_picture(request.without(["output"]), document, figure)
+    console.note(f"solved in {took:.3g} s{steps}")
+    return ExitCode.OK
+
+
+def _compare(request: Request, workload: Workload, settled: dict[str, object]) -> ExitCode:
+    from csgm_cli.factorization import compare_strategies, compared_bytes
+    from csgm_cli.render.document import strategies_document
+
+    needed = compared_bytes(workload)
+    check_memory(needed, f"the strategies at T = {workload.T} need", "one --strategy alone may need less")
+    progress = Progress(request["tolerance"])
+    with working():
+        rows, notices = compare_strategies(
+            workload, Objective(request["objective"]), request["tolerance"], progress=progress
+        )
+        progress.finish()
+        figure = _by_size(request, workload) if request["plot"] is not None else None
+    settled |= {"strategy": None, "arrays": None, "dtype": None}
+    document = strategies_document(inputs(request, **settled), rows, notices)
+    report_with_picture(request, document, figure)
+    console.note(f"compared in {progress.seconds:.3g} s")
+    return ExitCode.OK
+
+
+def _by_size(request: Request, workload: Workload) -> Figure:
+    from csgm_cli.factorization import strategies_by_size
+    from csgm_cli.render.plots.factorization import strategies_figure
+
+    return strategies_figure(
+        strategies_by_size(workload, Objective(request["objective"]), request["tolerance"])
+    )
+
+
+def _check_rows(workload: Workload, strategy: Strategy) -> None:
+    """Raise ``UsageError`` where rows of C would take more memory than there is, or are none."""
+    from csgm_cli.factorization import rows_take_all
+
+    if rows_take_all(workload, strategy):
+        _check_memory(workload, strategy, "float64")
+
+
+def _rows_of(found: Factorization) -> Figure:
+    from csgm_cli.factorization import factor_rows
+    from csgm_cli.render.plots.factorization import rows_figure
+
+    rows = sorted({max(0, found.T * k // _ROWS - 1) for k in range(1, _ROWS + 1)})
+    return rows_figure(found, list(zip(rows, factor_rows(found, rows), strict=True)))
+
+
+def _groups(request: Request, workload: Workload, strategy: Strategy) -> tuple[str, ...]:
+    """Return what is to be written; all that would keep it from being written is found out before solving."""
+    if request["output"] is None:
+        if given := list(request.given(_ARRAYS)):
+            raise UsageError("missing-option", f"{request.label(given)} needs --output", "--output FILE.npz")
+        return ()
+    from csgm_cli.storage.arrays import check_destination
+    from csgm_cli.storage.factorizations import check_groups, default_groups, shapes_of
+
+    asked = [name.strip() for name in (request["arrays"] or "").split(",")]
+    groups = tuple(dict.fromkeys(asked)) if request["arrays"] is not None else default_groups(strategy)
+    check_groups(strategy, groups)
+    if not set(DENSE).isdisjoint(groups):
+        _check_memory(workload, strategy, request["dtype"])
+    itemsize = 4 if _precision(request["dtype"]) == "float32" else 8
+    shapes = shapes_of(workload, strategy, groups)
+    check_destination(request["output"], shapes, itemsize=itemsize, force=request["force"])
+    return groups
+
+
+def _check_memory(workload: Workload, strategy: Strategy, dtype: str) -> None:
+    from csgm_cli.factorization import dense_bytes
+
+    streams = workload.matrix is None and not workload.momentum
+    small = "--strategy streaming:8 writes its generators, of a size that grows like T"
+    if not streams:
+        small = "--arrays v writes the dual alone"
+    elif strategy.name is StrategyName.STREAMING:
+        small = "leave out B, C and C_inv: --arrays generators,v"
+    check_memory(dense_bytes(workload, _precision(dtype)), f"dense factors at T = {workload.T} need", small)
+
+
+def _precision(dtype: str) -> Literal["float32", "float64"]:
+    return "float32" if dtype == "float32" else "float64"
+
+
+def _resumed(
+    request: Request, workload: Workload, strategy: Strategy, objective: Objective
+) -> tuple[Dual | None, Progress]:
+    """Return the weights to go on from, and what follows the solver."""
+    path = request["checkpoint"]
+    if path is None:
+        return None, Progress(request["tolerance"])
+    if strategy.name not in _SOLVED:
+        raise UsageError("conflicting-options", f"--checkpoint: {strategy} solves nothing", "leave it out")
+    from csgm_cli.storage.arrays import check_destination
+    from csgm_cli.storage.factorizations import load_checkpoint, save_checkpoint
+
+    check_destination(path, {"v": (workload.T,), "u": (workload.T,)}, force=True)
+    start = load_checkpoint(path, workload, objective)
+    if start is not None:
+        console.note(f"going on from {path}")
+    return start, Progress(request["tolerance"], partial(save_checkpoint, path, workload, objective))
+
+
+def _write(request: Request, found: Factorization, groups: tuple[str, ...]) -> Factorization:
+    """Write the file; return the factorization as its arrays have it."""
+    from csgm_cli.factorization import rounded
+    from csgm_cli.storage.arrays import write_arrays
+    from csgm_cli.storage.factorizations import file_of
+
+    precision = _precision(request["dtype"])
+    try:
+        found, factors = rounded(found, precision, arrays=groups, tolerance=request["tolerance"])
+    except MemoryError:
+        raise UsageError("too-large", f"dense factors at T = {found.T} do not fit into memory") from None
+    with interrupts.unwinding():
+        write_arrays(request["output"], file_of(found, factors, groups), force=request["force"])
+    interrupts.ignore()
+    return found
+
+
+command = Command(
+    "factorize",
+    run,
+    help="""Find the best correlated noise, with a certificate.
+
+    Writes the workload A, running sums of steps, as B C, so that noise B Z is added in place of Z; the gap
+    says how far at most the error is above the least there is. With --output the arrays go to a file, by its
+    suffix: .npz, .safetensors (an extra), .json, or .csv (a folder).""",
+    options=[
+        *options("T", "workload", "objective", "strategy", "tolerance", "compare", "checkpoint"),
+        *options(*_ARRAYS),
+        option("output", text="Write the arrays to this file."),
+        *options("value", "plot", *(name for name in OUTPUT if name != "output")),
+    ],
+    examples=(
+        "csgm factorize --T 32 --output prefix32.npz",
+        "csgm factorize --T 1000 --objective max --compare",
+    ),
+    exclusives=(Exclusive(("compare",), ("strategy", "output", *_ARRAYS, "checkpoint", "value")),),
+)

@@ -1,0 +1,1 @@
+"""From a request to the model objects that the mathematics takes."""

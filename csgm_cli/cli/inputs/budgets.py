@@ -1,0 +1,206 @@
+"""From what a budget file declares to populations, by the same rules that turn options into mechanisms."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from csgm_cli.cli.inputs.mechanisms import build_mechanism, build_noise, delta_notices
+from csgm_cli.cli.options.definitions import CONFIGURABLE, option
+from csgm_cli.cli.options.parameter_types import Choice, Number, swapped_as_written, unquoted
+from csgm_cli.cli.options.request import EXCLUSIVES, Request, settled
+from csgm_cli.cli.options.sources import Rank, Source
+from csgm_cli.errors import StorageError, UsageError, shown
+from csgm_cli.hints import spelled
+from csgm_cli.model.budget import Place, Population, Release
+from csgm_cli.model.mechanism import Adjacency, MechanismName, Notice, Target
+from csgm_cli.storage.budget_file import LIMIT_KEYS, Declaration, Declarations, Entry, read_budget
+from csgm_cli.storage.config import TooSmall
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_WORDS_FOR_PEOPLE = ("owner", "reason")
+
+
+class Budget(NamedTuple):
+    """Populations by name, what there is to say of them, and the files that were read for all that."""
+
+    populations: tuple[Population, ...]
+    notices: tuple[Notice, ...]
+    files: tuple[str, ...]
+
+
+def load_budget(paths: Sequence[str]) -> Budget:
+    """Return what the budget files declare.
+
+    ``StorageError``: a file cannot be read. ``UsageError`` names file and line of anything wrong in it.
+    """
+    declared = read_budget(paths)
+    for key, entry in declared.defaults:
+        _check_value(key, entry)  # whether or not anything is left to it
+    tables: dict[str, list[Declaration]] = {}
+    for table in declared.populations:
+        tables.setdefault(table.name, []).append(table)
+    if not tables:
+        raise UsageError(
+            "no-population",
+            f"{', '.join(paths)}: no population is declared",
+            "[population.NAME] with epsilon",
+        )
+    limits = {name: _limit(found) for name, found in tables.items()}
+    releases: dict[str, list[Release]] = {name: [] for name in tables}
+    notices: list[Notice] = []
+    for declaration in declared.releases:
+        release, said = _release(declaration, *limits[declaration.population])
+        releases[declaration.population].append(release)
+        notices += said
+    populations = (
+        Population(name, *limits[name][:2], tuple(releases[name]), limits[name][2]) for name in tables
+    )
+    return Budget(tuple(populations), tuple(notices), (*declared.files, *_factors(declared)))
+
+
+def _factors(declared: Declarations) -> Iterator[str]:
+    """The files of factorizations."""
+    for entry in (release.entries.get("factorization") for release in declared.releases):
+        if entry is not None and isinstance(entry.value, str):
+            yield _read("factorization", entry)
+
+
+def _limit(tables: Sequence[Declaration]) -> tuple[Target, Adjacency, Place]:
+    """The limit of one population, from the table that states it, else from defaults."""
+    stating = [table for table in tables if any(not entry.is_default for entry in table.entries.values())]
+    found = {_read_limit(table): table.place for table in reversed(stating or tables)}
+    if len(found) > 1:
+        places = " and ".join(str(place) for place in reversed(found.values()))
+        message = f"population {tables[0].name} has different limits at {places}"
+        raise UsageError("different-limits", message, "state the limit once")
+    ((target, adjacency), place) = next(iter(found.items()))
+    return target, adjacency, place
+
+
+def _read_limit(table: Declaration) -> tuple[Target, Adjacency]:
+    missing = [key for key in ("epsilon", "delta") if key not in table.entries]
+    if missing:
+        message = f"{table.place}: population {table.name} has no {' and no '.join(missing)}"
+        raise UsageError("missing-limit", message, "its limit is an epsilon and a delta")
+    try:
+        values = {key: _read(key, table.entries[key]) for key in LIMIT_KEYS if key in table.entries}
+    except UsageError as error:
+        hint = swapped_as_written(table.entries["epsilon"].value, table.entries["delta"].value)
+        raise UsageError(error.slug, error.message, hint or error.hint) from None
+    return Target(values["epsilon"], values["delta"]), Adjacency(
+        values.get("adjacency", Adjacency.ADD_REMOVE)
+    )
+
+
+def _release(
+    table: Declaration, limit: Target, adjacency: Adjacency, limit_place: Place
+) -> tuple[Release, list[Notice]]:
+    people = {key: _text(key, table.entries[key]) for key in _WORDS_FOR_PEOPLE if key in table.entries}
+    try:
+        request = _request(table.entries, adjacency)
+        mechanism, notices = build_mechanism(request)
+        sigma = _sigma(request, mechanism.geometry.l2_norm)
+        enabled = _enabled(table.entries.get("enabled"))
+        release = Release(table.name, mechanism, sigma, enabled, **people, place=table.place)
+    except UsageError as error:
+        raise _placed(error, table) from None
+    except StorageError as error:  # of a factorization
+        message = f"{table.place}: release {table.name}: {error.message}"
+        raise StorageError(error.slug, message, error.hint) from None
+    called = f"{table.place}: release {table.name}"
+    said = [(called, notice) for notice in (*notices, *(_one_round(request) if enabled else ()))]
+    # The delta is the population's: releases that know of the same number of clients say it once.
+    called = f"{limit_place}: population {table.population}"
+    said += [(called, notice) for notice in delta_notices(request, [limit.delta])]
+    return release, [Notice(notice.slug, f"{where}: {notice.message}") for where, notice in said]
+
+
+def _one_round(request: Request) -> tuple[Notice, ...]:
+    """A release counts once where nobody said how often: that must not pass unsaid."""
+    key, what, sources = "rounds", "one release per client in all", ["rounds", "training_rounds"]
+    if request["factorization"] is not None:
+        key, what, sources = "epochs", "one epoch of the factorization", ["epochs"]
+    if list(request.given(sources)):
+        return ()
+    return (Notice("one-round", f"it counts as {what}: give {key} (1 says that it is so)"),)
+
+
+def _request(entries: Mapping[str, Entry], adjacency: Adjacency) -> Request:
+    """The release as if it had been asked about on the command line; its own keys beat defaults."""
+    values: dict[str, Any] = {"mechanism": MechanismName.L2_CSGM.value, "l2_norm": 1.0, "rounds": 1}
+    values["adjacency"] = adjacency.value
+    sources = {name: Source(Rank.DEFAULT, "default") for name in values}
+    for key, entry in entries.items():
+        if key in (*_WORDS_FOR_PEOPLE, "enabled"):
+            continue
+        values[key] = _read(key, entry)
+        rank = Rank.CONFIG if entry.is_default else Rank.COMMAND_CONFIG
+        sources[key] = Source(rank, _label(key, entry.place))
+    return settled(Request(values, sources), EXCLUSIVES)
+
+
+def _sigma(request: Request, l2_norm: float) -> float:
+    noise = build_noise(request, l2_norm)
+    if noise is None:
+        raise UsageError("missing-option", "it needs noise-multiplier or sigma")
+    return noise[1]
+
+
+def _label(key: str, place: Place) -> str:
+    return f"{key.replace('_', '-')} at {place}"
+
+
+def _read(key: str, entry: Entry) -> Any:  # noqa: ANN401 - a number or a word
+    kind, label = option(key).type, _label(key, entry.place)
+    if isinstance(kind, Number):
+        if isinstance(entry.value, bool) or not isinstance(entry.value, int | float | TooSmall):
+            message = f"{label} must be a number, got {shown(entry.value)}"
+            raise UsageError("wrong-type", message, unquoted(entry.value))
+        return kind.read(entry.value, label)
+    if not isinstance(entry.value, str):
+        raise UsageError("wrong-type", f"{label} must be a string, got {shown(entry.value)}")
+    if key == "factorization":
+        from csgm_cli.cli.inputs.factorizations import beside
+
+        return beside(entry.value, entry.place.path)
+    assert isinstance(kind, Choice)  # mechanism, adjacency
+    return kind.read(entry.value, label)
+
+
+def _check_value(key: str, entry: Entry) -> None:
+    if key in _WORDS_FOR_PEOPLE:
+        _text(key, entry)
+    elif key == "enabled":
+        _enabled(entry)
+    else:
+        _read(key, entry)
+
+
+def _enabled(entry: Entry | None) -> bool:
+    if entry is None or isinstance(entry.value, bool):
+        return entry is None or bool(entry.value)
+    label = _label("enabled", entry.place)
+    raise UsageError("wrong-type", f"{label} must be true or false, got {shown(entry.value)}")
+
+
+def _text(key: str, entry: Entry) -> str:
+    if isinstance(entry.value, str):
+        return entry.value
+    raise UsageError("wrong-type", f"{_label(key, entry.place)} must be a string, got {shown(entry.value)}")
+
+
+def _placed(error: UsageError, table: Declaration) -> UsageError:
+    """The error with its place, and with keys as a file spells them instead of flags."""
+    hint = spelled(error.hint, {name: name.replace("_", "-") for name in CONFIGURABLE})
+    words = [re.sub(r"--(?=[a-z])", "", text) for text in (error.message, hint)]
+    if not any(str(place) in words[0] for place in _places(table)):
+        words[0] = f"{table.place}: release {table.name} of {table.population}: {words[0]}"
+    return UsageError(error.slug, *words)
+
+
+def _places(table: Declaration) -> Iterator[Place]:
+    yield from (entry.place for entry in table.entries.values())

@@ -1,0 +1,195 @@
+"""The factorization that ``--factorization`` asks for: a file, checked, or a strategy, solved."""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from csgm_cli.cli.inputs.workloads import FEWER_ROWS
+from csgm_cli.cli.options.parameter_types import Number
+from csgm_cli.cli.output.elapsed_time import working
+from csgm_cli.cli.output.solver_progress import Progress
+from csgm_cli.errors import StorageError, UsageError, shown
+from csgm_cli.hints import did_you_mean
+from csgm_cli.model.factorization import Objective, Strategy, StrategyName, Workload, strategy_named
+from csgm_cli.ranges import RANGES
+from csgm_cli.storage.memory import check_memory
+
+if TYPE_CHECKING:
+    from csgm_cli.model.mechanism import FactorNorms, Notice
+
+#: To which gap a file's optimum is solved, where it has no dual.
+TOLERANCE = 1e-9
+#: What a comparison puts beside the factorization that was asked about.
+_USUAL = (StrategyName.IDENTITY, StrategyName.TREE, StrategyName.HONAKER_ONLINE, StrategyName.HONAKER_FULL)
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What ``--factorization`` stands for."""
+
+    norms: FactorNorms
+    workload: Workload
+    notices: tuple[Notice, ...] = ()
+
+
+def load_factorization(spec: str, label: str = "--factorization") -> Asked:
+    """Return the factorization that ``spec`` names: ``FILE`` or ``STRATEGY:T``, then of prefix sums.
+
+    ``label``: how messages call ``spec``. ``UsageError``: no such strategy, T out of range, a file that is no
+    factorization or whose claims do not hold. ``StorageError``: a file that cannot be read.
+    """
+    word, colon, _ = spec.partition(":")
+    names = [name.value for name in StrategyName]
+    if word in names:
+        strategy, rows = _strategy(spec, label)
+        with working():
+            return _solved(strategy, rows)
+    if not spec or (colon and not os.path.lexists(spec)):
+        raise UsageError(
+            "unknown-choice",
+            f"{label} must be a file or one of {', '.join(names)} with :T, got {shown(spec)}"
+            + did_you_mean(word, names),
+            _by_file(spec) or "for example optimal:32",
+        )
+    try:
+        with working():
+            return _read(spec, _identity(spec))
+    except StorageError as error:
+        if os.path.lexists(spec):
+            raise
+        raise StorageError(error.slug, error.message, _instead_of(spec, label)) from None
+
+
+def beside(spec: str, file: str) -> str:
+    """Return ``spec`` as the file of settings ``file`` means it: other files are named from its folder."""
+    path = str(Path(file).parent / spec)
+    return path if _names_file(spec, path) else spec
+
+
+def found_again(spec: str, result: str) -> str:
+    """Return ``spec``, of the saved ``result``, or the file of that name beside it where it is not there.
+
+    ``StorageError``: it is in neither place.
+    """
+    near = str(Path(result).parent / Path(spec).name)
+    if not _names_file(spec, spec) or os.path.lexists(spec):
+        return spec
+    if os.path.lexists(near):
+        return near
+    message = f"cannot read {shown(spec)}, the factorization of {shown(result)}: no such file"
+    places = "from the current folder" if not Path(spec).is_absolute() else "there"
+    beside = f"beside {result!r}, as {Path(spec).name!r}"
+    raise StorageError("cannot-read", message, f"it is looked for {places}, and then {beside}")
+
+
+def _names_file(spec: str, path: str) -> bool:
+    """Say whether ``spec`` is no strategy with its T but a file, at ``path``."""
+    word, colon, _ = spec.partition(":")
+    return bool(spec) and word not in list(StrategyName) and (not colon or os.path.lexists(path))
+
+
+def _by_file(spec: str) -> str:
+    """How to ask for a momentum, which ``STRATEGY:T`` has no place for; empty where none was asked for."""
+    found = re.search(r"(?a)momentum[=:](\d*\.\d+)(?::(\d+))?", spec)
+    if found is None:
+        return ""
+    workload = f"csgm factorize --workload momentum={found[1]} --T {found[2] or 'T'} --output FILE"
+    return f"momentum needs a file, of {workload}"
+
+
+def _instead_of(missing: str, label: str) -> str:
+    """What may have been meant by the name of a file that is not there."""
+    if missing.isascii() and missing.isdigit():
+        return f"a strategy goes before T: optimal:{missing}"
+    if by_file := _by_file(missing):
+        return by_file
+    wanted = Path(missing)
+    with suppress(OSError, ValueError):
+        found = sorted(other for other in wanted.parent.iterdir() if other.stem == wanted.name)
+        if found:
+            return f"did you mean {found[0]}?"
+    return f"{label} takes a file of csgm factorize --output, or a strategy with its T, such as optimal:32"
+
+
+def usual_strategies(asked: Asked) -> tuple[FactorNorms, ...]:
+    """Return the usual factorizations of the same workload: independent noise, and the trees that it has."""
+    from csgm_cli.factorization import factor_norms, factorize
+
+    found = []
+    for name in _USUAL:
+        if name != asked.norms.strategy:
+            try:
+                found.append(factor_norms(factorize(asked.workload, Strategy(name))))
+            except UsageError:  # trees are for prefix sums
+                continue
+    return tuple(found)
+
+
+def _strategy(spec: str, label: str) -> tuple[Strategy, int]:
+    """``optimal:32`` or ``streaming:4:1024``."""
+    word, *numbers = spec.split(":")
+    streams = word == StrategyName.STREAMING
+    if len(numbers) != 1 + streams:
+        form = "streaming:N:T, such as streaming:4:1024" if streams else f"{word}:T, such as {word}:32"
+        raise UsageError("missing-rows", f"{label} must be written {form}, got {shown(spec)}")
+    rows = int(Number("T").read(numbers[-1], f"T of {label}"))
+    if streams:
+        word = f"{word}:{_buffers(numbers[0], rows, label)}"
+    return strategy_named(word), rows
+
+
+def _buffers(text: str, rows: int, label: str) -> int:
+    try:
+        return int(Number("buffers").read(text, f"N of {label}"))
+    except UsageError as error:
+        swapped = text.isdigit() and rows in RANGES["buffers"]
+        hint = f"N comes before T: streaming:{rows}:{text}" if swapped else error.hint
+        raise UsageError(error.slug, error.message, hint) from None
+
+
+@lru_cache(maxsize=8)
+def _solved(strategy: Strategy, rows: int) -> Asked:
+    """Many points of a sweep, or releases of a budget, may ask for one."""
+    from csgm_cli.factorization import (
+        default_tolerance,
+        factor_norms,
+        factorize,
+        parse_workload,
+        solving_bytes,
+    )
+
+    workload = parse_workload("prefix-sum", rows)
+    tolerance = default_tolerance(workload)
+    progress = Progress(tolerance)
+    check_memory(solving_bytes(workload, strategy), f"{strategy} with {rows} rows needs", FEWER_ROWS)
+    try:
+        found = factorize(workload, strategy, Objective.MEAN, tolerance, progress=progress)
+        progress.finish()
+        return Asked(factor_norms(found), workload, found.notices)
+    except MemoryError:
+        raise UsageError("too-large", f"{strategy} with {rows} rows does not fit into memory") from None
+
+
+def _identity(path: str) -> tuple[object, ...]:
+    """What a file is told by from what it was before."""
+    try:
+        found = Path(path).stat()
+    except (OSError, ValueError):  # reading it will say what is wrong
+        return ()
+    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
+
+
+@lru_cache(maxsize=8)
+def _read(path: str, identity: tuple[object, ...]) -> Asked:  # noqa: ARG001 - the cache looks at it
+    from csgm_cli.factorization_file import read_factorization
+
+    progress = Progress(TOLERANCE)
+    norms, workload = read_factorization(path, progress)
+    progress.finish()
+    return Asked(norms, workload)

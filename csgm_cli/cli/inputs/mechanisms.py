@@ -1,0 +1,242 @@
+"""From a request to the model objects that core takes, and to the ``inputs`` of a result."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from csgm_cli.cli.options.request import Request
+from csgm_cli.cli.options.sources import Rank, Source, flag_of
+from csgm_cli.errors import UsageError
+from csgm_cli.model.mechanism import Accountant, Adjacency, Geometry, Mechanism, MechanismName, Notice
+from csgm_cli.ranges import LARGE_DELTA
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from csgm_cli.model.mechanism import FactorNorms
+
+Notices = tuple[Notice, ...]
+
+#: The order of ``inputs`` in every document; a command has those of its own options.
+_INPUTS = (
+    "mechanism", "epsilon", "delta", "gamma", "compression", "norm_ratio", "linf_norm", "l2_norm", "dim",
+    "cohort_size", "rounds", "population", "training_rounds", "factorization", "epochs",
+    "adjacency", "accountant", "verify", "value_bits", "noise_multiplier", "effective_noise_multiplier",
+    "sigma", "max_epsilon", "at_equal_mse", "max_mse_overhead", "max_noise_overhead", "vary", "preset",
+    "file", "T", "workload", "objective", "strategy", "tolerance", "arrays", "dtype",
+    "sensitivity", "factorization_sha256",
+)  # fmt: skip
+_RATE, _RATIO = ("gamma", "compression"), ("norm_ratio", "linf_norm")
+#: The two ways to say the noise.
+NOISE = ("noise_multiplier", "sigma")
+#: What rounds are computed from, in place of being given.
+_PARTICIPATION = ("population", "training_rounds", "cohort_size")
+
+
+def build_mechanism(request: Request) -> tuple[Mechanism, Notices]:
+    """Return the mechanism asked about, and what there is to say about how it was completed."""
+    name = MechanismName(request["mechanism"])
+    gamma = build_gamma(request, name)
+    geometry, geometry_notices = build_geometry(request, needs_ratio=name is not MechanismName.GAUSSIAN)
+    took_part, notices = build_participation(request)
+    mechanism = Mechanism(
+        name,
+        gamma,
+        geometry,
+        took_part.rounds,
+        Adjacency(request["adjacency"]),
+        took_part.factorization,
+        took_part.epochs,
+    )
+    return mechanism, (*geometry_notices, *notices)
+
+
+def build_geometry(request: Request, *, needs_ratio: bool = True) -> tuple[Geometry, Notices]:
+    """Return what is known of the vectors; the Gaussian mechanism does not look at the ratio."""
+    common = {name: request[name] for name in ("l2_norm", "dim", "cohort_size")}
+    if not needs_ratio:
+        return Geometry(**common), ()
+    from csgm_cli.jobs.geometry import resolve_geometry
+
+    return resolve_geometry(norm_ratio=request["norm_ratio"], linf_norm=request["linf_norm"], **common)
+
+
+@dataclass(frozen=True)
+class Participation:
+    """How often one client takes part: in so many rounds, or once in each epoch of a factorization."""
+
+    rounds: int = 1
+    factorization: FactorNorms | None = None
+    epochs: int | None = None
+
+
+def build_participation(request: Request) -> tuple[Participation, Notices]:
+    """Return how often one client takes part, and in what."""
+    spec, epochs = request["factorization"], request["epochs"]
+    if spec is not None:
+        from csgm_cli.cli.inputs.factorizations import load_factorization
+
+        asked = load_factorization(spec, request.label(["factorization"]))
+        _check_epoch(request, asked.norms.T)
+        return Participation(1, asked.norms, 1 if epochs is None else epochs), asked.notices
+    if epochs is not None:
+        label = request.label(["epochs"])
+        raise UsageError("missing-option", f"{label} needs --factorization", "without one: --rounds")
+    rounds, notices = _rounds(request)
+    return Participation(rounds), notices
+
+
+def _check_epoch(request: Request, rows: int) -> None:
+    """Where the number of clients is known, they must suffice for the steps of an epoch."""
+    if request["population"] is None:
+        return
+    if request["cohort_size"] is None:
+        label = request.label(["population"])
+        raise UsageError("missing-option", f"{label} needs --cohort-size too")
+    from csgm_cli.jobs.geometry import check_epoch
+
+    check_epoch(rows, request["population"], request["cohort_size"])
+
+
+def _rounds(request: Request) -> tuple[int, Notices]:
+    names = ("population", "training_rounds")
+    if not list(request.given(names)):
+        return request["rounds"], ()
+    for name in _PARTICIPATION:
+        if request[name] is None:
+            raise UsageError("missing-option", f"{request.label(names)} needs {flag_of(name)} too")
+    from csgm_cli.jobs.geometry import rounds_from_participation
+
+    rounds, notice = rounds_from_participation(
+        request["population"], request["cohort_size"], request["training_rounds"]
+    )
+    return rounds, (notice,)
+
+
+def with_derived(request: Request) -> Request:
+    """Return ``request`` with what its other inputs settle: rounds of participation, nothing unused."""
+    values, sources = dict(request.values), dict(request.sources)
+    unused = [axis.name for axis in request["vary"] or ()]  # varied, so that one value does not count
+    if request["mechanism"] == MechanismName.GAUSSIAN.value and "mechanism" not in unused:
+        unused += [*_RATIO, *(_RATE if _is_for_others(request) else ())]
+    values |= dict.fromkeys(name for name in unused if name in values)
+    if all(values.get(name) is not None for name in _PARTICIPATION):
+        values["rounds"] = _rounds(request)[0]
+        sources["rounds"] = Source(Rank.DEFAULT, "from population, training_rounds and cohort_size")
+    return Request(values, sources)
+
+
+def _is_for_others(request: Request) -> bool:
+    """A gamma beside the Gaussian mechanism from a stronger source was meant for another mechanism."""
+    return request.rank(_RATE) < request.rank(("mechanism",))
+
+
+def build_gamma(request: Request, name: MechanismName) -> float:
+    """Return the probability that a coordinate is sent; ``UsageError`` where nothing says it."""
+    is_gaussian = name is MechanismName.GAUSSIAN
+    if is_gaussian and _is_for_others(request):
+        return 1.0
+    if request["compression"] is not None:
+        return 1.0 / float(request["compression"])
+    if request["gamma"] is not None:
+        return float(request["gamma"])
+    if is_gaussian:
+        return 1.0
+    raise UsageError(
+        "missing-option", f"{name.value} needs --gamma or --compression", "for example --gamma 0.01"
+    )
+
+
+def build_noise(request: Request, l2_norm: float) -> tuple[float, float] | None:
+    """Return the noise multiplier and sigma, of which one was given; None where neither was."""
+    if request["sigma"] is not None:
+        return request["sigma"] / l2_norm, request["sigma"]
+    if request["noise_multiplier"] is not None:
+        return request["noise_multiplier"], request["noise_multiplier"] * l2_norm
+    return None
+
+
+def delta_notices(request: Request, deltas: Iterable[float]) -> Notices:
+    """Return a warning where a delta allows what nobody would: one client's vector, published.
+
+    Where nobody says how many clients there are, from a delta on that is too large for any number of them.
+    """
+    name = "cohort_size" if request["population"] is None else "population"
+    clients = request[name]
+    worst = max(deltas)
+    if worst <= LARGE_DELTA if clients is None else worst * clients < 1.0:
+        return ()
+    from csgm_cli.rounding import exact, round_up
+
+    is_answer = request["epsilon"] is not None and not request["delta"]
+    advice = "more noise or a larger epsilon brings it down" if is_answer else "choose it well below"
+    if clients is None:
+        what = "is the probability that anything at all may leak, and should be well below 1 / clients"
+    else:
+        what = f"is at least 1 / {name} = {1 / clients:g}, and a mechanism that publishes a random client's"
+        what += f" vector has delta 1 / {name}"
+    delta = round_up(worst) if is_answer else exact(worst)
+    return (Notice("delta-large", f"delta {delta} {what}: {advice}"),)
+
+
+def common_arguments(request: Request, took_part: Participation) -> dict[str, Any]:
+    """Return the arguments that compare and plan of the core have in common, by keyword."""
+    return {
+        "rounds": took_part.rounds,
+        "adjacency": Adjacency(request["adjacency"]),
+        "accountant": Accountant(request["accountant"]),
+        "verify": request["verify"],
+        "value_bits": request["value_bits"],
+        "factorization": took_part.factorization,
+        "epochs": took_part.epochs,
+    }
+
+
+def resolved(request: Request, mechanism: Mechanism) -> dict[str, Any]:
+    """Return the inputs that ``mechanism`` settles."""
+    took_part = Participation(mechanism.rounds, mechanism.factorization, mechanism.epochs)
+    sizes = resolved_sizes(request, mechanism.geometry, took_part)
+    if mechanism.name is MechanismName.GAUSSIAN:
+        sizes |= {"norm_ratio": None, "linf_norm": None}
+    compression = _as_given(request["compression"], 1.0 / mechanism.gamma)
+    return {"gamma": mechanism.gamma, "compression": compression, **sizes}
+
+
+def resolved_sizes(request: Request, geometry: Geometry, took_part: Participation) -> dict[str, Any]:
+    """Return the inputs that ``geometry`` and participation settle."""
+    linf_norm = _as_given(request["linf_norm"], geometry.linf_norm)
+    sizes = {"norm_ratio": geometry.norm_ratio, "linf_norm": linf_norm}
+    factors = took_part.factorization
+    if factors is None:
+        return {**sizes, "rounds": took_part.rounds}
+    words = {name: getattr(factors, name) for name in ("T", "workload", "strategy", "sensitivity")}
+    return {
+        **sizes,
+        **words,
+        "rounds": None,
+        "epochs": took_part.epochs,
+        "factorization_sha256": factors.sha256,
+    }
+
+
+def _as_given(given: float | None, derived: float) -> float:
+    """Return the number that was ``given``, unless it says something else than the ``derived`` one."""
+    return given if given is not None and math.isclose(given, derived, rel_tol=1e-12) else derived
+
+
+def inputs(request: Request, **settled: object) -> dict[str, object]:
+    """Return every input of the command in a fixed order: as ``settled``, else as given.
+
+    A repeated option that was given once is one number.
+    """
+    known = request.values.keys() | settled.keys()
+    values = {name: settled.get(name, request[name]) for name in _INPUTS if name in known}
+    return {name: _plain(value) for name, value in values.items()}
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, tuple):
+        return value[0] if len(value) == 1 else list(value) or None
+    return value

@@ -1,0 +1,191 @@
+"""Whether a saved result agrees with itself: what it says twice, it must say alike."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from csgm_cli.errors import shown
+from csgm_cli.jobs.account import conversion_of
+from csgm_cli.jobs.geometry import rounds_from_participation
+from csgm_cli.jobs.statement import assumptions_of, statement
+from csgm_cli.jobs.utility import (
+    bits_per_client,
+    error_parts,
+    last_row_parts,
+    mean_noise_std,
+    noise_std_per_row,
+)
+from csgm_cli.model.mechanism import Bound, Guarantee, Notice
+from csgm_cli.storage.saved import AGREEMENT, bad_result, is_positive
+from csgm_cli.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from csgm_cli.model.mechanism import Mechanism, NoisePerRow
+    from csgm_cli.storage.saved import SavedResult
+
+#: As `AGREEMENT` for what hangs on a factorization that is solved anew: near the optimum the rows of B move
+#: by the root of the gap.
+_SOLVED = 1e-3
+#: Two solutions of one factorization agree in the largest column norm of C to this.
+_SAME_NORM = 1e-8
+#: Inputs that are there with a factorization only.
+_OF_FACTORIZATION = ("T", "workload", "strategy", "sensitivity", "factorization_sha256", "epochs")
+#: Inputs that csgm 0.1.0 left null where their other form was given.
+_NOT_ALWAYS_SAID = ("compression", "linf_norm")
+_PARTICIPATION = ("population", "cohort_size", "training_rounds")
+
+
+def check_agreement(
+    saved: SavedResult, mechanism: Mechanism, settled: Mapping[str, object]
+) -> tuple[Notice, ...]:
+    """Compare what follows from the saved ``mechanism`` and its noise with what the file says of it.
+
+    ``settled``: the inputs that the mechanism settles, by name.
+    ``UsageError`` (slug ``bad-result-file``) names what does not agree. Words of another version of csgm
+    may have been others: they are a notice, and so is the condition on which rounds were computed.
+    """
+    _check_inputs(saved.inputs, settled)
+    notices = _check_rounds(saved.inputs, mechanism)
+    solved = mechanism.factorization is not None and mechanism.factorization.sha256 is None
+    tolerance = _SOLVED if solved else AGREEMENT
+    for row in saved.rows:
+        for name, value, expected in _numbers(saved, row, mechanism):
+            if not _is_same(value, expected, tolerance):
+                contradiction = f"{name} {shown(value)} disagrees with the mechanism and its noise"
+                raise bad_result(f"{contradiction}: {expected!r}")
+    for row, guarantee in zip(saved.rows, saved.guarantees, strict=True):
+        _check_lower_bound(saved, row, guarantee)
+        for name, words in _words(row, mechanism, saved.sigma, *guarantee).items():
+            if name not in row:
+                raise bad_result(f"result.{name} is missing")
+            if row[name] != words:
+                return (*notices, *_other_words(saved, name, _difference(row[name], words)))
+    return notices
+
+
+def _check_lower_bound(saved: SavedResult, row: Mapping[str, Any], guarantee: tuple[float, float]) -> None:
+    """Raise ``UsageError`` unless the lower bound is one of the answer, or null."""
+    bound, answer = row.get("lower_bound"), saved.noise_multiplier
+    name = "noise_multiplier"
+    if saved.command == "account":
+        name, answer = ("delta", guarantee[1]) if saved.asked_delta else ("epsilon", guarantee[0])
+    if bound is None or bound == 0.0 or (is_positive(bound) and bound <= answer * (1 + AGREEMENT)):
+        return
+    raise bad_result(f"lower_bound {shown(bound)} is no lower bound of {name} {answer!r}")
+
+
+def _other_words(saved: SavedResult, name: str, difference: str) -> tuple[Notice, ...]:
+    if saved.csgm_version == __version__:
+        raise bad_result(f"result.{name} disagrees with its numbers: {difference}")
+    said = f"the saved {name} is not what csgm {__version__} makes of the saved numbers"
+    return (Notice("other-words", f"{said}, but csgm {saved.csgm_version} may have: {difference}"),)
+
+
+def _check_inputs(inputs: Mapping[str, Any], settled: Mapping[str, object]) -> None:
+    """Raise ``UsageError`` where an input that others settle is another, or is there without reason."""
+    for name in (*settled, *_OF_FACTORIZATION):
+        said, expected = inputs.get(name), settled.get(name)
+        if said is None and name in _NOT_ALWAYS_SAID:
+            continue
+        is_same = _is_same(said, expected, _SAME_NORM) if isinstance(expected, float) else said == expected
+        if not is_same:
+            raise bad_result(
+                f"inputs.{name} {shown(said)} disagrees with the other inputs: expected {shown(expected)}"
+            )
+
+
+def _check_rounds(inputs: Mapping[str, Any], mechanism: Mechanism) -> tuple[Notice, ...]:
+    said = {name: inputs.get(name) for name in _PARTICIPATION}
+    needed = ("population", "cohort_size") if mechanism.factorization else _PARTICIPATION
+    if said["population"] is None and said["training_rounds"] is None:
+        return ()
+    if {name for name, value in said.items() if value is not None} != set(needed):
+        raise bad_result(f"inputs must hold all of {', '.join(needed)}, or no population")
+    if mechanism.factorization is not None:
+        return ()
+    expected, notice = rounds_from_participation(*(inputs[name] for name in _PARTICIPATION))
+    if mechanism.rounds != expected:
+        numbers = ", ".join(f"{name} {shown(value)}" for name, value in said.items())
+        raise bad_result(f"rounds {mechanism.rounds} disagrees with {numbers}: expected {expected}")
+    return (notice,)
+
+
+def _numbers(
+    saved: SavedResult, row: Mapping[str, Any], mechanism: Mechanism
+) -> Iterator[tuple[str, object, float | None]]:
+    """Each number of a row that follows from others: its name, what it is and what it should be."""
+    sigma, bits = saved.sigma, saved.inputs.get("value_bits")
+    if "mean_noise_std" in row:
+        yield "mean_noise_std", row["mean_noise_std"], mean_noise_std(mechanism, sigma)
+    if "bits_per_client" in row and bits is not None:
+        yield "bits_per_client", row["bits_per_client"], bits_per_client(mechanism, int(bits))
+    if "mse" in row:
+        yield from _error("mse", row["mse"], error_parts(mechanism, sigma))
+    if "mse_last_row" in row:
+        yield from _error("mse_last_row", row["mse_last_row"], last_row_parts(mechanism, sigma))
+    if "noise_std_per_row" in row:
+        yield from _per_row(row["noise_std_per_row"], noise_std_per_row(mechanism, sigma))
+
+
+def _per_row(said: object, found: NoisePerRow | None) -> Iterator[tuple[str, object, float | None]]:
+    for name in ("min", "mean", "max"):
+        value = said.get(name) if isinstance(said, dict) else said
+        yield f"noise_std_per_row.{name}", value, getattr(found, name, None)
+
+
+def _error(
+    key: str, mse: object, parts: tuple[float, float] | None
+) -> Iterator[tuple[str, object, float | None]]:
+    if parts is None or not isinstance(mse, dict):
+        if mse is not None or parts is not None:
+            yield key, mse, None if parts is None else sum(parts)
+        return
+    total, gaussian = sum(parts), mse.get("gaussian_total")
+    ratio = total / gaussian if is_positive(gaussian) else None
+    names = ("privacy", "sparsification", "total", "ratio")
+    for name, expected in zip(names, (*parts, total, ratio), strict=True):
+        yield f"{key}.{name}", mse.get(name), expected
+
+
+def _words(
+    row: Mapping[str, Any], mechanism: Mechanism, sigma: float, epsilon: float, delta: float
+) -> dict[str, object]:
+    """The words of a row that follow from its numbers and its bound; of no known bound, that it is one."""
+    if row.get("bound") not in list(Bound):
+        return {"bound": " or ".join(Bound)}
+    bound = Bound(row["bound"])
+    guarantee = Guarantee(epsilon, delta, None, bound, conversion_of(bound), assumptions_of(mechanism, bound))
+    return {
+        "assumptions": list(guarantee.assumptions),
+        "statement": statement(mechanism, sigma, guarantee),
+        "conversion": guarantee.conversion,
+    }
+
+
+def _is_same(value: object, expected: float | None, tolerance: float) -> bool:
+    if value is None or expected is None:
+        return value is expected
+    return (
+        is_positive(value) and math.isclose(value, expected, rel_tol=tolerance)
+    ) or value == expected == 0.0
+
+
+def _difference(said: object, words: object) -> str:
+    """What is said and what was expected, from the first word on that is another."""
+    if not (isinstance(said, str) and isinstance(words, str)):
+        return f"{shown(said)} instead of {shown(words)}"
+    pairs = enumerate(zip(said, words, strict=False))
+    same = next((place for place, (one, other) in pairs if one != other), min(len(said), len(words)))
+    start = words.rfind(" ", 0, same) + 1
+    return f"{_words_from(said, start)} instead of {_words_from(words, start)}"
+
+
+def _words_from(text: str, start: int, limit: int = 40) -> str:
+    """Some whole words of ``text``, quoted."""
+    part = text[start : start + limit]
+    if start + limit < len(text):
+        part = f"{part.rpartition(' ')[0] or part} ..."
+    return shown(part)

@@ -1,0 +1,1 @@
+"""Options: their definitions, how values are read, and which source wins."""

@@ -1,0 +1,1 @@
+"""Where results go: reports, plots, and progress on stderr."""

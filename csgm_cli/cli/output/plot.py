@@ -1,0 +1,81 @@
+"""``--plot``: the picture of a result, in a file or in the terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from csgm_cli.cli import console, interrupts
+from csgm_cli.cli.output.report import report
+from csgm_cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from csgm_cli.cli.options.request import Request
+    from csgm_cli.render.document import Document
+    from csgm_cli.render.plots.figure import Figure
+
+#: Width of a chart where stdout is no terminal.
+_WIDTH = 80
+
+
+def check_plot(request: Request) -> None:
+    """Raise what would keep the picture from being drawn or written, before the work for it.
+
+    ``UsageError``: another kind of file, matplotlib is missing, or two reports for one stream.
+    ``StorageError``: the file cannot be written.
+    """
+    plot = request["plot"]
+    if plot is None:
+        return
+    if plot == "-":
+        value = request["value"]
+        if request["output"] is None and (value or request["format"] != "text"):
+            other = "--value" if value else f"--format {request['format']}"
+            message = f"--plot - and {other} would both go to standard output"
+            raise UsageError("conflicting-options", message, "give --output for one of them, or --plot FILE")
+        return
+    from csgm_cli.render.plots.image_file import check_can_draw
+    from csgm_cli.storage.files import check_writable
+
+    check_can_draw(Path(plot).suffix)
+    check_writable(plot)
+
+
+def report_with_picture(request: Request, document: Document, figure: Figure | None = None) -> None:
+    """Report as without a picture; a chart for the terminal stands below.
+
+    ``figure``: what to draw, if it is not what the rows of ``document`` show.
+    """
+    if request["plot"] != "-":
+        draw(request, document, figure)
+    report(request, document)
+    if request["plot"] == "-":
+        draw(request, document, figure, below=request["output"] is None)
+
+
+def draw(request: Request, document: Document, figure: Figure | None = None, *, below: bool = False) -> None:
+    """Put the picture where --plot says, if anywhere; ``below`` a report on the same stream.
+
+    Where no row has an answer a warning says so, and an old picture stays.
+    """
+    if request["plot"] is None:
+        return
+    from csgm_cli.render.plots.figure import figure_of
+
+    figure = figure or figure_of(document)
+    if figure is None:
+        console.warning("nothing-to-draw", "no row has an answer, so that there is no picture")
+        return
+    if request["plot"] == "-":
+        from csgm_cli.render.plots.text_chart import chart
+
+        terminal = console.terminal()
+        text = chart(figure, _WIDTH if terminal is None else terminal.width)
+        console.write(f"\n{text}" if below else text)
+        return
+    from csgm_cli.render.plots.image_file import picture
+    from csgm_cli.storage.files import write_atomically
+
+    drawn = picture(figure, Path(request["plot"]).suffix)
+    with interrupts.unwinding():
+        write_atomically(request["plot"], drawn)

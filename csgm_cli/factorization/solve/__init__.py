@@ -1,0 +1,1 @@
+"""The optimal factorization by its dual problem, with a certificate."""

@@ -1,0 +1,80 @@
+"""GitHub workflow commands: an annotation for each population, at the line that matters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from csgm_cli.errors import UsageError
+from csgm_cli.render.document import command_of
+from csgm_cli.render.reports.check import advice, verdict
+
+if TYPE_CHECKING:
+    from csgm_cli.render.document import Document
+
+
+def render(document: Document) -> str:
+    """Return an error for each limit that is exceeded, at its largest release, and notices for the others.
+
+    Among the releases the changed ones come first, where changes are known. ``UsageError`` for any
+    document but a check.
+    """
+    if command_of(document) != "check":
+        raise UsageError("unknown-choice", "format github is for csgm check")
+    result = document["result"]
+    lines = [_annotation(population, result["changes"]) for population in result["populations"]]
+    tables = [*result["populations"], *(r for p in result["populations"] for r in p["releases"])]
+    lines += [_command("warning", _place(w, tables), w["message"]) for w in document["warnings"]]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def render_error(document: Document) -> str:
+    """Return a ``csgm/error/1`` document as an annotation of the whole run."""
+    error = document["error"]
+    return _command("error", {"title": f"csgm: {error['slug']}"}, error["message"]) + "\n"
+
+
+def _annotation(population: Document, changes: Document | None) -> str:
+    title = f"csgm check: {population['population']}"
+    if population["holds"]:
+        return _command("notice", _at(population, title), verdict(population))
+    release = _offender(population, changes)
+    return _command("error", _at(release, title), f"{verdict(population)}\n{advice(release)}")
+
+
+def _place(warning: Document, tables: list[Document]) -> dict[str, str]:
+    """Where a warning belongs: to the population or release whose file and line its message begins with."""
+    for table in tables:
+        if warning["message"].startswith(f"{table['file']}:{table['line']}: "):
+            return _at(table, warning["slug"])
+    return {"title": warning["slug"]}
+
+
+def _offender(population: Document, changes: Document | None) -> Document:
+    """The release with the largest share, among those that changed if some did."""
+    counted = [release for release in population["releases"] if release["enabled"]]
+    changed = {
+        release["release"]
+        for change in (changes or {}).get("populations", ())
+        if change["population"] == population["population"]
+        for release in change["releases"]
+        if release["spends"] > 0
+    }
+    touched = [release for release in counted if release["release"] in changed]
+    offender: Document = max(touched or counted, key=lambda release: release["share"])
+    return offender
+
+
+def _at(table: Document, title: str) -> dict[str, str]:
+    return {"file": table["file"], "line": str(table["line"]), "title": title}
+
+
+def _command(kind: str, properties: dict[str, str], message: str) -> str:
+    listed = ",".join(f"{key}={_escaped(value, ':,')}" for key, value in properties.items())
+    return f"::{kind} {listed}::{_escaped(message)}"
+
+
+def _escaped(text: str, further: str = "") -> str:
+    """Return ``text`` as GitHub's runner reads it back; % first, for it is what escapes."""
+    for character in f"%\r\n{further}":
+        text = text.replace(character, f"%{ord(character):02X}")
+    return text

@@ -1,0 +1,50 @@
+"""JUnit XML: a test case for each population, failed where its limit is exceeded."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+from xml.sax.saxutils import escape, quoteattr
+
+from csgm_cli.errors import UsageError
+from csgm_cli.render.document import command_of
+from csgm_cli.render.reports.check import advice, verdict
+
+if TYPE_CHECKING:
+    from csgm_cli.render.document import Document
+
+#: Characters that XML 1.0 cannot hold, however they are written.
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def render(document: Document) -> str:
+    """Return one suite; there are no times in it. ``UsageError`` for any document but a check."""
+    if command_of(document) != "check":
+        raise UsageError("unknown-choice", "format junit is for csgm check")
+    result = document["result"]
+    counts = f'tests="{result["total"]}" failures="{result["total"] - result["held"]}" errors="0"'
+    cases = "".join(map(_case, result["populations"]))
+    suite = f'  <testsuite name="csgm check" {counts}>\n{cases}  </testsuite>\n'
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites {counts}>\n{suite}</testsuites>\n'
+
+
+def _case(population: Document) -> str:
+    place = f'file={_attribute(population["file"])} line="{population["line"]}"'
+    name = f"classname={_attribute(population['file'])} name={_attribute(population['population'])}"
+    counted = [release for release in population["releases"] if release["enabled"]]
+    if population["holds"]:
+        inner = f"      <system-out>{_text(verdict(population))}</system-out>\n"
+    else:
+        lines = [f"{release['file']}:{release['line']}: {advice(release)}" for release in counted]
+        message = _attribute(verdict(population))
+        listed = _text("\n".join(lines))
+        inner = f'      <failure type="limit-exceeded" message={message}>{listed}</failure>\n'
+    return f"    <testcase {name} {place}>\n{inner}    </testcase>\n"
+
+
+def _attribute(text: str) -> str:
+    return quoteattr(_FORBIDDEN.sub("\ufffd", text), {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"})
+
+
+def _text(text: str) -> str:
+    return escape(_FORBIDDEN.sub("\ufffd", text))

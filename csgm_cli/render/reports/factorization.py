@@ -1,0 +1,122 @@
+"""What a person should read of a factorization: errors up, bounds down, gaps up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from csgm_cli.errors import one_line
+from csgm_cli.render.reports.parts import Column, Fact, Report, table
+from csgm_cli.rounding import exact, round_down, round_up
+
+if TYPE_CHECKING:
+    from csgm_cli.render.document import Document
+
+#: Characters of a hash that are shown.
+_HASH = 16
+
+_STRATEGY = {
+    "optimal": "the best there is, within the gap",
+    "toeplitz-sqrt": "B = C, the square root of the workload",
+    "toeplitz-sqrt-normalized": "the square root, each column of C brought to norm 1",
+    "toeplitz-optimal": "the best Toeplitz factorization that was found",
+    "tree": "binary tree",
+    "honaker-online": "binary tree, each sum improved by the nodes below",
+    "honaker-full": "binary tree, each sum improved by the whole tree",
+    "identity": "independent noise on every step",
+    "output": "independent noise on every released row",
+}
+_WORKLOAD = {
+    "prefix-sum": "running sums",
+    "matrix": "of the file",
+}
+_OBJECTIVE = {"mean": "the error of all rows on average", "max": "the error of the worst row"}
+
+
+def factorize_report(inputs: Document, result: Document) -> Report:
+    """One factorization, or a table of strategies."""
+    if "rows" not in result:
+        return Report(facts=(*_errors(result), *_certificate(result), *_setting(result)))
+    rows = result["rows"]
+    columns: list[Column] = [
+        ("strategy", lambda row: row["strategy"]),
+        ("mean squared error", lambda row: round_up(row["mean_squared_error"])),
+        ("rmse", lambda row: round_up(row["rmse"])),
+        ("max squared error", lambda row: round_up(row["max_squared_error"])),
+        ("sensitivity", lambda row: round_up(row["sensitivity"])),
+        ("excess", lambda row: round_up(row["gap"], 3)),
+    ]
+    facts = (
+        *_setting({**rows[0], "strategy": None}),
+        Fact(
+            "lower bound", round_down(rows[0]["lower_bound"]), "no factorization has less: excess is over it"
+        ),
+        Fact("tolerance", exact(inputs["tolerance"]), "to which the optimum is certified"),
+    )
+    return Report(table=table(columns, rows), facts=facts)
+
+
+def inspect_report(inputs: Document, result: Document) -> Report:
+    """Every claim, and the numbers that were computed."""
+    columns: list[Column] = [
+        ("claim", lambda row: row["name"]),
+        ("result", lambda row: "holds" if row["holds"] else "FAILS"),
+        ("claimed", lambda row: _shown(row["claimed"])),
+        ("computed", lambda row: _shown(row["computed"])),
+    ]
+    claims = result["claims"]
+    failed = sum(not claim["holds"] for claim in claims)
+    summary = f"{failed} of {len(claims)} claims FAIL" if failed else f"all {len(claims)} claims hold"
+    facts = (
+        *_errors(result),
+        *_certificate(result),
+        *_setting(result),
+        Fact("file", one_line(inputs["file"])),
+    )
+    return Report(table=table(columns, claims), facts=facts, paragraph=summary)
+
+
+def _errors(result: Document) -> tuple[Fact, ...]:
+    mean = Fact(
+        "mean squared error",
+        round_up(result["mean_squared_error"]),
+        "||B||_F^2 sensitivity^2 / T, at unit noise",
+    )
+    worst = Fact("max squared error", round_up(result["max_squared_error"]), "of the worst row")
+    rmse = Fact("rmse", round_up(result["rmse"]), "root of the mean squared error")
+    return (mean, rmse, worst) if result["objective"] == "mean" else (worst, mean, rmse)
+
+
+def _certificate(result: Document) -> tuple[Fact, ...]:
+    squared = round_up(result["sensitivity_squared"])
+    return (
+        Fact(
+            "lower bound",
+            round_down(result["lower_bound"]),
+            f"no factorization has a smaller {result['objective']} squared error",
+        ),
+        Fact("gap", round_up(result["gap"], 3), "above the lower bound, relatively"),
+        Fact("sensitivity", round_up(result["sensitivity"]), f"largest column norm of C; squared {squared}"),
+    )
+
+
+def _setting(result: Document) -> tuple[Fact, ...]:
+    strategy, workload = result["strategy"], result["workload"]
+    word, _, buffers = (strategy or "").partition(":")
+    about = f"{buffers} numbers of state per model coordinate" if buffers else _STRATEGY.get(word, "")
+    named = (Fact("strategy", strategy, about),) if strategy else ()
+    return (
+        *named,
+        Fact("workload", workload, _WORKLOAD.get(workload, "running sums of SGD steps")),
+        Fact("T", exact(result["T"]), "rows"),
+        Fact("objective", result["objective"], _OBJECTIVE[result["objective"]]),
+    )
+
+
+def _shown(value: Any) -> str:  # noqa: ANN401 - a scalar of JSON
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):  # a hash: enough of it to tell two apart
+        return value if len(value) <= _HASH else f"{value[:_HASH]}..."
+    return exact(value)

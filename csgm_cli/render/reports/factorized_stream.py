@@ -1,0 +1,47 @@
+"""What a person should read of a factorization inside the answer of a mechanism."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from csgm_cli.errors import one_line
+from csgm_cli.render.reports.parts import Fact, error_parts_text
+from csgm_cli.rounding import exact, round_up
+
+if TYPE_CHECKING:
+    from csgm_cli.render.document import Document
+
+_EPOCHS = "a client takes part in at most one step of each"
+_ONE_EPOCH = "a client takes part in one step at most; give --epochs where training repeats"
+#: Of the sensitivity, which is 1 but for rounding where it is best.
+_DIGITS = 10
+
+
+def stream_setting(inputs: Document) -> tuple[Fact, ...]:
+    """The factorization and the epochs, as far as the inputs settle them."""
+    facts = []
+    if "T" in inputs:
+        strategy = inputs["strategy"] or "made elsewhere"
+        size = f"{strategy}, for {inputs['workload']} of T = {exact(inputs['T'])} steps"
+        facts.append(Fact("factorization", size, one_line(inputs["factorization"])))
+        column = "largest column norm of C, that sigma has to cover"
+        facts.append(Fact("sensitivity", round_up(inputs["sensitivity"], _DIGITS), column))
+    if isinstance(inputs["epochs"], int | float):
+        epochs = inputs["epochs"]
+        facts.append(Fact("epochs", exact(epochs), _EPOCHS if epochs > 1 else _ONE_EPOCH))
+    return tuple(facts)
+
+
+def row_noise(result: Document) -> tuple[Fact, ...]:
+    """The noise on the rows that are released, divided by the cohort size."""
+    if (std := result["noise_std_per_row"]) is None:
+        return ()
+    span = f"over the rows; from {round_up(std['min'])} to {round_up(std['max'])}"
+    return (Fact("mean noise std", round_up(std["mean"]), span),)
+
+
+def last_row_error(result: Document) -> tuple[Fact, ...]:
+    """The MSE of the last row."""
+    if (mse := result["mse_last_row"]) is None:
+        return ()
+    return (Fact("MSE of last row", round_up(mse["total"]), error_parts_text(mse)),)

@@ -1,0 +1,126 @@
+"""``--plot``: pictures in files and in the terminal."""
+
+import json
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from csgm_cli.storage.schema import load_schema
+from tests.cli.questions import GRID
+
+
+@pytest.mark.parametrize(
+    ("line", "suffix"),
+    [
+        (GRID, "png"),
+        (GRID, "svg"),
+        (GRID, "pdf"),
+        ("sweep --preset figure1", "svg"),
+        ("compare --epsilon 5 --delta 1e-8 --gamma 0.1 --gamma 0.01 --norm-ratio 100 --dim 1e6", "svg"),
+        ("factorize --T 12", "png"),
+        ("factorize --T 12 --compare", "svg"),
+        ("factorize --T 12 --workload momentum=0.9 --objective max", "pdf"),
+    ],
+)
+def test_pictures(csgm, line, suffix):
+    """A picture is written beside the usual report, with the same bytes each time."""
+    report = csgm(line).stdout
+    outcome = csgm(f"{line} --plot one.{suffix}")
+    assert (outcome.status, outcome.stdout) == (0, report)
+    csgm(f"{line} --plot two.{suffix}")
+    content = Path(f"one.{suffix}").read_bytes()
+    assert content == Path(f"two.{suffix}").read_bytes()
+    assert content.startswith({"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[suffix])
+
+
+def test_picture_beside_streamed_rows(csgm):
+    """CSV rows are the same with a picture, and the picture the same with any format."""
+    rows = csgm(f"{GRID} --format csv").stdout
+    assert csgm(f"{GRID} --format csv --plot csv.svg").stdout == rows
+    csgm(f"{GRID} --plot text.svg")
+    assert Path("csv.svg").read_bytes() == Path("text.svg").read_bytes()
+
+
+def test_chart(csgm):
+    """--plot - puts a chart below the text report, and alone on stdout where the report has a file."""
+    report = csgm(GRID).stdout
+    chart = csgm(f"{GRID} --plot - --format json --output rows").stdout
+    assert csgm(f"{GRID} --plot -").stdout == f"{report}\n{chart}"
+    assert max(map(len, chart.splitlines())) == 80
+    assert chart.isascii()
+    jsonschema.validate(json.loads(Path("rows").read_text()), load_schema("sweep"))
+
+
+def test_matplotlib_is_missing(csgm, monkeypatch):
+    """One line names what to install, before any work is done; a chart needs nothing."""
+    monkeypatch.setattr("csgm_cli.render.plots.image_file.find_spec", lambda _: None)
+    outcome = csgm(f"{GRID} --plot x.png")
+    assert (outcome.status, outcome.stdout) == (2, "")
+    assert outcome.stderr.startswith("error[missing-extra]: ")
+    assert "pip install 'csgm-cli[plot]'" in outcome.stderr.splitlines()[0]
+    assert csgm(f"{GRID} --plot -").status == 0
+
+
+def test_matplotlib_is_broken(csgm, monkeypatch):
+    """One that is there and cannot be imported is named as such, in one line, and is no bug of csgm."""
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)  # importing it is an ImportError
+    monkeypatch.setattr("csgm_cli.jobs.sweep.answer", lambda _: pytest.fail("a point was solved"))
+    outcome = csgm(f"{GRID} --plot x.png")
+    assert (outcome.status, outcome.stdout) == (2, "")
+    error, hint = outcome.stderr.splitlines()
+    assert error.startswith("error[missing-extra]: matplotlib is installed, and cannot be imported: ")
+    assert "pip install --force-reinstall 'csgm-cli[plot]'" in hint
+
+
+@pytest.mark.parametrize("option", ["--plot", "--output"])
+def test_unwritable_file_is_found_before_the_work(csgm, monkeypatch, option):
+    """A file that cannot be written ends a sweep before its first point."""
+    monkeypatch.setattr("csgm_cli.jobs.sweep.answer", lambda _: pytest.fail("a point was solved"))
+    for path in ("missing/x.svg", "folder.svg"):
+        Path("folder.svg").mkdir(exist_ok=True)
+        outcome = csgm(*GRID.split(), option, path)
+        assert (outcome.status, outcome.stdout) == (4, "")
+        assert outcome.stderr.startswith("error[cannot-write]: ")
+
+
+def test_nothing_to_draw(csgm):
+    """Rows that all failed make no picture; an old one stays."""
+    Path("x.svg").write_text("old")
+    line = "sweep --epsilon 5 --vary delta=0.9,0.1 --gamma 1e-9 --dim 100 --norm-ratio 2 --plot x.svg"
+    outcome = csgm(line)
+    assert (outcome.status, outcome.stdout.count("delta-covers-target")) == (3, 2)
+    assert outcome.stderr.startswith("warning[nothing-to-draw]: ")
+    assert Path("x.svg").read_text() == "old"
+
+
+def test_chart_of_a_factorization(csgm, place):
+    """Below the report, and beside the arrays."""
+    report = csgm("factorize --T 12").stdout
+    outcome = csgm("factorize --T 12 --plot - --output f.npz")
+    assert outcome.status == 0
+    assert "row 12 of C" in outcome.stdout
+    assert outcome.stdout.startswith(report.splitlines()[0])
+    assert "honaker-full" in csgm("factorize --T 12 --compare --plot -").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "slug"),
+    [
+        ("--plot p.gif", "unknown-choice"),
+        ("--plot - --format json", "conflicting-options"),
+        ("--plot - --format json --output f.npz", "conflicting-options"),
+        ("--plot - --value", "conflicting-options"),
+        ("--plot p.png --strategy tree", "no-rows"),
+    ],
+)
+def test_picture_of_a_factorization_refused_before_work(csgm, place, monkeypatch, words, slug):
+    """Nothing is solved or written first."""
+    module = import_module("csgm_cli.factorization.factorize")  # the package has a function of that name
+    monkeypatch.setattr(module, "solve", None)
+    outcome = csgm(f"factorize --T 12 {words}")
+    assert outcome.status == 2
+    assert slug in outcome.stderr
+    assert not list(place.glob("[!.]*"))

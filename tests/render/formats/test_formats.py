@@ -1,0 +1,168 @@
+"""What holds for formats beyond their golden files: reading back, safe side, errors, lazy loading."""
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from csgm_cli.errors import UsageError
+from csgm_cli.render import FORMATS, render, value
+from csgm_cli.render.formats import as_csv, as_markdown
+from csgm_cli.render.reports import report
+
+
+def test_json_reads_back(documents):
+    """JSON gives back the very same document: keys, order and every digit."""
+    for document in documents.values():
+        text = render(document, "json")
+        assert json.loads(text) == document
+        assert list(json.loads(text)) == list(document)
+
+
+def test_json_has_no_nan():
+    """A NaN that got this far is an error, not a NaN literal."""
+    with pytest.raises(ValueError, match="JSON compliant"):
+        render({"schema": "csgm/calibrate/1", "result": float("nan")}, "json")
+
+
+def test_csv_reads_back(documents):
+    """CSV holds the same numbers, to the last digit, in one line per row."""
+    (row,) = csv.DictReader(io.StringIO(render(documents["calibrate"], "csv")))
+    result = documents["calibrate"]["result"]
+    assert float(row["sigma"]) == result["sigma"]
+    assert float(row["mse.total"]) == result["mse"]["total"]
+    assert row["assumptions"].split(";") == result["assumptions"]
+    assert row["statement"] == result["statement"]
+    assert len(render(documents["compare"], "csv").splitlines()) == 4
+
+
+def test_csv_columns_do_not_depend_on_what_is_known(documents):
+    """Optional parts that are missing leave empty fields, not fewer columns."""
+    headers = [render(documents[name], "csv").splitlines()[0] for name in ("calibrate", "calibrate-bare")]
+    assert headers[0] == headers[1]
+    (row,) = csv.DictReader(io.StringIO(render(documents["calibrate-bare"], "csv")))
+    assert row["mse.total"] == row["order"] == row["verified.digits"] == ""
+
+
+@given(st.text(st.characters(exclude_characters="\r")))  # no text of a result holds a bare CR
+def test_csv_takes_any_text(text):
+    """Quotes, commas and line ends come back as they were."""
+    document = {"schema": "csgm/version/1", "result": {"a": text, "b": "end"}}
+    read = list(csv.reader(io.StringIO(as_csv.render(document), newline="")))
+    assert read == [["a", "b"], [text, "end"]]
+
+
+def test_markdown_escapes_pipes():
+    """A vertical bar inside a cell does not start a new one."""
+    document = {
+        "schema": "csgm/selftest/1",
+        "inputs": {},
+        "result": {
+            "held": 1,
+            "total": 1,
+            "cases": [{"name": "a|b", "holds": True, "relative_difference": 0.0, "tolerance": 1e-9}],
+        },
+    }
+    assert "| a\\|b | holds | 0 | 1e-9 |" in as_markdown.render(document)
+
+
+def shown(documents, name):
+    """The facts of a document: label to value."""
+    return {fact.label: fact.value for fact in report.report(documents[name]).facts}
+
+
+def test_numbers_are_on_the_safe_side(documents):
+    """Costs and noise are shown no smaller than they are, lower bounds and compression no larger."""
+    result, facts = documents["plan"]["result"]["rows"][0], shown(documents, "plan")
+    for label, number in {
+        "noise multiplier": result["noise_multiplier"],
+        "effective noise multiplier": result["effective_noise_multiplier"],
+        "sigma": result["sigma"],
+        "epsilon": result["epsilon"],
+        "gamma": result["gamma"],
+        "mean noise std": result["mean_noise_std"],
+        "MSE": result["mse"]["total"],
+        "MSE ratio": result["mse"]["ratio"],
+        "bits per client": result["bits_per_client"],
+    }.items():
+        assert Decimal(number) < Decimal(facts[label]) < Decimal(number) * Decimal("1.00001")
+    for label, number in {"compression": result["compression"], "lower bound": result["lower_bound"]}.items():
+        assert Decimal(number) * Decimal("0.99999") < Decimal(facts[label]) < Decimal(number)
+
+
+def test_the_answer_comes_first(documents):
+    """The first fact is what was asked for."""
+    first = {
+        name: next(iter(shown(documents, name))) for name in ("calibrate", "account", "account-delta", "plan")
+    }
+    assert first == {
+        "calibrate": "noise multiplier",
+        "account": "epsilon",
+        "account-delta": "delta",
+        "plan": "gamma",
+    }
+
+
+def test_comparison_without_any_answer(documents):
+    """Where no mechanism has an answer, a table of names remains."""
+    document = documents["compare"]
+    document["result"]["rows"] = document["result"]["rows"][2:]
+    assert render(document, "text").startswith("mechanism  gamma\nlinf-csgm   1e-9\n\ntarget")
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        ("calibrate", "0.01219041001\n"),
+        ("account", "4.99999999999\n"),
+        ("account-delta", "1.2345678e-08\n"),
+        ("plan", "0.0123456001\n"),
+    ],
+)
+def test_value(documents, name, number):
+    """The bare number has round-trip digits, and is the one that was asked for."""
+    assert value(documents[name]) == number
+
+
+@pytest.mark.parametrize("name", ["account-curve", "compare", "selftest", "version"])
+def test_no_single_value(documents, name):
+    """A result that is not one number has no bare value."""
+    with pytest.raises(UsageError, match="not one number"):
+        value(documents[name])
+
+
+@pytest.mark.parametrize("form", ["", "yaml", "TEXT", "as_text"])
+def test_unknown_format(documents, form):
+    """A format that does not exist is a usage error that lists those that do."""
+    with pytest.raises(UsageError, match="text, json, csv, markdown"):
+        render(documents["calibrate"], form)
+
+
+PROGRAM = """
+import sys
+from csgm_cli.render import render
+from csgm_cli.render.document import version_document
+document = version_document({{"python": "3"}})
+render(document, {form!r})
+print(*sorted(set(sys.modules)))
+"""
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_formats_load_on_first_use(form):
+    """A format brings in its own module and no other one, and never rich or numpy."""
+    program = PROGRAM.format(form=form)
+    loaded = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout.split()
+    formats = [name for name in loaded if name.startswith("csgm_cli.render.formats.as_")]
+    assert formats == [f"csgm_cli.render.formats.as_{form}"]
+    assert not {"rich", "numpy", "scipy", "mpmath", "click", "csgm_cli.render.formats.as_terminal"} & set(
+        loaded
+    )
