@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from csgm_cli.errors import NoAnswerError
 
@@ -11,14 +11,9 @@ from csgm_cli.errors import NoAnswerError
 Slope = tuple[float, float]
 
 _MAX_STEPS = 300
-#: Descents to a positive floor, which may be far below all that counts, take no longer steps than this
-#: factor, and secants end further away than that.
-_FARTHEST = 16.0
 _ULP = 2.0**-53
 #: Relative width of the brackets of `least_safe`.
 _SAFE_WIDTH = 4e-13
-#: Of a secant: points closer than the second, relative, do not tell its slope; roots are found to the third.
-_MOST_SECANTS, _TOO_CLOSE, _SECANT_WIDTH = 12, 1e-7, 1e-13
 #: The smaller part of a golden section.
 _GOLDEN = (3.0 - math.sqrt(5.0)) / 2.0
 
@@ -92,76 +87,45 @@ def least_safe(is_safe: Callable[[float], bool], near: float) -> float:
     return high
 
 
-def descend(
-    function: Callable[[float], float],
-    high: float,
-    floor: float,
-    *,
-    width: float = 1e-12,
-    slope: float = 50.0,
-) -> float:
-    """How far below ``high`` a decreasing function stays at most 0: the safe end of its root.
-
-    ``width`` is relative, or absolute where ``floor`` is negative (logarithms), and so is the unit of
-    ``slope``, about how steep the function is at the root. ``high`` itself where the function is not
-    negative there, or NaN, ``floor`` where it never is, and where it is exactly 0 the search is over. Opens a
-    bracket downwards, then Chandrupatla's method (1997): inverse quadratic interpolation where that is
-    safe, else bisection.
-    """
-    at_high = function(high)
-    if high <= floor or not at_high < 0.0:
-        return high
-    relative = floor >= 0.0
-    step = -1.1 * at_high / slope
-    step = abs(high) * step / (1.0 + step) if relative and step < math.inf else min(step, 0.5)
-    low, at_low = high, at_high
-    while at_low <= 0.0:
-        before, at_before = high, at_high
-        high, at_high = low, at_low
-        if low <= floor:
-            return floor
-        wide = width * (abs(high) if relative else 1.0)
-        low = max(floor, low - max(wide, step), low / _FARTHEST if floor > 0.0 else -math.inf)
-        at_low = function(low)
-        if at_low == 0.0:
-            return low
-        gain = at_low - at_high
-        ahead = -1.1 * at_low * (high - low) / gain if gain > 0.0 and math.isfinite(gain) else math.inf
-        step = min(ahead, 4 * (high - low))
-    return narrowed(function, (low, at_low), (high, at_high), width, (before, at_before), relative=relative)
-
-
 #: An argument and the value there.
 Point = tuple[float, float]
 
 
-def secant(function: Callable[[float], float], x: float, value: float, slope: float) -> float | None:
-    """A root of a smooth function near ``x``, where it has about that ``value`` and ``slope``.
+def safe_end(
+    function: Callable[[float], float],
+    near: float,
+    *,
+    slope: float,
+    width: float,
+    floor: float = -math.inf,
+    ceiling: float = math.inf,
+) -> float:
+    """The smallest x, to an absolute ``width``, from which on a decreasing function is at most 0.
 
-    To about 1e-13, relative; None where it is not found soon and close by. No bracket, no guarantee:
-    for estimates.
+    The function is at most 0 at the x returned. ``near`` is a guess and ``slope`` > 0 about how fast the
+    function falls; steps away from the guess double. ``floor`` where the function is at most 0 even there.
+    Values may be infinite.
+
+    Raises:
+        NoAnswerError: the function is above 0 up to ``ceiling``.
     """
-    low, high, before = x / _FARTHEST, x * _FARTHEST, 1.0
-    for _ in range(_MOST_SECANTS):
-        step = -value / slope if slope != 0.0 else math.nan
-        ahead = x + step
-        if not low <= ahead <= high:
-            return None
-        if abs(step * before) <= _SECANT_WIDTH * x * x:  # secants square what is off, and better
-            return ahead
+    x = min(max(near, floor), ceiling)
+    value = function(x)
+    step = max(width, min(1.2 * abs(value) / slope, 1.0)) if math.isfinite(value) else 1.0
+    while True:
+        below = value <= 0.0
+        if below and x <= floor:
+            return floor
+        if not below and x >= ceiling:
+            raise NoAnswerError("no-root", "no value in range is enough")
+        ahead = max(x - step, floor) if below else min(x + step, ceiling)
         at_ahead = function(ahead)
-        if abs(step) > _TOO_CLOSE * x:
-            slope = (at_ahead - value) / step
-        x, value, before = ahead, at_ahead, abs(step)
-    return None
-
-
-def interpolated(points: Sequence[Point], x: float) -> float:
-    """The polynomial through the points, at ``x`` (Lagrange)."""
-    return math.fsum(
-        value * math.prod((x - other) / (at - other) for other, _ in points if other != at)
-        for at, value in points
-    )
+        if (at_ahead <= 0.0) != below:
+            return narrowed(function, (ahead, at_ahead), (x, value), width)
+        gain = abs(at_ahead - value)
+        left = 1.2 * abs(at_ahead) * abs(ahead - x) / gain if gain > 0.0 and math.isfinite(gain) else math.inf
+        step = min(max(left, width), 8.0 * step)
+        x, value = ahead, at_ahead
 
 
 def narrowed(
@@ -210,19 +174,6 @@ def _share(new: Point, old: Point, third: Point) -> float:
         return 0.5
     alpha = (c - a) / (b - a)
     return f_a / (f_b - f_a) * f_c / (f_b - f_c) + alpha * f_a / (f_c - f_a) * f_b / (f_c - f_b)
-
-
-def downhill(function: Callable[[int], float], at: int, last: int, enough: float = -math.inf) -> int:
-    """The local minimum that is downhill of ``at`` in 0 ... ``last``, by steps that double and halve.
-
-    Or a point on the way where the function is at most ``enough``.
-    """
-    step = 1
-    while step != 0 and function(at) > enough:
-        best = min((at, at + step, at - step), key=lambda i: function(i) if 0 <= i <= last else math.inf)
-        step = 2 * step if best != at else step // 2
-        at = best
-    return at
 
 
 def lowest(function: Callable[[float], float], low: float, high: float, width: float) -> Point:

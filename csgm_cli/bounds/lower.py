@@ -1,0 +1,58 @@
+"""Lower bounds on delta, from legal pairs of neighbouring data sets: below them no analysis can go.
+
+docs/theory.md, "Lower bounds".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from csgm_cli import gaussian
+from csgm_cli.bounds.worst_case import Release, is_elementwise_largest, worst_case_law
+from csgm_cli.profile.means import in_reach, lower_hockey_stick
+from csgm_cli.renyi.law import Coordinates, Law, gathered
+
+if TYPE_CHECKING:
+    from csgm_cli.model.mechanism import Mechanism
+
+#: `csgm_cli.gaussian` rounds delta up by less than this, relative.
+_ROUNDED_UP = 1e-9
+
+
+def lower_log_delta(releases: Sequence[Release], epsilon: float) -> float:
+    """Log of a lower bound on delta under add-remove: at kappa*, and at vectors spread as far as they can be."""
+    law = worst_case_law(releases)
+    found = [_at(law, epsilon)]
+    if not is_elementwise_largest(releases):
+        found.append(_at(spread_law(releases), epsilon))
+    return max(found)
+
+
+def spread_law(releases: Sequence[Release]) -> Law:
+    """The law at vectors with all coordinates alike; without ``dim`` its limit, a Gaussian."""
+    coordinates: list[Coordinates] = []
+    squared_mu = 0.0
+    for mechanism, sigma in releases:
+        mu = mechanism.sensitivity / sigma * math.sqrt(mechanism.releases)
+        dim = mechanism.geometry.dim
+        if mechanism.is_gaussian or dim is None:
+            squared_mu += (mechanism.gamma * mu) ** 2
+        else:
+            coordinates.append(_alike(mechanism, dim, mu * mu))
+    return gathered(coordinates, squared_mu)
+
+
+def _alike(mechanism: Mechanism, dim: int, squared_mu: float) -> Coordinates:
+    count = float(dim) * mechanism.releases
+    return Coordinates(count, mechanism.gamma, squared_mu / count)
+
+
+def _at(law: Law, epsilon: float) -> float:
+    if not law.coordinates:
+        return gaussian.log_delta(math.sqrt(law.gaussian), epsilon) - _ROUNDED_UP
+    if not in_reach(law, epsilon):
+        return -math.inf
+    found = lower_hockey_stick(law, epsilon)
+    return math.log(found) if found > 0.0 else -math.inf
