@@ -9,7 +9,6 @@ hockey-stick itself gives the exact profile.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from csgm_cli.bounds.exponent import largest_exponent
 from csgm_cli.model.certificate import Certificate, Direction, Proof
@@ -18,8 +17,8 @@ from csgm_cli.profile.means import contour_of, grid_of, in_reach, upper_mean
 from csgm_cli.renyi.law import Law
 from csgm_cli.roots import lowest
 
-#: Where log r of the add direction's function is sought, in its logarithm, and how closely.
-_LEAST_RATIO, _LARGEST_RATIO, _WIDTH = math.log(1e-3), math.log(30.0), 1e-3
+#: The ratios log r, times the saddle point, between which the best is sought, and how closely in log log r.
+_RATIOS, _WIDTH = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 10.0, 40.0), 1e-3
 
 
 def concentrated(law: Law, direction: Direction, epsilon: float) -> Certificate | None:
@@ -52,33 +51,30 @@ def exponent_of(law: Law) -> float:
 
 
 def _add(law: Law, epsilon: float, exponent: float) -> Certificate | None:
-    """At the best ratio r: any is valid."""
-    estimate = _estimator(law, epsilon)
-    if estimate is None:
+    """At the best ratio r, for any is valid: log r is of the size of 1/z at the saddle point z."""
+    contour = contour_of(law, Direction.ADD, epsilon, math.inf)
+    grid = None if contour is not None else grid_of(law, Direction.ADD, epsilon, math.inf)
+    if contour is None and grid is None:
         return None
 
-    def at(log_log_ratio: float) -> float:
-        return estimate(ConvexFunction(Direction.ADD, epsilon, exponent, math.exp(log_log_ratio)))
+    def estimate(function: ConvexFunction) -> float:
+        if grid is not None:
+            return grid.estimated_mean(function)
+        found = contour.mean(function) if contour is not None else None
+        return math.inf if found is None else found.upper
 
-    place, value = lowest(at, _LEAST_RATIO, _LARGEST_RATIO, _WIDTH)
+    def at(place: float) -> float:
+        return estimate(ConvexFunction(Direction.ADD, epsilon, exponent, math.exp(place)))
+
+    saddle = grid.tilt - 1.0 if grid is not None else contour.shift if contour is not None else 1.0
+    places = [math.log(x / saddle) for x in _RATIOS]
+    best = min(range(len(places)), key=lambda i: at(places[i]))
+    low, high = places[max(best - 1, 0)], places[min(best + 1, len(places) - 1)]
+    place, value = lowest(at, low, high, _WIDTH)
     function = ConvexFunction(Direction.ADD, epsilon, exponent, math.exp(place))
     if exponent > 1.0 and estimate(open_ended := ConvexFunction(Direction.ADD, epsilon, exponent)) < value:
         function = open_ended
     return _certified(law, function, Proof.CONCENTRATED)
-
-
-def _estimator(law: Law, epsilon: float) -> Callable[[ConvexFunction], float] | None:
-    """About the mean of a function of the add direction, cheaply."""
-    contour = contour_of(law, Direction.ADD, epsilon, math.inf)
-    if contour is None:
-        grid = grid_of(law, Direction.ADD, epsilon, math.inf)
-        return None if grid is None else grid.estimated_mean
-
-    def by_contour(function: ConvexFunction) -> float:
-        found = contour.mean(function)
-        return math.inf if found is None else found.upper
-
-    return by_contour
 
 
 def _certified(law: Law, function: ConvexFunction, proof: Proof) -> Certificate | None:

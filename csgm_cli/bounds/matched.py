@@ -31,12 +31,12 @@ _ROUNDING = 16 * 2.0**-53
 
 
 def matched_log_delta(direction: Direction, epsilon: float, order: float, moment: LogMoment) -> float:
-    """Log of the matched bound on delta at one order > 1, rounding errors added; at most 0.
+    """Log of the matched bound on delta at one order > 1, rounding errors added; it may be above 0.
 
-    ``moment``: the log-moment K of everything released, at that order; infinite: no bound, 0.
+    ``moment``: the log-moment K of everything released, at that order; where it is infinite there is no bound.
     """
     if not 0.0 < moment.value < math.inf:
-        return 0.0 if moment.value > 0.0 else -math.inf
+        return math.inf if moment.value > 0.0 else -math.inf
     v = 2 * moment.value / (order * (order - 1))
     r = math.sqrt(v)
     sign = 1.0 if direction is Direction.ADD else -1.0
@@ -50,7 +50,7 @@ def matched_log_delta(direction: Direction, epsilon: float, order: float, moment
     value = log_front + log_bracket
     steepness = abs(d) * (abs(d) + r) + order * r * abs(order * r - d) / (1 + order)
     error = _ROUNDING * (1 + abs(value) + steepness + epsilon) + moment.error * (1 + steepness)
-    return min(0.0, value + error) if not math.isnan(value) else 0.0
+    return value + error
 
 
 def matched(law: Law, direction: Direction, epsilon: float, start: float | None = None) -> Certificate:
@@ -85,7 +85,11 @@ def _remove_bracket(order: float, d: float, r: float) -> float:
     """Log of m(-d) - m(r - d) - (m(-d) - m(order r - d))/order, as one integral of positive terms."""
     u = -d
     if u < -1.0:
-        return math.nan  # delta is next to 1
+        logs = (log_mills(u), log_mills(order * r + u) - math.log(order), log_mills(r + u))
+        top = max(logs)
+        first, second, third = (math.exp(x - top) for x in logs)
+        # what rounding leaves of the difference is added
+        return top + math.log((1 - 1 / order) * first + second - third + 1e-15 * (first + second + third))
     largest = order * r * _last(u)
     if largest < 0.05:  # the series of the difference, for the first terms cancel
         return math.log(_integral(u, lambda y: _small_difference(order, r * y)))

@@ -23,15 +23,17 @@ from csgm_cli.roots import safe_end
 if TYPE_CHECKING:
     from csgm_cli.renyi.law import Law
 
-#: By how much a method must lower the answer to be worth a search, in units of the width of brackets.
-_NOTICEABLE = 4.0
+#: By how much a method must lower the answer to be worth a search, in units of the width of brackets; and how
+#: close to the lower bound an answer is (in units of the path's scale) where that is tried at the answer itself.
+_NOTICEABLE, _CLOSE = 4.0, 0.02
 
 
 @dataclass(frozen=True)
 class Path:
     """Releases and epsilon as functions of one parameter x with which every bound on delta falls.
 
-    ``width``: of the bracket around the answer, in x. ``slope``: about -d log delta/dx.
+    ``width``: of the bracket around the answer, in x. ``slope``: about -d log delta/dx. ``scale``: what is
+    a large step in x.
     """
 
     at: Callable[[float], tuple[Sequence[Release], float]]
@@ -40,6 +42,7 @@ class Path:
     width: float
     floor: float
     ceiling: float
+    scale: float = 1.0
 
 
 def sigma_path(release: Release, others: Sequence[Release], epsilon: float, log_delta: float) -> Path:
@@ -56,53 +59,80 @@ def sigma_path(release: Release, others: Sequence[Release], epsilon: float, log_
 def epsilon_path(releases: Sequence[Release], log_delta: float, near: float) -> Path:
     """x = epsilon at given noise, to 1e-13 of ``near``."""
     slope = max(2.0 * abs(log_delta), 1.0) / max(near, 1e-9)
-    return Path(lambda x: (releases, x), log_delta, slope, 1e-13 * max(near, 1e-9), 0.0, 1e9)
+    return Path(lambda x: (releases, x), log_delta, slope, 1e-13 * max(near, 1e-9), 0.0, 1e9, near)
 
 
-@dataclass
-class _Side:
-    """One direction: the methods not tried yet, and the least x that one of the others proves."""
+@dataclass(frozen=True)
+class Solved:
+    """``proven``: the least x at which the tight bound is at most the path's delta.
 
-    methods: list[Method]
-    x: float = math.inf
+    ``refuted``: the greatest x at which a lower bound on delta exceeds it, -infinity where none does.
+    """
+
+    proven: float
+    refuted: float
 
 
-def least_proven(path: Path, near: float) -> float:
-    """The least x at which the tight bound is at most the path's delta, from a guess.
+def solve(path: Path, near: float) -> Solved:
+    """The answer along a path, from a guess.
+
+    Closed forms first; then the lower bound; then, from there, the bounds at the worst-case vector.
 
     Raises:
-        NoAnswerError: it is not at most that at any x in range.
+        NoAnswerError: no bound in range proves the target.
     """
-    exact = is_elementwise_largest(path.at(near)[0])
-    sides = {direction: _Side(list(methods)) for direction, methods in methods_of(exact=exact).items()}
-    while True:
-        decisive = max(Direction, key=lambda direction: sides[direction].x)
-        side = sides[decisive]
-        if not side.methods:
-            break
-        [other] = [sides[direction] for direction in Direction if direction is not decisive]
-        floor = other.x if math.isfinite(other.x) else path.floor
-        side.x = min(side.x, _root(path, side.methods.pop(0), side.x, near, floor))
-    if math.isinf(side.x):
+    methods = methods_of(exact=is_elementwise_largest(path.at(near)[0]))
+    matched, at_worst_case = methods[Direction.ADD]
+    added = _root(path, matched, near, path.floor, path.ceiling)
+    removed = _closed_form(path, methods[Direction.REMOVE], added, path.ceiling)
+    refuted = _greatest_refuted(path, removed)
+    if removed > added:
+        removed = _refined(path, methods[Direction.REMOVE][-1], refuted, added, removed)
+    if removed <= added:
+        added = _refined(path, at_worst_case, refuted, path.floor, added)
+        removed = _closed_form(path, methods[Direction.REMOVE], added, removed)
+        if removed > added:
+            removed = _refined(path, methods[Direction.REMOVE][-1], refuted, added, removed)
+    proven = max(added, removed)
+    if proven >= path.ceiling:
         raise NoAnswerError("no-root", "no bound in range proves the target")
-    return side.x
+    return Solved(proven, min(refuted, proven))
 
 
-def _root(path: Path, method: Method, known: float, near: float, floor: float) -> float:
-    """The least x from ``floor`` on at which one method proves the target; ``known`` if that is not below."""
+def _closed_form(path: Path, methods: Sequence[Method], floor: float, ceiling: float) -> float:
+    """The least x in [floor, ceiling] at which one of all methods but the last proves the target."""
+    least = ceiling
+    for method in methods[:-1]:
+        if least > floor:
+            least = _root(path, method, floor, floor, least)
+    return least
+
+
+def _refined(path: Path, method: Method, refuted: float, floor: float, known: float) -> float:
+    """What a bound at the worst-case vector makes of an answer ``known``, down to ``floor`` at most.
+
+    Far above its root such a bound may be out of reach, while it holds there, for delta falls: the root
+    is sought upwards from the lower bound.
+    """
     excess = _excess_of(path, method)
-    if math.isfinite(known):
-        near = known - _NOTICEABLE * path.width
-        if near <= floor or excess(near) > 0.0:
-            return known
-    elif floor > path.floor and excess(floor) <= 0.0:
+    low = max(floor, refuted)
+    if known - low < _CLOSE * path.scale and excess(known - _NOTICEABLE * path.width) > 0.0:
+        return known
+    near = low + 1e-3 * (known - low) if math.isfinite(low) else known
+    return _root(path, method, near, max(floor, path.floor), known)
+
+
+def _root(path: Path, method: Method, near: float, floor: float, ceiling: float) -> float:
+    """The least x in [floor, ceiling] at which one method proves the target; the ceiling where it does not."""
+    excess = _excess_of(path, method)
+    if floor > path.floor and excess(floor) <= 0.0:
         return floor
     try:
         return safe_end(
-            excess, max(near, floor), slope=path.slope, width=path.width, floor=floor, ceiling=path.ceiling
+            excess, max(near, floor), slope=path.slope, width=path.width, floor=floor, ceiling=ceiling
         )
     except NoAnswerError:
-        return math.inf
+        return ceiling
 
 
 def _excess_of(path: Path, method: Method) -> Callable[[float], float]:
@@ -124,12 +154,7 @@ def _excess_of(path: Path, method: Method) -> Callable[[float], float]:
     return excess
 
 
-def greatest_refuted(path: Path, near: float) -> float:
-    """The greatest x at which a lower bound on delta exceeds the path's: below it no analysis can go.
-
-    -infinity where none does.
-    """
-
+def _greatest_refuted(path: Path, near: float) -> float:
     def excess(minus_x: float) -> float:
         releases, epsilon = path.at(-minus_x)
         return path.log_delta - lower_log_delta(releases, epsilon)

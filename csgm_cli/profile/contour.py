@@ -62,6 +62,11 @@ class Contour:
     log_tail: float
     aliases: float
 
+    @property
+    def shift(self) -> float:
+        """Re z."""
+        return float(self.z[0].real)
+
     def mean(self, function: ConvexFunction) -> Mean | None:
         """The mean of ``function``, whose pole the contour passes on the left; None: not converged."""
         sign = -1.0 if self.direction is Direction.ADD else 1.0

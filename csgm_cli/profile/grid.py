@@ -55,13 +55,14 @@ class _Factor:
     above: float
 
     @cached_property
-    def _log_mass(self) -> Array:
+    def log_mass(self) -> Array:
+        """Log of the mass."""
         with np.errstate(divide="ignore"):
             return np.log(self.mass)
 
     def log_moment(self, order: float) -> float:
         """log E[Y^order] of the rounded law."""
-        exponents = order * self.log_ratio + self._log_mass
+        exponents = order * self.log_ratio + self.log_mass
         top = float(exponents.max())
         return top + math.log(float(np.exp(exponents - top).sum()))
 
@@ -170,7 +171,7 @@ def _convolved(factors: tuple[_Factor, ...], tilt: float, step: float, low: floa
     """The law of the product from ``low`` on, ``n`` points; what is outside wraps around."""
     log_transform = np.zeros(n // 2 + 1, dtype=np.complex128)
     for f in factors:
-        weights = f.mass * np.exp(tilt * f.log_ratio - f.log_moment(tilt))
+        weights = np.exp(tilt * f.log_ratio + f.log_mass - f.log_moment(tilt))
         places = (f.first + np.arange(f.mass.size)) % n
         transform = rfft(np.bincount(places, weights, minlength=n))
         transform[transform == 0.0] = 1e-300
