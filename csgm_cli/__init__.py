@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from csgm_cli.jobs.budget import check_population
     from csgm_cli.jobs.calibrate import calibrate
     from csgm_cli.jobs.compare import compare, compare_at_equal_mse
-    from csgm_cli.jobs.geometry import resolve_geometry, rounds_from_participation
     from csgm_cli.jobs.plan import plan
     from csgm_cli.model.budget import Population, Release, Standing
     from csgm_cli.model.comparison import Comparison, Plan
@@ -65,19 +64,18 @@ if TYPE_CHECKING:
         Workload,
         strategy_named,
     )
+    from csgm_cli.model.geometry import resolve_geometry, rounds_from_participation
     from csgm_cli.model.mechanism import (
-        Account,
         Accountant,
         Adjacency,
         Bound,
-        Calibration,
         FactorNorms,
         Geometry,
-        Guarantee,
         Mechanism,
         MechanismName,
         Target,
     )
+    from csgm_cli.model.result import Account, Calibration, Guarantee
     from csgm_cli.noise.stream import NoiseStream
     from csgm_cli.storage.arrays.content import ArrayFile, SavedArrays, check_hash
     from csgm_cli.storage.arrays.files import read_arrays, write_arrays
@@ -100,8 +98,8 @@ _HOMES = {
     "matrix_workload": "factorization.workload",
     "parse_workload": "factorization.workload",
     "plan": "jobs.plan",
-    "resolve_geometry": "jobs.geometry",
-    "rounds_from_participation": "jobs.geometry",
+    "resolve_geometry": "model.geometry",
+    "rounds_from_participation": "model.geometry",
     "schedule_workload": "factorization.workload",
     "CsgmError": "errors",
     "NoAnswerError": "errors",
@@ -110,11 +108,11 @@ _HOMES = {
     "Population": "model.budget",
     "Release": "model.budget",
     "Standing": "model.budget",
-    "Account": "model.mechanism",
+    "Account": "model.result",
     "Accountant": "model.mechanism",
     "Adjacency": "model.mechanism",
     "Bound": "model.mechanism",
-    "Calibration": "model.mechanism",
+    "Calibration": "model.result",
     "Claim": "model.factorization",
     "Comparison": "model.comparison",
     "Dual": "model.factorization",
@@ -123,7 +121,7 @@ _HOMES = {
     "Factors": "model.factorization",
     "Generators": "model.factorization",
     "Geometry": "model.mechanism",
-    "Guarantee": "model.mechanism",
+    "Guarantee": "model.result",
     "Inspection": "model.factorization",
     "Mechanism": "model.mechanism",
     "MechanismName": "model.mechanism",

@@ -15,14 +15,16 @@ import pytest
 import csgm_cli
 from csgm_cli import errors
 from csgm_cli.errors import CsgmError, NoAnswerError, StorageError, UsageError, VerificationError
+from csgm_cli.model import budget, result
 from csgm_cli.model import mechanism as model
 from csgm_cli.model.mechanism import Accountant, Adjacency, Geometry, Mechanism, Target
 from csgm_cli.ranges import RANGES, Range, check_range
 
 DATACLASSES = [
     value
-    for value in vars(model).values()
-    if dataclasses.is_dataclass(value) and value.__module__ == model.__name__
+    for module in (model, result, budget)
+    for value in vars(module).values()
+    if dataclasses.is_dataclass(value) and value.__module__ == module.__name__
 ]
 
 

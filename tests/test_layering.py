@@ -1,135 +1,106 @@
-"""Imports point one way, and each heavy library is imported in one place: read from the source, not run."""
+"""The layout of the package: which way imports point, where libraries are used, how large modules and folders are.
+
+Everything is read from the source, not run. A check takes the sources and returns what breaks its rule.
+"""
 
 import ast
 import sys
-from collections.abc import Iterator
-from pathlib import Path
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path, PurePosixPath
 
 import pytest
 
-PACKAGE = Path(__file__).parents[1] / "csgm_cli"
-MODULES = sorted(PACKAGE.rglob("*.py"))
+ROOT = Path(__file__).parents[1]
+#: The path of each module, from the package's folder, and its source.
+Sources = Mapping[str, str]
+PACKAGE: Sources = {
+    path.relative_to(ROOT / "csgm_cli").as_posix(): path.read_text(encoding="utf-8")
+    for path in sorted((ROOT / "csgm_cli").rglob("*.py"))
+}
 
-#: What each layer may import of the package; a layer may always import itself.
-ALLOWED = {
+#: What each layer may import of the package, besides itself: only layers further down in this table.
+ALLOWED: dict[str, set[str]] = {
+    "__main__": {"cli"},
+    "cli": {
+        "render", "storage", "factorization_file", "jobs", "factorization", "noise",
+        "rounding", "model", "ranges", "errors", "hints", "version",
+    },
+    "render": {"rounding", "model", "ranges", "errors", "hints", "version"},
+    # The one module below cli where files and mathematics meet: it recomputes what the arrays of a file claim.
+    "factorization_file": {"storage", "factorization", "model", "ranges", "errors", "hints"},
+    "storage": {"model", "ranges", "errors", "hints", "version"},
+    "jobs": {
+        "verify", "bounds", "profile", "factorization", "noise", "renyi",
+        "gaussian", "roots", "rounding", "model", "ranges", "errors", "hints",
+    },
+    # Nothing of the float64 path, or a recomputation would prove little.
+    "verify": {"model", "ranges", "errors"},
+    "bounds": {"profile", "renyi", "gaussian", "roots", "rounding", "model", "ranges", "errors", "hints"},
+    "profile": {"renyi", "gaussian", "roots", "rounding", "model", "ranges", "errors", "hints"},
+    "noise": {"factorization", "roots", "rounding", "model", "ranges", "errors", "hints"},
+    "factorization": {"roots", "rounding", "model", "ranges", "errors", "hints"},
+    "renyi": {"gaussian", "roots", "rounding", "model", "ranges", "errors", "hints"},
+    "gaussian": {"roots", "rounding", "model", "ranges", "errors", "hints"},
+    "roots": {"rounding", "model", "ranges", "errors", "hints"},
+    "rounding": {"model", "ranges", "errors", "hints"},
+    "model": {"ranges", "errors", "hints"},
+    "ranges": {"errors", "hints"},
     "errors": set(),
     "hints": set(),
-    "ranges": {"hints", "errors"},
-    "model": {"ranges", "errors"},
-    "comparison_model": {"model", "errors"},
-    "factorization_model": {"model", "ranges", "errors"},
-    "selftest_model": set(),
-    "budget": {"model", "ranges", "errors"},
-    "core": {
-        "comparison_model",
-        "factorization_model",
-        "selftest_model",
-        "budget",
-        "model",
-        "ranges",
-        "errors",
-    },
-    "storage": {"factorization_model", "budget", "model", "ranges", "hints", "errors"},
-    # The one place below cli where files and mathematics meet: a file is worth what its arrays prove.
-    "factorization_file": {"core", "storage", "factorization_model", "model", "errors"},
-    "render": {
-        "comparison_model",
-        "factorization_model",
-        "selftest_model",
-        "budget",
-        "model",
-        "errors",
-        "core.rounding",
-    },
-    "cli": {
-        "render",
-        "storage",
-        "core",
-        "factorization_file",
-        "comparison_model",
-        "factorization_model",
-        "budget",
-        "model",
-        "ranges",
-        "hints",
-        "errors",
-    },
+    "version": set(),
+}  # fmt: skip
+
+#: Layers that neither read nor write anything.
+MATHEMATICS = {
+    "jobs", "verify", "bounds", "profile", "noise", "factorization", "renyi", "gaussian", "roots", "rounding",
+    "model",
+}  # fmt: skip
+#: What would let them.
+INPUT_AND_OUTPUT = {
+    "click", "rich", "matplotlib", "safetensors", "csv", "io", "json", "logging", "os", "pathlib", "pickle",
+    "random", "shutil", "socket", "subprocess", "sys", "tempfile", "tomllib", "urllib",
+}  # fmt: skip
+
+#: The only folders, or modules, that may import a library at run time.
+HOMES: dict[str, tuple[str, ...]] = {
+    "numpy": (
+        "renyi/log_moment.py",
+        "renyi/exponential_sums.py",
+        "profile/",
+        "bounds/",
+        "verify/",
+        "factorization/",
+        "noise/",
+        "storage/arrays/",
+    ),
+    "scipy": ("factorization/", "verify/"),
+    "mpmath": ("verify/",),
+    "click": ("cli/",),
+    "rich": ("render/formats/as_terminal.py",),
+    "matplotlib": ("render/plots/image_file.py",),
+    "safetensors": ("storage/arrays/tensors.py",),
 }
 
-#: The only modules that may import a library.
-HOMES = {
-    "numpy": {
-        f"core/{name}.py"
-        for name in (
-            "log_moment",
-            "contour",
-            "decay",
-            "cones",
-            "mixed_tight",
-            "tight",
-            "tight_room",
-            "mixed_solve",
-            "steered",
-            "retrace",
-            "profile",
-            "loss_grid",
-            "loss_beyond",
-            "loss_cuts",
-            "loss_event",
-            "loss_fall",
-            "loss_ladder",
-            "loss_far",
-            "loss_ladder",
-            "loss_line",
-            "loss_mixture",
-            "loss_power",
-            "loss_beyond",
-            "loss_nodes",
-            "loss_remove",
-            "single_round",
-            "loss_size",
-            "size",
-            "grid_cone",
-            "loss_window",
-            "sliced_law",
-            "exponential_sums",
-        )
-    }
-    | {
-        path.relative_to(PACKAGE).as_posix()
-        for folder in ("factorization", "noise")
-        for path in (PACKAGE / "core" / folder).glob("*.py")
-    }
-    | {f"storage/arrays/{name}.py" for name in ("content", "npy", "tensors", "text")},
-    "safetensors": {"storage/arrays/tensors.py"},
-    "mpmath": {
-        f"core/{name}.py"
-        for name in (
-            "oracle",
-            "compose_oracle",
-            "conditional_oracle",
-            "contour_oracle",
-            "cut_oracle",
-            "fourier_oracle",
-            "law_oracle",
-            "mixed_oracle",
-            "profile_oracle",
-            "split_oracle",
-            "tight_oracle",
-            "tilt_oracle",
-        )
-    },
-    # L-BFGS, and a singular value decomposition that numpy lacks.
-    "scipy": {"core/factorization/toeplitz.py", "core/factorization/dense.py", "core/tight.py"},
-    "rich": {"render/terminal.py"},
-    "matplotlib": {"render/plot_file.py"},
-    "click": {path.relative_to(PACKAGE).as_posix() for path in (PACKAGE / "cli").glob("*.py")},
-}
+MOST_LINES = 400
+MOST_MODULES = 12
+LONGEST_CHAIN = 12
+
+# ------------------------------------------------------- csgm_cli.core, to be deleted together with that folder
+#: No rule holds for it but that of the layers.
+EXEMPT = {"core"}
+ALLOWED["core"] = ALLOWED["jobs"]
+for _layer in ("jobs", "bounds", "profile", "renyi"):
+    ALLOWED[_layer] = ALLOWED[_layer] | {"core"}
+# --------------------------------------------------------------------------------------------------------------
 
 
-def imports(path: Path, *, at_run_time: bool = True) -> Iterator[str]:
-    """Yield the dotted names that a module imports, wherever it does; type-checking blocks only if asked."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+@cache
+def imports(source: str, *, at_run_time: bool = False) -> tuple[str, ...]:
+    """The dotted names that a module imports, wherever it does; those for type checkers unless at run time."""
+    tree = ast.parse(source)
     guarded = {
         id(node)
         for block in ast.walk(tree)
@@ -137,78 +108,234 @@ def imports(path: Path, *, at_run_time: bool = True) -> Iterator[str]:
         for statement in block.body
         for node in ast.walk(statement)
     }
+    found: list[str] = []
     for node in ast.walk(tree):
         if at_run_time and id(node) in guarded:
             continue
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative import"
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            assert node.level == 0, "imports are absolute"
+            found += [f"{node.module}.{alias.name}" for alias in node.names]
+    return tuple(found)
 
 
-def layer_of(path: Path) -> str:
-    """Return the layer a module belongs to; the top of the package has none."""
-    first = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-    return first if first in ALLOWED else ""
+def libraries(source: str) -> set[str]:
+    """What a module imports at run time, by the first part of its name."""
+    return {name.partition(".")[0] for name in imports(source, at_run_time=True)}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
-def test_imports_point_one_way(path):
-    """A module imports its own layer and those below it: cli -> render, storage, core -> model, errors."""
-    layer = layer_of(path)
-    if not layer:
-        return
-    allowed = {f"csgm_cli.{name}" for name in ALLOWED[layer] | {layer}} | {"csgm_cli.__version__"}
-    for name in imports(path, at_run_time=False):
-        if name == "csgm_cli" or name.startswith("csgm_cli."):
-            assert any(f"{name}.".startswith(f"{prefix}.") for prefix in allowed), name
+def layer_of(path: str) -> str:
+    """The folder, or the module, at the top of the package."""
+    return path.partition("/")[0].removesuffix(".py")
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
-def test_libraries_have_one_home(path):
-    """numpy, mpmath, scipy, rich, matplotlib and click are imported only where they belong."""
-    place = path.relative_to(PACKAGE).as_posix()
-    for name in imports(path):
-        library = name.split(".")[0]
-        assert place in HOMES.get(library, {place}), f"{place} imports {name}"
+def judged(package: Sources) -> Iterator[tuple[str, str]]:
+    """The modules that are not exempt, with their sources."""
+    return ((path, source) for path, source in package.items() if layer_of(path) not in EXEMPT)
 
 
-@pytest.mark.parametrize("path", sorted((PACKAGE / "core").rglob("*.py")), ids=lambda path: path.name)
-def test_core_is_pure(path):
-    """core does no input or output: no click, rich, json, os or sys."""
-    libraries = {name.split(".")[0] for name in imports(path)}
-    assert libraries.isdisjoint(
-        {"click", "rich", "json", "os", "sys", "pathlib", "io", "subprocess", "random"}
-    )
+def graph(package: Sources) -> dict[str, set[str]]:
+    """The modules of the package that each module imports, type-only imports included; all as paths."""
+
+    def path_of(name: str) -> str | None:
+        place = name.removeprefix("csgm_cli").removeprefix(".").replace(".", "/")
+        candidates = (f"{place}.py", f"{place}/__init__.py".removeprefix("/"))
+        return next((path for path in candidates if path in package), None)
+
+    edges: dict[str, set[str]] = {path: set() for path in package}
+    for path, source in package.items():
+        for name in imports(source):
+            if f"{name}.".startswith("csgm_cli."):
+                edges[path].add(path_of(name) or path_of(name.rpartition(".")[0]) or name)
+    return edges
 
 
-@pytest.mark.parametrize("place", sorted(HOMES["mpmath"]))
-def test_oracle_is_independent(place):
-    """An oracle imports words, errors, other oracles and mpmath alone, or --verify would prove little."""
-    names = {
-        name for name in imports(PACKAGE / place) if name.partition(".")[0] not in sys.stdlib_module_names
-    }
-    known = (
-        "mpmath",
-        "csgm_cli.model.mechanism.",
-        "csgm_cli.errors.",
-        "csgm_cli.ranges.",
-        "csgm_cli.core.certificate.",
-    )
-    words = ("conditional", "contour", "cut", "fourier", "law", "profile", "split", "tight", "tilt")
-    oracles = ("oracle", *(f"{word}_oracle" for word in words))
-    known += tuple(f"csgm_cli.core.{name}." for name in oracles)
-    assert {name for name in names if not f"{name}.".startswith(known)} == set()
+# ---------------------------------------------------------------- the checks
+
+
+def one_way_imports(package: Sources) -> list[str]:
+    """A module imports its own layer and those that are allowed; `__init__.py` is the API, of all layers."""
+    order = list(ALLOWED)
+    broken = [f"{path} has no layer" for path in package if layer_of(path) not in {*ALLOWED, "__init__"}]
+    broken += [
+        f"{layer} may not allow {other}, which is above it"
+        for layer in order
+        if layer not in EXEMPT
+        for other in ALLOWED[layer] - EXEMPT
+        if order.index(other) < order.index(layer)
+    ]
+    for path, targets in graph(package).items():
+        allowed = ALLOWED.get(layer_of(path), set(ALLOWED)) | {layer_of(path)}
+        broken += [f"{path} imports {target}" for target in targets if layer_of(target) not in allowed]
+    return broken
+
+
+def no_circles(package: Sources) -> list[str]:
+    """No module imports itself through others, not even for type checkers."""
+    edges = graph(dict(judged(package)))
+    try:
+        TopologicalSorter({path: targets & edges.keys() for path, targets in edges.items()}).prepare()
+    except CycleError as error:
+        return [" <- ".join(error.args[1])]
+    return []
+
+
+def small_folders(package: Sources) -> list[str]:
+    """No folder has more modules than can be read at a glance, `__init__.py` included."""
+    modules = defaultdict(list)
+    for path, _ in judged(package):
+        modules[str(PurePosixPath(path).parent)].append(path)
+    return [f"{folder}: {len(paths)}" for folder, paths in modules.items() if len(paths) > MOST_MODULES]
+
+
+def short_modules(package: Sources) -> list[str]:
+    """No module is longer than can be read in one go."""
+    lengths = {path: source.count("\n") for path, source in judged(package)}
+    return [f"{path}: {length} lines" for path, length in lengths.items() if length > MOST_LINES]
+
+
+def libraries_at_home(package: Sources) -> list[str]:
+    """A library is imported only where it belongs."""
+    return [
+        f"{path} imports {library}"
+        for path, source in judged(package)
+        for library in libraries(source) & HOMES.keys()
+        if not path.startswith(HOMES[library])
+    ]
+
+
+def pure_mathematics(package: Sources) -> list[str]:
+    """The mathematics does no input or output."""
+    broken = []
+    for path, source in package.items():
+        if layer_of(path) in MATHEMATICS | EXEMPT:
+            broken += [f"{path} imports {name}" for name in libraries(source) & INPUT_AND_OUTPUT]
+            broken += [
+                f"{path} calls {node.func.id}"
+                for node in ast.walk(ast.parse(source))
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+                if node.func.id in {"open", "print", "input"}
+            ]
+    return broken
+
+
+def independent_verification(package: Sources) -> list[str]:
+    """What recomputes an answer shares no numerical code with what found it."""
+    known = {"csgm_cli", "mpmath", "numpy", "scipy", *sys.stdlib_module_names}
+    return [
+        f"{path} imports {name}"
+        for path, source in package.items()
+        if layer_of(path) == "verify"
+        for name in imports(source)
+        if name.partition(".")[0] not in known
+        or (
+            name.startswith("csgm_cli.") and name.split(".")[1] not in {"verify", "model", "errors", "ranges"}
+        )
+    ]
+
+
+def short_chains(package: Sources) -> list[str]:
+    """From any layer to the lowest one it is not far."""
+    edges = defaultdict(set)
+    for path, targets in graph(dict(judged(package))).items():
+        if layer_of(path) != "__init__":
+            edges[layer_of(path)] |= {layer_of(target) for target in targets} - {layer_of(path), *EXEMPT}
+    chains: dict[str, list[str]] = {}
+    try:
+        for layer in TopologicalSorter(edges).static_order():
+            chains[layer] = [layer, *max((chains[below] for below in edges[layer]), key=len, default=[])]
+    except CycleError as error:
+        return [" <- ".join(error.args[1])]
+    return [" -> ".join(chain) for chain in chains.values() if len(chain) > LONGEST_CHAIN]
+
+
+CHECKS = (
+    one_way_imports,
+    no_circles,
+    small_folders,
+    short_modules,
+    libraries_at_home,
+    pure_mathematics,
+    independent_verification,
+    short_chains,
+)
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_layout(check):
+    """The package keeps the rule."""
+    assert check(PACKAGE) == []
+
+
+def importing(*names: str) -> str:
+    """A module that imports these names."""
+    return "".join(f"from {name.rpartition('.')[0]} import {name.rpartition('.')[2]}\n" for name in names)
+
+
+FOR_TYPES = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from csgm_cli.{} import {}\n"
+#: A chain of imports through thirteen layers.
+CHAIN = {f"layer{i}/a.py": importing(f"csgm_cli.layer{i + 1}.a") for i in range(LONGEST_CHAIN)}
+
+
+@pytest.mark.parametrize(
+    ("check", "changed", "part"),
+    [
+        (
+            one_way_imports,
+            {"renyi/new.py": importing("csgm_cli.jobs.plan")},
+            "renyi/new.py imports jobs/plan.py",
+        ),
+        (one_way_imports, {"model/new.py": FOR_TYPES.format("renyi", "curves")}, "imports renyi/curves.py"),
+        (one_way_imports, {"render/new.py": importing("csgm_cli.storage.files.naming")}, "storage/files.py"),
+        (one_way_imports, {"errors.py": importing("csgm_cli.__version__")}, "errors.py imports __init__.py"),
+        (one_way_imports, {"utilities/new.py": ""}, "utilities/new.py has no layer"),
+        (no_circles, {"roots.py": importing("csgm_cli.gaussian")}, "gaussian.py"),
+        (no_circles, {"ranges.py": FOR_TYPES.format("model.mechanism", "Mechanism")}, "ranges.py"),
+        (no_circles, {"render/terminal.py": importing("csgm_cli.render.render")}, "render/__init__.py"),
+        (small_folders, {f"noise/new{i}.py": "" for i in range(MOST_MODULES)}, "noise: "),
+        (short_modules, {"noise/new.py": "\n" * (MOST_LINES + 1)}, "noise/new.py: 401 lines"),
+        (libraries_at_home, {"jobs/new.py": "import numpy as np\n"}, "jobs/new.py imports numpy"),
+        (
+            libraries_at_home,
+            {"render/new.py": "def f():\n    import rich.text\n"},
+            "render/new.py imports rich",
+        ),
+        (libraries_at_home, {"bounds/new.py": importing("mpmath.mpf")}, "bounds/new.py imports mpmath"),
+        (pure_mathematics, {"profile/new.py": "import json\n"}, "profile/new.py imports json"),
+        (pure_mathematics, {"jobs/new.py": "print(1)\n"}, "jobs/new.py calls print"),
+        (independent_verification, {"verify/new.py": importing("csgm_cli.roots.bisect")}, "csgm_cli.roots"),
+        (independent_verification, {"verify/new.py": "import dp_accounting\n"}, "dp_accounting"),
+        (short_chains, CHAIN, "layer0 -> layer1"),
+    ],
+)
+def test_each_check_can_fail(check, changed, part):
+    """A module that breaks the rule is named."""
+    assert any(part in said for said in check({**PACKAGE, **changed})), part
+
+
+def test_numpy_for_types_is_no_import():
+    """Annotations may name the arrays of a library that is not loaded."""
+    source = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import numpy\n"
+    assert libraries_at_home({"jobs/new.py": source}) == []
 
 
 def test_errors_need_nothing():
     """The error tree imports the standard library only."""
-    assert {name.split(".")[0] for name in imports(PACKAGE / "errors.py")} <= {"__future__", "typing"}
+    assert libraries(PACKAGE["errors.py"]) <= {"__future__", "typing"}
 
 
 def test_the_rules_see_something():
     """The walk finds the imports that it is meant to judge, so the tests above cannot pass empty."""
-    found = {name.split(".")[0] for path in MODULES for name in imports(path)}
-    assert found >= {"csgm_cli", "numpy", "mpmath", "rich", "matplotlib", "click"}
-    assert "csgm_cli.jobs.calibrate.calibrate" in set(imports(PACKAGE / "cli" / "calibrate.py"))
+    found = {name for _, source in judged(PACKAGE) for name in libraries(source)}
+    assert found >= {"csgm_cli", "numpy", "scipy", "rich", "matplotlib", "click", "safetensors"}
+    assert "jobs/calibrate.py" in graph(PACKAGE)["cli/commands/calibrate.py"]
+    assert {layer_of(path) for path in PACKAGE} >= {
+        "cli",
+        "render",
+        "storage",
+        "jobs",
+        "profile",
+        "renyi",
+        "model",
+    }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from csgm_cli.core.bounds import DELTA_FLOOR, OF_THE_PROFILE, Spent
 from csgm_cli.errors import NoAnswerError, VerificationError
-from csgm_cli.model.mechanism import Mechanism, Verification
+from csgm_cli.model.result import Verification
 
 if TYPE_CHECKING:
     from mpmath import mpf
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from csgm_cli.core.certificate import Certificate
     from csgm_cli.core.law_oracle import Direction
     from csgm_cli.core.tight import TightDelta
+    from csgm_cli.model.mechanism import Mechanism
 
 DIGITS = 50
 #: Digits of the contour integrals behind the profile and its bounds, and where those would take too long.

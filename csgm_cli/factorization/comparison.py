@@ -8,7 +8,7 @@ from csgm_cli.errors import CsgmError
 from csgm_cli.factorization.factorize import factorize, solving_bytes
 from csgm_cli.factorization.workload import leading
 from csgm_cli.model.factorization import Factorization, Objective, Strategy, StrategyName, Workload
-from csgm_cli.model.mechanism import Notice
+from csgm_cli.model.result import Notice
 
 if TYPE_CHECKING:
     from csgm_cli.factorization.solve.solver import Progress

@@ -25,7 +25,7 @@ from csgm_cli.model.factorization import (
     Workload,
     objective_named,
 )
-from csgm_cli.model.mechanism import Notice
+from csgm_cli.model.result import Notice
 from csgm_cli.ranges import check_range, check_type
 
 Array = NDArray[np.float64]

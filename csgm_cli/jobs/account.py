@@ -11,17 +11,8 @@ from csgm_cli.core.verify import verify_delta, verify_epsilon
 from csgm_cli.errors import CsgmError, UsageError
 from csgm_cli.jobs.statement import assumptions_of, statement
 from csgm_cli.jobs.utility import error_parts, last_row_parts, mean_noise_std, noise_std_per_row
-from csgm_cli.model.mechanism import (
-    Account,
-    Accountant,
-    Bound,
-    Conversion,
-    Guarantee,
-    Mechanism,
-    Notice,
-    Verification,
-    accountant_named,
-)
+from csgm_cli.model.mechanism import Accountant, Bound, Conversion, Mechanism, accountant_named
+from csgm_cli.model.result import Account, Guarantee, Notice, Verification
 from csgm_cli.ranges import EPSILON_OR_ZERO, check_range, check_ranges, check_type
 
 #: An epsilon below the first is rare, one between the others usual.

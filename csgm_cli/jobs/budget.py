@@ -13,7 +13,8 @@ from csgm_cli.jobs.account import conversion_of, notices_of
 from csgm_cli.jobs.headroom import FEW_RELEASES, Headroom
 from csgm_cli.jobs.statement import assumptions_of
 from csgm_cli.model.budget import Population, ReleaseStanding, Standing
-from csgm_cli.model.mechanism import Accountant, Guarantee, Notice, Target, accountant_named
+from csgm_cli.model.mechanism import Accountant, Target, accountant_named
+from csgm_cli.model.result import Guarantee, Notice
 
 if TYPE_CHECKING:
     from csgm_cli.core.bounds import Spent

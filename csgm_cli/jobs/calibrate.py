@@ -27,15 +27,8 @@ from csgm_cli.jobs.utility import (
     mean_squared_error,
     noise_std_per_row,
 )
-from csgm_cli.model.mechanism import (
-    Accountant,
-    Bound,
-    Calibration,
-    Guarantee,
-    Mechanism,
-    Target,
-    accountant_named,
-)
+from csgm_cli.model.mechanism import Accountant, Bound, Mechanism, Target, accountant_named
+from csgm_cli.model.result import Calibration, Guarantee
 from csgm_cli.ranges import RANGES, check_range, check_type
 
 if TYPE_CHECKING:

@@ -14,15 +14,14 @@ from csgm_cli.model.comparison import Comparison, ComparisonRow
 from csgm_cli.model.mechanism import (
     Accountant,
     Adjacency,
-    Calibration,
     FactorNorms,
     Geometry,
     Mechanism,
     MechanismName,
-    Notice,
     Target,
     accountant_named,
 )
+from csgm_cli.model.result import Calibration, Notice
 from csgm_cli.ranges import check_range, check_ranges, check_type
 
 

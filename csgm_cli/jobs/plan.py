@@ -17,9 +17,9 @@ from csgm_cli.model.mechanism import (
     Geometry,
     Mechanism,
     MechanismName,
-    Notice,
     Target,
 )
+from csgm_cli.model.result import Notice
 from csgm_cli.ranges import RANGES, check_range, check_type
 from csgm_cli.roots import narrowed
 

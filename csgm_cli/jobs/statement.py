@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from csgm_cli.model.mechanism import Adjacency, Bound, Guarantee, Mechanism, MechanismName
+from typing import TYPE_CHECKING
+
+from csgm_cli.model.mechanism import Adjacency, Bound, Mechanism, MechanismName
 from csgm_cli.rounding import round_down, round_up
+
+if TYPE_CHECKING:
+    from csgm_cli.model.result import Guarantee
 
 #: What each assumption means.
 ASSUMPTIONS = {

@@ -11,10 +11,11 @@ from csgm_cli.core.bounds import bounds_of
 from csgm_cli.errors import UsageError
 from csgm_cli.jobs.account import account_delta, account_epsilon
 from csgm_cli.jobs.calibrate import calibrate, described
-from csgm_cli.model.mechanism import Accountant, Calibration, Mechanism, MechanismName, Target
+from csgm_cli.model.mechanism import Accountant, Mechanism, MechanismName, Target
 
 if TYPE_CHECKING:
     from csgm_cli.model.comparison import Question
+    from csgm_cli.model.result import Calibration
 
 #: Most points of one sweep.
 MOST_POINTS = 100_000

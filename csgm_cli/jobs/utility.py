@@ -7,14 +7,8 @@ from dataclasses import replace
 from enum import Enum
 
 from csgm_cli.errors import UsageError
-from csgm_cli.model.mechanism import (
-    Geometry,
-    MeanSquaredError,
-    Mechanism,
-    MechanismName,
-    NoisePerRow,
-    RowNorms,
-)
+from csgm_cli.model.mechanism import Geometry, Mechanism, MechanismName, RowNorms
+from csgm_cli.model.result import MeanSquaredError, NoisePerRow
 
 
 class Rows(Enum):

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from csgm_cli.errors import UsageError
-from csgm_cli.model.mechanism import Adjacency, Guarantee, Mechanism, Target
+from csgm_cli.model.mechanism import Adjacency, Mechanism, Target
+from csgm_cli.model.result import Guarantee  # noqa: TC001 - type hints can be read
 from csgm_cli.ranges import check_range
 
 

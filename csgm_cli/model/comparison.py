@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from csgm_cli.model.mechanism import Accountant, Calibration, Mechanism, Notice, Target
+    from csgm_cli.model.mechanism import Accountant, Mechanism, Target
+    from csgm_cli.model.result import Calibration, Notice
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from csgm_cli.model.mechanism import Notice
+    from csgm_cli.model.result import Notice
 
     FloatArray: TypeAlias = NDArray[np.float64]
     AnyFloatArray: TypeAlias = NDArray[np.float32] | NDArray[np.float64]

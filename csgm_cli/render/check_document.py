@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from csgm_cli.model.mechanism import Notice
+from csgm_cli.model.result import Notice
 from csgm_cli.render.document import Document, document_of, guarantee_values
 from csgm_cli.version import __version__
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         ReleaseStanding,
         Standing,
     )
-    from csgm_cli.model.mechanism import Guarantee
+    from csgm_cli.model.result import Guarantee
 
 #: Keys that say how much is spent and why; null for a population that releases nothing.
 _GUARANTEE_KEYS = ("order", "bound", "conversion", "assumptions", "lower_bound", "verified")

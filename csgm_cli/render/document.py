@@ -12,9 +12,8 @@ from enum import Enum
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from csgm_cli.model.mechanism import (
+from csgm_cli.model.result import (
     Account,
-    Accountant,
     Calibration,
     Guarantee,
     MeanSquaredError,
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from csgm_cli.errors import CsgmError
     from csgm_cli.model.comparison import Comparison, ComparisonRow, Plan
     from csgm_cli.model.factorization import Factorization, Inspection
+    from csgm_cli.model.mechanism import Accountant
     from csgm_cli.model.selftest import SelftestCase
 
 Document: TypeAlias = dict[str, Any]

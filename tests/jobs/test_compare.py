@@ -7,7 +7,7 @@ from csgm_cli.jobs import compare as module
 from csgm_cli.jobs.account import account_epsilon
 from csgm_cli.jobs.calibrate import calibrate
 from csgm_cli.jobs.compare import common_accountant, compare, compare_at_equal_mse
-from csgm_cli.jobs.geometry import resolve_geometry
+from csgm_cli.model.geometry import resolve_geometry
 from csgm_cli.model.mechanism import Accountant, Bound, Geometry, Mechanism, Target
 
 TARGET = Target(5.0, 1e-8)

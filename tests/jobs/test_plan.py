@@ -6,8 +6,8 @@ import pytest
 
 from csgm_cli.errors import NoAnswerError, UsageError
 from csgm_cli.jobs.calibrate import calibrate
-from csgm_cli.jobs.geometry import resolve_geometry
 from csgm_cli.jobs.plan import plan
+from csgm_cli.model.geometry import resolve_geometry
 from csgm_cli.model.mechanism import Accountant, Geometry, Mechanism, Target
 
 TARGET = Target(3.0, 1e-7)

@@ -3,15 +3,8 @@
 import pytest
 
 from csgm_cli.jobs.statement import ASSUMPTIONS, assumptions_of, statement
-from csgm_cli.model.mechanism import (
-    Adjacency,
-    Bound,
-    FactorNorms,
-    Geometry,
-    Guarantee,
-    Mechanism,
-    MechanismName,
-)
+from csgm_cli.model.mechanism import Adjacency, Bound, FactorNorms, Geometry, Mechanism, MechanismName
+from csgm_cli.model.result import Guarantee
 
 ALWAYS = ("clipping-enforced", "one-participation-per-round", "trusted-server")
 

@@ -25,20 +25,14 @@ from csgm_cli.model.factorization import (
     Strategy,
     Workload,
 )
-from csgm_cli.model.mechanism import (
+from csgm_cli.model.mechanism import Accountant, Bound, Conversion, FactorNorms, Geometry, Mechanism, Target
+from csgm_cli.model.result import (
     Account,
-    Accountant,
-    Bound,
     Calibration,
-    Conversion,
-    FactorNorms,
-    Geometry,
     Guarantee,
     MeanSquaredError,
-    Mechanism,
     NoisePerRow,
     Notice,
-    Target,
     Verification,
 )
 from csgm_cli.model.selftest import SelftestCase

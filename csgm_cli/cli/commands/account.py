@@ -22,7 +22,8 @@ from csgm_cli.cli.options.sources import Rank
 from csgm_cli.cli.output.elapsed_time import working
 from csgm_cli.cli.output.report import report
 from csgm_cli.errors import UsageError
-from csgm_cli.model.mechanism import Account, Accountant, Mechanism, Notice
+from csgm_cli.model.mechanism import Accountant, Mechanism
+from csgm_cli.model.result import Account, Notice
 from csgm_cli.ranges import EPSILON_OR_ZERO
 
 #: What a saved result settles, so that it must not be given beside one.

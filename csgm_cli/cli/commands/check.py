@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
     from csgm_cli.cli.options.request import Request
     from csgm_cli.model.budget import Changes, Population, Standing
-    from csgm_cli.model.mechanism import Mechanism, Notice
+    from csgm_cli.model.mechanism import Mechanism
+    from csgm_cli.model.result import Notice
 
 
 def run(request: Request) -> ExitCode:

@@ -20,7 +20,8 @@ from csgm_cli.cli.options.parameter_types import Choice
 from csgm_cli.cli.output.elapsed_time import working
 from csgm_cli.cli.output.report import report
 from csgm_cli.errors import UsageError
-from csgm_cli.model.mechanism import MechanismName, Notice, Target
+from csgm_cli.model.mechanism import MechanismName, Target
+from csgm_cli.model.result import Notice
 
 if TYPE_CHECKING:
     from csgm_cli.cli.options.request import Request

@@ -19,7 +19,7 @@ from csgm_cli.cli.options.vary import number_of
 from csgm_cli.cli.output.plot import check_plot, draw, report_with_picture
 from csgm_cli.cli.parallel import in_order
 from csgm_cli.errors import UsageError
-from csgm_cli.model.mechanism import Notice
+from csgm_cli.model.result import Notice
 from csgm_cli.render import ROW_FORMATS, SWEEP_FORMATS, row_format
 
 if TYPE_CHECKING:

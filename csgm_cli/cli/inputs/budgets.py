@@ -14,7 +14,8 @@ from csgm_cli.cli.options.sources import Rank, Source
 from csgm_cli.errors import StorageError, UsageError, shown
 from csgm_cli.hints import spelled
 from csgm_cli.model.budget import Place, Population, Release
-from csgm_cli.model.mechanism import Adjacency, MechanismName, Notice, Target
+from csgm_cli.model.mechanism import Adjacency, MechanismName, Target
+from csgm_cli.model.result import Notice
 from csgm_cli.storage.budget_file import LIMIT_KEYS, Declaration, Declarations, Entry, read_budget
 from csgm_cli.storage.config import TooSmall
 

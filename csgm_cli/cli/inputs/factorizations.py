@@ -21,7 +21,8 @@ from csgm_cli.ranges import RANGES
 from csgm_cli.storage.memory import check_memory
 
 if TYPE_CHECKING:
-    from csgm_cli.model.mechanism import FactorNorms, Notice
+    from csgm_cli.model.mechanism import FactorNorms
+    from csgm_cli.model.result import Notice
 
 #: To which gap a file's optimum is solved, where it has no dual.
 TOLERANCE = 1e-9

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from csgm_cli.cli.options.request import Request
 from csgm_cli.cli.options.sources import Rank, Source, flag_of
 from csgm_cli.errors import UsageError
-from csgm_cli.model.mechanism import Accountant, Adjacency, Geometry, Mechanism, MechanismName, Notice
+from csgm_cli.model.mechanism import Accountant, Adjacency, Geometry, Mechanism, MechanismName
+from csgm_cli.model.result import Notice
 from csgm_cli.ranges import LARGE_DELTA
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def build_geometry(request: Request, *, needs_ratio: bool = True) -> tuple[Geome
     common = {name: request[name] for name in ("l2_norm", "dim", "cohort_size")}
     if not needs_ratio:
         return Geometry(**common), ()
-    from csgm_cli.jobs.geometry import resolve_geometry
+    from csgm_cli.model.geometry import resolve_geometry
 
     return resolve_geometry(norm_ratio=request["norm_ratio"], linf_norm=request["linf_norm"], **common)
 
@@ -95,7 +96,7 @@ def _check_epoch(request: Request, rows: int) -> None:
     if request["cohort_size"] is None:
         label = request.label(["population"])
         raise UsageError("missing-option", f"{label} needs --cohort-size too")
-    from csgm_cli.jobs.geometry import check_epoch
+    from csgm_cli.model.geometry import check_epoch
 
     check_epoch(rows, request["population"], request["cohort_size"])
 
@@ -107,7 +108,7 @@ def _rounds(request: Request) -> tuple[int, Notices]:
     for name in _PARTICIPATION:
         if request[name] is None:
             raise UsageError("missing-option", f"{request.label(names)} needs {flag_of(name)} too")
-    from csgm_cli.jobs.geometry import rounds_from_participation
+    from csgm_cli.model.geometry import rounds_from_participation
 
     rounds, notice = rounds_from_participation(
         request["population"], request["cohort_size"], request["training_rounds"]

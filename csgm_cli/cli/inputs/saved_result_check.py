@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from csgm_cli.errors import shown
 from csgm_cli.jobs.account import conversion_of
-from csgm_cli.jobs.geometry import rounds_from_participation
 from csgm_cli.jobs.statement import assumptions_of, statement
 from csgm_cli.jobs.utility import (
     bits_per_client,
@@ -16,14 +15,17 @@ from csgm_cli.jobs.utility import (
     mean_noise_std,
     noise_std_per_row,
 )
-from csgm_cli.model.mechanism import Bound, Guarantee, Notice
+from csgm_cli.model.geometry import rounds_from_participation
+from csgm_cli.model.mechanism import Bound
+from csgm_cli.model.result import Guarantee, Notice
 from csgm_cli.storage.saved import AGREEMENT, bad_result, is_positive
 from csgm_cli.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from csgm_cli.model.mechanism import Mechanism, NoisePerRow
+    from csgm_cli.model.mechanism import Mechanism
+    from csgm_cli.model.result import NoisePerRow
     from csgm_cli.storage.saved import SavedResult
 
 #: As `AGREEMENT` for what hangs on a factorization that is solved anew: near the optimum the rows of B move

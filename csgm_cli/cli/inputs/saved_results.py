@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from csgm_cli.cli import console
 from csgm_cli.cli.options.definitions import COHORT, MECHANISM, option
@@ -10,9 +11,12 @@ from csgm_cli.cli.options.parameter_types import Choice, Number
 from csgm_cli.cli.options.request import Request
 from csgm_cli.cli.options.sources import Rank, Source
 from csgm_cli.errors import UsageError, shown
-from csgm_cli.model.mechanism import Account, Mechanism, Notice
+from csgm_cli.model.result import Account, Notice
 from csgm_cli.storage.files import naming, read_text
 from csgm_cli.storage.saved import SavedResult, load_saved
+
+if TYPE_CHECKING:
+    from csgm_cli.model.mechanism import Mechanism
 
 #: Relative difference above which a recomputed number is not the saved one.
 _TOLERANCE = 1e-9

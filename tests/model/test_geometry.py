@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 from csgm_cli.errors import UsageError
-from csgm_cli.jobs.geometry import resolve_geometry, rotation_linf_norm, rounds_from_participation
+from csgm_cli.model.geometry import resolve_geometry, rotation_linf_norm, rounds_from_participation
 from csgm_cli.model.mechanism import Geometry
 
 
