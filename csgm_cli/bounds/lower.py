@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from csgm_cli import gaussian
 from csgm_cli.bounds.worst_case import Release, is_elementwise_largest, worst_case_law
+from csgm_cli.model.mechanism import Adjacency
 from csgm_cli.profile.means import in_reach, lower_hockey_stick
 from csgm_cli.renyi.law import Coordinates, Law, gathered
 
@@ -22,11 +23,18 @@ _ROUNDED_UP = 1e-9
 
 
 def lower_log_delta(releases: Sequence[Release], epsilon: float) -> float:
-    """Log of a lower bound on delta under add-remove: at kappa*, and at vectors spread as far as they can be."""
+    """Log of a lower bound on delta: at kappa*, and at vectors spread as far as they can be.
+
+    Under replace-one these are pairs (x, 0), and in the limit of spread vectors (x, -x), a Gaussian of twice
+    the mu.
+    """
     law = worst_case_law(releases)
     found = [_at(law, epsilon)]
     if not is_elementwise_largest(releases):
-        found.append(_at(spread_law(releases), epsilon))
+        spread = spread_law(releases)
+        if releases[0][0].adjacency is Adjacency.REPLACE_ONE and not spread.coordinates:
+            spread = Law((), 4 * spread.gaussian)
+        found.append(_at(spread, epsilon))
     return max(found)
 
 

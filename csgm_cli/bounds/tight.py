@@ -58,9 +58,12 @@ def larger_of(best: dict[Direction, Certificate]) -> Certificate:
     return max(best.values(), key=lambda certificate: certificate.log_delta)
 
 
-def direction_bound(law: Law, direction: Direction, epsilon: float, start: float | None = None) -> Certificate:
-    """The least bound on one direction, by all its methods."""
-    found = [method(law, epsilon, start) for method in methods_of(exact=False)[direction]]
+def direction_bound(
+    law: Law, direction: Direction, epsilon: float, start: float | None, *, exact: bool
+) -> Certificate:
+    """The least bound on one direction by the matched bound, the remove direction's and the worst case."""
+    methods = [method for method in methods_of(exact=exact)[direction] if method is not renyi]
+    found = [method(law, epsilon, start) for method in methods]
     return min((f for f in found if f is not None), key=lambda certificate: certificate.log_delta)
 
 

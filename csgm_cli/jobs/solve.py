@@ -11,29 +11,36 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from csgm_cli.bounds.lower import lower_log_delta
 from csgm_cli.bounds.tight import Method, methods_of
+from csgm_cli.bounds.triangle import triangle
 from csgm_cli.bounds.worst_case import Release, is_elementwise_largest, worst_case_law
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.model.certificate import Direction
+from csgm_cli.model.mechanism import Adjacency
 from csgm_cli.roots import safe_end
 
 if TYPE_CHECKING:
     from csgm_cli.renyi.law import Law
 
+    #: The law of releases, at their worst-case vector or in the paper's form.
+    LawOf = Callable[[Sequence[Release]], Law]
+
 #: By how much a method must lower the answer to be worth a search, in units of the width of brackets; and how
-#: close to the lower bound an answer is (in units of the path's scale) where that is tried at the answer itself.
+#: close in x to the lower bound an answer is where that is tried at the answer itself.
 _NOTICEABLE, _CLOSE = 4.0, 0.02
+#: Logarithms of the epsilons between which answers are sought.
+_LEAST_EPSILON, _MOST_EPSILON = math.log(1e-12), math.log(1e12)
 
 
 @dataclass(frozen=True)
 class Path:
     """Releases and epsilon as functions of one parameter x with which every bound on delta falls.
 
-    ``width``: of the bracket around the answer, in x. ``slope``: about -d log delta/dx. ``scale``: what is
-    a large step in x.
+    ``width``: of the bracket around the answer, in x. ``slope``: about -d log delta/dx.
     """
 
     at: Callable[[float], tuple[Sequence[Release], float]]
@@ -42,7 +49,6 @@ class Path:
     width: float
     floor: float
     ceiling: float
-    scale: float = 1.0
 
 
 def sigma_path(release: Release, others: Sequence[Release], epsilon: float, log_delta: float) -> Path:
@@ -56,10 +62,10 @@ def sigma_path(release: Release, others: Sequence[Release], epsilon: float, log_
     return Path(at, log_delta, 2.0 * abs(log_delta) + 1.0, 3e-13, scale - 36.0, scale + 42.0)
 
 
-def epsilon_path(releases: Sequence[Release], log_delta: float, near: float) -> Path:
-    """x = epsilon at given noise, to 1e-13 of ``near``."""
-    slope = max(2.0 * abs(log_delta), 1.0) / max(near, 1e-9)
-    return Path(lambda x: (releases, x), log_delta, slope, 1e-13 * max(near, 1e-9), 0.0, 1e9, near)
+def epsilon_path(releases: Sequence[Release], log_delta: float) -> Path:
+    """x = log epsilon at given noise."""
+    slope = 2.0 * abs(log_delta) + 1.0
+    return Path(lambda x: (releases, math.exp(x)), log_delta, slope, 1e-13, _LEAST_EPSILON, _MOST_EPSILON)
 
 
 @dataclass(frozen=True)
@@ -81,7 +87,12 @@ def solve(path: Path, near: float) -> Solved:
     Raises:
         NoAnswerError: no bound in range proves the target.
     """
-    methods = methods_of(exact=is_elementwise_largest(path.at(near)[0]))
+    releases, _ = path.at(near)
+    exact = is_elementwise_largest(releases)
+    if releases[0][0].adjacency is Adjacency.REPLACE_ONE:
+        proven = least_by(path, partial(triangle, exact=exact), near)
+        return Solved(proven, min(_greatest_refuted(path, proven), proven))
+    methods = methods_of(exact=exact)
     matched, at_worst_case = methods[Direction.ADD]
     added = _root(path, matched, near, path.floor, path.ceiling)
     removed = _closed_form(path, methods[Direction.REMOVE], added, path.ceiling)
@@ -116,7 +127,7 @@ def _refined(path: Path, method: Method, refuted: float, floor: float, known: fl
     """
     excess = _excess_of(path, method)
     low = max(floor, refuted)
-    if known - low < _CLOSE * path.scale and excess(known - _NOTICEABLE * path.width) > 0.0:
+    if known - low < _CLOSE and excess(known - _NOTICEABLE * path.width) > 0.0:
         return known
     near = low + 1e-3 * (known - low) if math.isfinite(low) else known
     return _root(path, method, near, max(floor, path.floor), known)
@@ -135,7 +146,7 @@ def _root(path: Path, method: Method, near: float, floor: float, ceiling: float)
         return ceiling
 
 
-def _excess_of(path: Path, method: Method) -> Callable[[float], float]:
+def _excess_of(path: Path, method: Method, law_of: LawOf = worst_case_law) -> Callable[[float], float]:
     """log of the method's delta over the target's, at x; each order is sought from the one before."""
     seen: dict[float, float] = {}
     start: float | None = None
@@ -144,14 +155,23 @@ def _excess_of(path: Path, method: Method) -> Callable[[float], float]:
         nonlocal start
         if x not in seen:
             releases, epsilon = path.at(x)
-            law: Law = worst_case_law(releases)
-            found = method(law, epsilon, start)
-            if found is not None and found.order is not None and found.log_delta < 0.0:
-                start = found.order
+            found = method(law_of(releases), epsilon, start)
+            if found is not None and found.log_delta < 0.0:
+                start = found.hint or start
             seen[x] = math.inf if found is None else found.log_delta - path.log_delta
         return seen[x]
 
     return excess
+
+
+def least_by(path: Path, method: Method, near: float, law_of: LawOf = worst_case_law) -> float:
+    """The least x at which one method proves the target, from a guess.
+
+    Raises:
+        NoAnswerError: it proves it at no x in range.
+    """
+    excess = _excess_of(path, method, law_of)
+    return safe_end(excess, near, slope=path.slope, width=path.width, floor=path.floor, ceiling=path.ceiling)
 
 
 def _greatest_refuted(path: Path, near: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -45,3 +46,17 @@ class Certificate:
     log_ratio: float | None = None
     step: float | None = None
     parts: tuple[Certificate, ...] = ()
+
+    @property
+    def delta(self) -> float:
+        """The bound on delta, rounded up, at most 1 and at least 1e-320."""
+        if self.log_delta < -736.0:
+            return 1e-320
+        return min(1.0, math.exp(min(self.log_delta, 0.0)) * (1 + 2.0**-52 * (2 - min(self.log_delta, 0.0))))
+
+    @property
+    def hint(self) -> float | None:
+        """Where a search close by may begin: the order, or of the triangle the share e1/epsilon."""
+        if self.parts and self.epsilon > 0.0:
+            return self.parts[0].epsilon / self.epsilon
+        return self.order

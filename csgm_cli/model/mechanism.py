@@ -58,6 +58,7 @@ class Bound(StrEnum):
     MASK_REVEALED = "mask-revealed"
     TIGHT_ADD = "tight-add"
     TIGHT_REMOVE = "tight-remove"
+    REPLACE_ONE = "replace-one"
     PROFILE = "profile"
 
 

@@ -1,0 +1,352 @@
+"""What each accountant charges one or several releases: epsilon, delta, or the least noise.
+
+Every number is an upper bound. Releases compose: log-moments add at every order, and so do the squared mus
+of Gaussian releases (docs/theory.md, "Mixed releases").
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from csgm_cli import gaussian
+from csgm_cli.bounds.worst_case import Release, is_elementwise_largest, paper_law, total_mu, worst_case_law
+from csgm_cli.errors import NoAnswerError, UsageError
+from csgm_cli.model.certificate import Certificate, Direction, Proof
+from csgm_cli.model.mechanism import Accountant, Adjacency, Bound
+from csgm_cli.renyi.conversion import RenyiCurve, best_log_delta
+
+if TYPE_CHECKING:
+    from csgm_cli.bounds.tight import Method
+    from csgm_cli.model.mechanism import Mechanism
+    from csgm_cli.renyi.law import Law
+
+#: Relative float64 error of an exact Gaussian epsilon above which mpmath takes over, and its digits.
+_TRUST, _ORACLE_DIGITS = 4e-10, 30
+#: Deltas below this are reported as this (it is the smallest that csgm accepts).
+DELTA_FLOOR = 1e-300
+#: Room that calibrate leaves, in epsilon and in sigma, for rounding and for the brackets of account.
+_EPSILON_ROOM, _SIGMA_ROOM = 1e-12, 2e-13
+#: A closed form further above the lower bound than this, relative (delta: by this factor), is warned about.
+_WASTE, _DELTA_WASTE = 0.05, 5.0
+
+FELL_BACK = (
+    "the privacy profile is out of reach here; the bound is a closed form and may be more than 5 % loose"
+)
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What an accountant charges: an epsilon, a delta, or a sigma, whichever was asked for.
+
+    ``certificates`` prove it: one for each direction, or one for both. ``lower``: no analysis can charge
+    less; 0 where nothing is known, None where the accountant does not look. ``high_precision``: float64
+    could not be trusted and mpmath gave the value. ``fell_back``: why the value may be loose, or empty.
+    """
+
+    value: float
+    bound: Bound
+    certificates: tuple[Certificate, ...]
+    lower: float | None = None
+    high_precision: bool = False
+    fell_back: str = ""
+
+    @property
+    def decisive(self) -> Certificate:
+        """The certificate with the largest delta."""
+        return max(self.certificates, key=lambda certificate: certificate.log_delta)
+
+    @property
+    def order(self) -> float | None:
+        """The order of a Renyi or matched bound."""
+        return self.decisive.order
+
+    @property
+    def proof(self) -> Proof:
+        """The theorem behind the value."""
+        return Proof.RENYI if self.decisive.proof is Proof.RENYI_REMOVE else self.decisive.proof
+
+
+# ---------------------------------------------------------------- which bounds an accountant takes
+
+
+def bounds_of(releases: Sequence[Release], accountant: Accountant) -> tuple[Bound, ...]:
+    """The closed forms of which ``accountant`` takes the smallest; see also `looks_at_profile`.
+
+    Raises:
+        UsageError: the accountant has no bound for these releases.
+    """
+    check_accountant([mechanism for mechanism, _ in releases], accountant)
+    if accountant not in (Accountant.AUTO, Accountant.TIGHT):
+        return (Bound(accountant.value),)
+    if all(mechanism.is_gaussian for mechanism, _ in releases):
+        return (Bound.EXACT,)
+    replaced = releases[0][0].adjacency is Adjacency.REPLACE_ONE
+    return (Bound.MASK_REVEALED, Bound.RDP) if replaced else (Bound.MASK_REVEALED,)
+
+
+def check_accountant(mechanisms: Sequence[Mechanism], accountant: Accountant) -> None:
+    """Raise ``UsageError`` where the accountant has no bound for one of the mechanisms."""
+    refused = next((m for m in mechanisms if not m.is_gaussian), None)
+    if accountant is Accountant.EXACT and refused is not None:
+        raise UsageError(
+            "no-exact-accountant",
+            f"accountant exact needs the gaussian mechanism or gamma 1, got {refused.name} with gamma"
+            f" {refused.gamma!r}",
+            "use auto, tight or rdp",
+        )
+
+
+def looks_at_profile(releases: Sequence[Release], accountant: Accountant) -> bool:
+    """True where the accountant also takes the tight bounds, or under replace-one the triangle of them."""
+    tight = accountant in (Accountant.AUTO, Accountant.TIGHT)
+    return tight and not all(mechanism.is_gaussian for mechanism, _ in releases)
+
+
+def resolved(accountant: Accountant, bound: Bound) -> Accountant:
+    """The accountant that alone gives the answer which ``auto`` found by ``bound``."""
+    if accountant is not Accountant.AUTO or bound is Bound.MASK_REVEALED:
+        return accountant
+    if bound in (Bound.EXACT, Bound.RDP, Bound.PAPER):
+        return Accountant(bound.value)
+    return Accountant.TIGHT
+
+
+def _is_replaced(releases: Sequence[Release]) -> bool:
+    return releases[0][0].adjacency is Adjacency.REPLACE_ONE
+
+
+# ---------------------------------------------------------------- delta
+
+
+def spent_delta(releases: Sequence[Release], accountant: Accountant, epsilon: float) -> Spent:
+    """The smallest delta, at least `DELTA_FLOOR`, that the accountant's bounds prove at ``epsilon`` >= 0."""
+    found = [_closed_delta(releases, bound, epsilon) for bound in bounds_of(releases, accountant)]
+    if looks_at_profile(releases, accountant):
+        found.append(_profile_delta(releases, epsilon))
+    best = min(found, key=lambda spent: spent.decisive.log_delta)
+    if not looks_at_profile(releases, accountant):
+        return best
+    return _with_lower(best, _lower_delta(releases, epsilon), _DELTA_WASTE)
+
+
+def _closed_delta(releases: Sequence[Release], bound: Bound, epsilon: float) -> Spent:
+    certificate = _closed_certificate(releases, bound, epsilon)
+    return Spent(_shown(certificate), bound, (certificate,))
+
+
+def _closed_certificate(releases: Sequence[Release], bound: Bound, epsilon: float) -> Certificate:
+    if bound in (Bound.EXACT, Bound.MASK_REVEALED):
+        log_delta = gaussian.log_delta(total_mu(releases), epsilon)
+        return Certificate(Proof(bound.value), None, epsilon, log_delta)
+    return _renyi(releases, bound)(_law_of(bound)(releases), epsilon, None)
+
+
+def _profile_delta(releases: Sequence[Release], epsilon: float) -> Spent:
+    from csgm_cli.bounds.tight import tight
+    from csgm_cli.bounds.triangle import triangle
+
+    law, exact = worst_case_law(releases), is_elementwise_largest(releases)
+    if _is_replaced(releases):
+        certificates: tuple[Certificate, ...] = (triangle(law, epsilon, exact=exact),)
+    else:
+        certificates = tuple(tight(law, epsilon, exact=exact).values())
+    decisive = max(certificates, key=lambda certificate: certificate.log_delta)
+    return Spent(_shown(decisive), bound_of(decisive), certificates)
+
+
+def bound_of(certificate: Certificate) -> Bound:
+    """The name of the bound that a certificate of the tight accountant proves."""
+    if certificate.proof is Proof.TRIANGLE:
+        return Bound.REPLACE_ONE
+    if certificate.proof in (Proof.RENYI, Proof.PROFILE):
+        return Bound.RDP if certificate.proof is Proof.RENYI else Bound.PROFILE
+    return Bound.TIGHT_ADD if certificate.direction is Direction.ADD else Bound.TIGHT_REMOVE
+
+
+def _lower_delta(releases: Sequence[Release], epsilon: float) -> float:
+    from csgm_cli.bounds.lower import lower_log_delta
+
+    found = lower_log_delta(releases, epsilon)
+    return math.exp(found) if found > math.log(DELTA_FLOOR) else 0.0
+
+
+def _shown(certificate: Certificate) -> float:
+    return min(1.0, max(DELTA_FLOOR, certificate.delta))
+
+
+def _renyi(releases: Sequence[Release], bound: Bound) -> Method:
+    """The Renyi bound of these releases as a method."""
+    replaced, integers = _is_replaced(releases), bound is Bound.PAPER
+
+    def method(law: Law, epsilon: float, start: float | None) -> Certificate:
+        found = best_log_delta(RenyiCurve(law, replaced, integers), epsilon, start)
+        return Certificate(Proof.RENYI, None, epsilon, found.log_delta, order=found.order)
+
+    return method
+
+
+# ---------------------------------------------------------------- epsilon
+
+
+def spent_epsilon(
+    releases: Sequence[Release], accountant: Accountant, delta: float, *, with_lower: bool = True
+) -> Spent:
+    """The smallest epsilon >= 0 that the accountant's bounds prove at ``delta``.
+
+    Raises:
+        NoAnswerError: the loss is beyond what can be computed.
+    """
+    found = [_closed_epsilon(releases, bound, delta) for bound in bounds_of(releases, accountant)]
+    if not looks_at_profile(releases, accountant):
+        return _finite(found)
+    profiled, lower = _profile_epsilon(releases, delta)
+    best = _finite([*found, *([profiled] if profiled else [])])
+    return _with_lower(best, lower, 1 + _WASTE) if with_lower else best
+
+
+def _finite(found: Sequence[Spent]) -> Spent:
+    best = min(found, key=lambda spent: spent.value)
+    if math.isinf(best.value):
+        raise NoAnswerError("out-of-reach", "the privacy loss at this noise is beyond what can be computed")
+    return best
+
+
+def _closed_epsilon(releases: Sequence[Release], bound: Bound, delta: float) -> Spent:
+    if bound in (Bound.EXACT, Bound.MASK_REVEALED):
+        return _gaussian_epsilon(releases, bound, delta)
+    from csgm_cli.jobs.solve import epsilon_path, least_by
+
+    method, law_of = _renyi(releases, bound), _law_of(bound)
+    if method(law_of(releases), 0.0, None).log_delta <= math.log(delta):
+        return Spent(0.0, bound, (_closed_certificate(releases, bound, 0.0),))
+    try:
+        x = least_by(
+            epsilon_path(releases, math.log(delta)), method, _near_epsilon(releases, delta), law_of
+        )
+    except NoAnswerError:
+        return Spent(math.inf, bound, (Certificate(Proof.RENYI, None, math.inf, 0.0),))
+    return Spent(math.exp(x), bound, (_closed_certificate(releases, bound, math.exp(x)),))
+
+
+def _law_of(bound: Bound):  # type: ignore[no-untyped-def]
+    return paper_law if bound is Bound.PAPER else worst_case_law
+
+
+def _gaussian_epsilon(releases: Sequence[Release], bound: Bound, delta: float) -> Spent:
+    mu = total_mu(releases)
+    epsilon, precise = gaussian.epsilon_for(mu, delta), False
+    if epsilon > 0.0 and 2 * gaussian.SAFETY * gaussian.elasticity(mu, epsilon) > _TRUST:
+        from csgm_cli.verify.renyi import exact_epsilon
+
+        # A tiny epsilon at a large delta hangs on the last digits of mu.
+        value = float(exact_epsilon(releases, delta, _ORACLE_DIGITS))
+        epsilon, precise = (math.nextafter(value, math.inf) if value > 0.0 else 0.0), True
+    certificate = Certificate(Proof(bound.value), None, epsilon, math.log(delta))
+    return Spent(epsilon, bound, (certificate,), high_precision=precise)
+
+
+def _profile_epsilon(releases: Sequence[Release], delta: float) -> tuple[Spent | None, float]:
+    """The tight answer, None where nothing in range proves delta, and what no analysis can go below."""
+    from csgm_cli.jobs.solve import epsilon_path, solve
+
+    at_zero = _profile_delta(releases, 0.0)
+    log_delta = math.log(delta)
+    if at_zero.decisive.log_delta <= log_delta:
+        return replace(at_zero, value=0.0), 0.0
+    path = epsilon_path(releases, log_delta)
+    try:
+        found = solve(path, _near_epsilon(releases, delta))
+    except NoAnswerError:
+        return None, 0.0
+    epsilon = math.exp(found.proven)
+    proven = _profile_delta(releases, epsilon)
+    return replace(proven, value=epsilon), math.exp(found.refuted)
+
+
+def _near_epsilon(releases: Sequence[Release], delta: float) -> float:
+    """Log of the epsilon in the limit of spread vectors."""
+    mu = math.sqrt(worst_case_law(releases).spread_variance) * (2.0 if _is_replaced(releases) else 1.0)
+    return math.log(max(gaussian.epsilon_for(min(max(mu, 1e-9), 1e4), delta), 1e-6))
+
+
+def _with_lower(best: Spent, lower: float, waste: float) -> Spent:
+    lower = min(lower, best.value)
+    exact = best.decisive.proof in (Proof.PROFILE, Proof.CONCENTRATED) or best.value in (0.0, DELTA_FLOOR)
+    loose = not exact and best.value > waste * lower
+    return replace(best, lower=lower, fell_back=FELL_BACK if loose else "")
+
+
+# ---------------------------------------------------------------- sigma
+
+
+def least_sigma(
+    mechanism: Mechanism,
+    accountant: Accountant,
+    epsilon: float,
+    delta: float,
+    others: Sequence[Release] = (),
+) -> Spent:
+    """The least sigma of one release, beside ``others``, with which all meet (epsilon, delta).
+
+    Account, asked at this sigma or at one rounded from it, confirms epsilon: there is some room for that.
+
+    Raises:
+        NoAnswerError: no noise in range meets the target.
+    """
+    inner = epsilon * (1 - _EPSILON_ROOM)
+    bounds = bounds_of([(mechanism, 1.0), *others], accountant)
+    found = [(_closed_sigma(mechanism, bound, inner, delta, others), bound) for bound in bounds]
+    sigma, bound = min(found, key=lambda pair: pair[0])
+    if not looks_at_profile([(mechanism, 1.0), *others], accountant):
+        return _proven(mechanism, sigma, bound, epsilon, others)
+    from csgm_cli.jobs.solve import sigma_path, solve
+
+    path = sigma_path((mechanism, 1.0), others, inner, math.log(delta))
+    try:
+        solved = solve(path, _near_sigma(mechanism, inner, delta, others))
+    except NoAnswerError:
+        if math.isinf(sigma):
+            raise
+        return replace(_proven(mechanism, sigma, bound, epsilon, others), lower=0.0, fell_back=FELL_BACK)
+    if math.exp(solved.proven) < sigma:
+        sigma = math.exp(solved.proven) * (1 + _SIGMA_ROOM)
+        best = replace(_profile_delta([(mechanism, sigma), *others], epsilon), value=sigma)
+    else:
+        best = _proven(mechanism, sigma, bound, epsilon, others)
+    return _with_lower(best, math.exp(solved.refuted), 1 + _WASTE)
+
+
+def _proven(
+    mechanism: Mechanism, sigma: float, bound: Bound, epsilon: float, others: Sequence[Release]
+) -> Spent:
+    if math.isinf(sigma):
+        raise NoAnswerError("no-noise-in-range", "no noise in range meets the target")
+    return replace(_closed_delta([(mechanism, sigma), *others], bound, epsilon), value=sigma)
+
+
+def _closed_sigma(
+    mechanism: Mechanism, bound: Bound, epsilon: float, delta: float, others: Sequence[Release]
+) -> float:
+    if bound in (Bound.EXACT, Bound.MASK_REVEALED):
+        left = gaussian.mu_for(epsilon, delta) ** 2 - (total_mu(others) ** 2 if others else 0.0)
+        return total_mu([(mechanism, 1.0)]) / math.sqrt(left) * (1 + _SIGMA_ROOM) if left > 0.0 else math.inf
+    from csgm_cli.jobs.solve import least_by, sigma_path
+
+    path = sigma_path((mechanism, 1.0), others, epsilon, math.log(delta))
+    method = _renyi([(mechanism, 1.0)], bound)
+    try:
+        x = least_by(path, method, _near_sigma(mechanism, epsilon, delta, others), _law_of(bound))
+    except NoAnswerError:
+        return math.inf
+    return math.exp(x) * (1 + _SIGMA_ROOM)
+
+
+def _near_sigma(mechanism: Mechanism, epsilon: float, delta: float, others: Sequence[Release]) -> float:
+    """Log of the sigma in the limit of spread vectors."""
+    mu = gaussian.mu_for(epsilon, delta) / (2.0 if mechanism.adjacency is Adjacency.REPLACE_ONE else 1.0)
+    spent = worst_case_law(others).spread_variance if others else 0.0
+    left = max(mu * mu - spent, 1e-4 * mu * mu)
+    return math.log(mechanism.gamma * mechanism.sensitivity * math.sqrt(mechanism.releases / left))
