@@ -10,21 +10,19 @@ inside ``mpmath.workdps(digits)``. Floats are taken as the exact binary numbers 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+import math
+from typing import TypeAlias
 
 import mpmath
 
 from csgm_cli.errors import NoAnswerError, UsageError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 Number: TypeAlias = float | mpmath.mpf
 
 SPARE_DIGITS = 10  # beyond those that an analysis of the rounding errors asks for
 _LARGEST_SUMMED_ORDER = 2000  # integer orders up to here take the finite sum, the others quadrature
-_MOST_NODES = 300_000  # of one quadrature: about half a minute
+_MOST_NODES, _MOST_KEPT = 3_000_000, 100_000  # of one quadrature: looked at, and evaluated in ten seconds
+_LARGE = 700.0  # where exp overflows and 1 - gamma no longer counts
 
 
 def require(holds: bool, name: str, allowed: str, value: object) -> None:  # noqa: FBT001 - an assertion
@@ -90,99 +88,16 @@ def integrated_log_moment(order: Number, gamma: Number, t: Number, digits: int =
     while True:
         wanted = digits + lost
         with mpmath.workdps(wanted + scale + SPARE_DIGITS):
-            integrand = _Integrand(mpmath.mpf(order), mpmath.mpf(gamma), mpmath.mpf(t))
-            value = mpmath.log(_trapezoid(integrand, wanted + 2) / mpmath.sqrt(2 * mpmath.pi))
+            moment = _trapezoid(mpmath.mpf(order), mpmath.mpf(gamma), mpmath.mpf(t), wanted + 2)
+            value = mpmath.log(moment / mpmath.sqrt(2 * mpmath.pi))
             found = wanted if value == 0 else max(0, -int(mpmath.floor(mpmath.log10(abs(value)))))
         if found <= lost:
             return value
         lost = found + 1
 
 
-@dataclass(frozen=True)
-class _Integrand:
-    """Y(x)^a exp(-x^2/2) and where on the line it is not negligible.
-
-    With the posterior R = g M/Y, M = exp(x sqrt(t) - t/2), the slope of the logarithm is a sqrt(t) R - x.
-    R increases from 0 to 1, so for a < 0 the slope decreases and has one root in [a sqrt(t), 0]; for a > 1 it
-    is positive at x <= 0, negative at x >= a sqrt(t), and has at most three roots.
-    """
-
-    a: mpmath.mpf
-    g: mpmath.mpf
-    t: mpmath.mpf
-
-    @property
-    def far_peak(self) -> mpmath.mpf:
-        """Where the peak would be if the coordinate were always sent."""
-        return self.a * mpmath.sqrt(self.t)
-
-    def log(self, x: mpmath.mpf) -> mpmath.mpf:
-        """The logarithm of the integrand at ``x``."""
-        ratio = mpmath.exp(x * mpmath.sqrt(self.t) - self.t / 2)
-        return self.a * mpmath.log(1 - self.g + self.g * ratio) - x * x / 2
-
-    def rises(self, x: mpmath.mpf) -> bool:
-        """Whether the slope at ``x`` is positive."""
-        odds = self.g / (1 - self.g) * mpmath.exp(x * mpmath.sqrt(self.t) - self.t / 2)
-        return bool(self.far_peak * odds > x * (1 + odds))
-
-    def windows(self, depth: mpmath.mpf) -> list[tuple[mpmath.mpf, mpmath.mpf]]:
-        """Disjoint intervals outside which the integrand is below exp(-depth) of its maximum."""
-        basins = self._basins(mpmath.sqrt(2 * depth))
-        floor = max(self.log(peak) for _, peak, _ in basins) - depth
-
-        def counts(x: mpmath.mpf) -> bool:
-            return bool(self.log(x) > floor)
-
-        return [
-            tuple(end if counts(end) else _bisect(counts, peak, end) for end in (left, right))
-            for left, peak, right in basins
-            if counts(peak)
-        ]
-
-    def _basins(self, reach: mpmath.mpf) -> list[tuple[mpmath.mpf, mpmath.mpf, mpmath.mpf]]:
-        """Each (left, peak, right): the integrand rises up to the peak and falls from there.
-
-        Outside the interval from 0 to ``far_peak`` it falls at least as fast as a standard normal density,
-        so that ``reach`` standard deviations outwards are enough.
-        """
-        zero = mpmath.mpf(0)
-        left, right = min(zero, self.far_peak) - reach, max(zero, self.far_peak) + reach
-        if self.a < 0:
-            return [(left, _bisect(self.rises, self.far_peak - 1, zero), right)]
-        low, high = self._steep_stretch()
-        if low >= high or self.rises(low):  # the slope has one root, beyond the steep stretch
-            return [(left, _bisect(self.rises, max(zero, high), self.far_peak), right)]
-        near = _bisect(self.rises, zero, low)
-        if not self.rises(high):
-            return [(left, near, right)]
-        valley = _bisect(self.rises, high, low)
-        return [(left, near, valley), (valley, _bisect(self.rises, high, self.far_peak), right)]
-
-    def _steep_stretch(self) -> tuple[mpmath.mpf, mpmath.mpf]:
-        """Where the logistic R is steep enough for the slope to increase: a t R(1-R) > 1."""
-        spread = 1 - 4 / (self.a * self.t)
-        if spread <= 0:
-            return mpmath.mpf(0), mpmath.mpf(0)
-        root = mpmath.sqrt(spread)
-        middle = mpmath.log((1 - self.g) / self.g) + self.t / 2
-        width = mpmath.log((1 + root) / (1 - root))
-        return (middle - width) / mpmath.sqrt(self.t), (middle + width) / mpmath.sqrt(self.t)
-
-
-def _bisect(claim: Callable[[mpmath.mpf], bool], yes: mpmath.mpf, no: mpmath.mpf) -> mpmath.mpf:
-    """A point within 1/64 of where ``claim``, true at ``yes``, becomes false on the way to ``no``."""
-    while abs(no - yes) > mpmath.mpf(1) / 64:
-        middle = (yes + no) / 2
-        if claim(middle):
-            yes = middle
-        else:
-            no = middle
-    return no
-
-
-def _trapezoid(integrand: _Integrand, digits: int) -> mpmath.mpf:
-    """The integral over the real line to a relative error of 10^-digits.
+def _trapezoid(a: mpmath.mpf, g: mpmath.mpf, t: mpmath.mpf, digits: int) -> mpmath.mpf:
+    """The integral of Y^a exp(-x^2/2) over the real line to a relative error of 10^-digits.
 
     Off the axis |Y(x+iy)| <= Y(x), so that for a > 0, as long as Y has no zero within a height y of the axis
     (they lie at height pi/sqrt(t)), the rule with step h errs by at most a relative
@@ -190,22 +105,47 @@ def _trapezoid(integrand: _Integrand, digits: int) -> mpmath.mpf:
     lie where nothing counts); it is halved until two interleaved grids agree.
     """
     log_error = mpmath.log(10) * (digits + 2)
-    windows = integrand.windows(log_error + mpmath.log(1 + abs(integrand.far_peak)))
-    step = mpmath.sqrt(2 / log_error) * mpmath.pi
+    depth = log_error + mpmath.log(1 + abs(a) * mpmath.sqrt(t))
+    step, root = mpmath.sqrt(2 / log_error) * mpmath.pi, mpmath.sqrt(t)
 
     def grid(offset: mpmath.mpf) -> mpmath.mpf:
         total = mpmath.mpf(0)
-        for left, right in windows:
-            first, end = (int(mpmath.ceil(side / step - offset)) for side in (left, right))
-            for node in range(first, end):
-                total += mpmath.exp(integrand.log((node + offset) * step))
+        for x in quadrature_nodes(a, g, t, depth, step, offset):
+            total += mpmath.exp(a * mpmath.log(1 - g + g * mpmath.exp(x * root - t / 2)) - x * x / 2)
         return total
 
     nodes = grid(mpmath.mpf(0))
-    while sum(right - left for left, right in windows) / step < _MOST_NODES:
+    while True:
         between = grid(mpmath.mpf(1) / 2)
         step, nodes, change = step / 2, nodes + between, abs(nodes - between)
         if change <= nodes * mpmath.mpf(10) ** -digits:
             return nodes * step
-    at = ", ".join(mpmath.nstr(value, 17) for value in (integrand.a, integrand.g, integrand.t))
-    raise not_converged(f"the {digits}-digit quadrature at order, gamma, t = {at}")
+
+
+def quadrature_nodes(
+    a: mpmath.mpf, g: mpmath.mpf, t: mpmath.mpf, depth: mpmath.mpf, step: mpmath.mpf, offset: Number = 0
+) -> list[mpmath.mpf]:
+    """The (j + offset) step where Y^a exp(-x^2/2) is above exp(-depth) of its largest value, about.
+
+    The logarithm has slope a sqrt(t) R - x with the posterior R = g M/Y in (0, 1), so that it falls at least
+    as fast as that of a normal density outside the interval from 0 to a sqrt(t). Inside, floats decide.
+    """
+    far, reach = a * mpmath.sqrt(t), mpmath.sqrt(2 * depth)
+    low, high = (end / step for end in (min(far, mpmath.mpf(0)) - reach, max(far, mpmath.mpf(0)) + reach))
+    if high - low > _MOST_NODES:
+        raise not_converged(f"a quadrature of {mpmath.nstr(high - low, 3)} nodes")
+    power, gamma, size, root = float(a), float(g), float(t), math.sqrt(t)
+
+    def log_integrand(x: float) -> float:
+        y = x * root - size / 2
+        loss = y + math.log(gamma) if y > _LARGE else math.log1p(gamma * math.expm1(y))
+        return power * loss - x * x / 2
+
+    indices = range(math.floor(low), math.ceil(high) + 1)
+    shift, width = float(offset), float(step)
+    logs = [log_integrand((j + shift) * width) for j in indices]
+    floor = max(logs) - float(depth) - 1
+    kept = [j for j, log in zip(indices, logs, strict=True) if log > floor]
+    if len(kept) > _MOST_KEPT:
+        raise not_converged(f"a quadrature of {len(kept)} nodes")
+    return [(j + offset) * step for j in kept]

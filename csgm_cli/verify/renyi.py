@@ -128,8 +128,20 @@ def remove_log_moment(releases: Sequence[Release], order: Number, digits: int = 
         return total
 
 
+def closed_remove_log_moment(releases: Sequence[Release], order: Number, digits: int = 20) -> mpmath.mpf:
+    """A closed form above `remove_log_moment`: (a(a-1)/2) (sum of gamma^2 (e^t - 1)/t sum(t) + mu^2)."""
+    with mpmath.workdps(digits + SPARE_DIGITS):
+        a, total = mpmath.mpf(order), mpmath.mpf(0)
+        for mechanism, sigma in releases:
+            coordinates, mu_squared = worst_case([(mechanism, sigma)], digits)
+            top = max([t for *_, t in coordinates], default=mpmath.mpf(1))
+            growth = mpmath.mpf(mechanism.gamma) ** 2 * mpmath.expm1(top) / top
+            total += growth * mpmath.fsum(n * t for n, _, t in coordinates) + mu_squared
+        return a * (a - 1) / 2 * total
+
+
 def _largest_rate(order: mpmath.mpf, gamma: Number, top: mpmath.mpf, digits: int) -> mpmath.mpf:
-    """The supremum of K(order; gamma, t)/t over 0 < t <= top, for ``order`` < 0: scan, then sections."""
+    """The supremum of K(order; gamma, t)/t over 0 < t <= top, for ``order`` < 0: a scan, and thirds."""
 
     def rate(t: mpmath.mpf) -> mpmath.mpf:
         return log_moment(order, gamma, t, digits) / t
@@ -137,22 +149,12 @@ def _largest_rate(order: mpmath.mpf, gamma: Number, top: mpmath.mpf, digits: int
     points = [top / 2**j for j in range(_SCANNED)]
     rates = [rate(t) for t in points]
     best = max(range(_SCANNED), key=lambda j: rates[j])
+    slope_at_zero = order * (order - 1) / 2 * mpmath.mpf(gamma) ** 2
     low, high = points[min(best + 1, _SCANNED - 1)], points[max(best - 1, 0)]
-    if best == _SCANNED - 1:  # K(t)/t tends to its slope at 0
-        return max(rates[best], order * (order - 1) / 2 * mpmath.mpf(gamma) ** 2)
-    section = (mpmath.sqrt(5) - 1) / 2
-    left, right = high - section * (high - low), low + section * (high - low)
-    at_left, at_right = rate(left), rate(right)
     while high - low > _SUPREMUM_WIDTH * high:
-        if at_left > at_right:
-            high, right, at_right = right, left, at_left
-            left = high - section * (high - low)
-            at_left = rate(left)
-        else:
-            low, left, at_left = left, right, at_right
-            right = low + section * (high - low)
-            at_right = rate(right)
-    return max(rates[best], at_left, at_right)
+        left, right = (2 * low + high) / 3, (low + 2 * high) / 3
+        low, high = (low, right) if rate(left) > rate(right) else (left, high)
+    return max(rates[best], rate(low), slope_at_zero)
 
 
 def renyi_divergence(
@@ -189,30 +191,6 @@ def renyi_divergence(
 
 
 def epsilon(
-    mechanism: Mechanism,
-    sigma: Number,
-    delta: Number,
-    order: Number | None,
-    bound: Bound,
-    digits: int = 50,
-) -> mpmath.mpf:
-    """The epsilon >= 0 that ``bound`` proves at ``delta``: `composed_epsilon` of one release."""
-    return composed_epsilon([(mechanism, sigma)], delta, order, bound, digits)
-
-
-def delta(
-    mechanism: Mechanism,
-    sigma: Number,
-    epsilon: Number,
-    order: Number | None,
-    bound: Bound,
-    digits: int = 50,
-) -> mpmath.mpf:
-    """The delta <= 1 that ``bound`` proves at ``epsilon``: `composed_delta` of one release."""
-    return composed_delta([(mechanism, sigma)], epsilon, order, bound, digits)
-
-
-def composed_epsilon(
     releases: Sequence[Release], delta: Number, order: Number | None, bound: Bound, digits: int = 50
 ) -> mpmath.mpf:
     """The epsilon >= 0 that ``bound`` proves at ``delta`` in (0, 1) for all releases together.
@@ -231,10 +209,10 @@ def composed_epsilon(
         return max(mpmath.mpf(0), divergence - cost)
 
 
-def composed_delta(
+def delta(
     releases: Sequence[Release], epsilon: Number, order: Number | None, bound: Bound, digits: int = 50
 ) -> mpmath.mpf:
-    """The delta <= 1 that ``bound`` proves at ``epsilon`` >= 0; other arguments as in `composed_epsilon`.
+    """The delta <= 1 that ``bound`` proves at ``epsilon`` >= 0; other arguments as in `epsilon`.
 
     The relative error is below 10^-digits, down to any delta.
     """

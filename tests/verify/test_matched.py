@@ -5,7 +5,7 @@ import pytest
 
 from csgm_cli.model.mechanism import Geometry, Mechanism
 from csgm_cli.verify.matched import matched_delta
-from csgm_cli.verify.renyi import composed_delta, gaussian_delta, total_log_moment, worst_case
+from csgm_cli.verify.renyi import delta, gaussian_delta, total_log_moment, worst_case
 
 
 def relative(value, expected):
@@ -48,7 +48,7 @@ def test_bound_is_below_the_renyi_bound_of_the_same_order():
     """The first term alone is the Renyi conversion times a normal cdf."""
     release = (Mechanism("l2-csgm", 0.05, Geometry(12.5), 3), 0.11)
     for order in (2.5, 17, 60.25):
-        renyi = composed_delta([release], 2, order, "rdp", 30)
+        renyi = delta([release], 2, order, "rdp", 30)
         assert matched_delta(*worst_case([release]), 2, order, "add", 30) < renyi
 
 

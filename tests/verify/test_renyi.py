@@ -44,9 +44,9 @@ def test_renyi_rows_meet_their_targets(reference, bound):
     """At the printed noise and order the target epsilon and delta come back."""
     for row in reference["accounting"][bound.value]:
         mechanism, sigma, order = l2_csgm(row), row["noise_multiplier"], row["order"]
-        found = renyi.epsilon(mechanism, sigma, row["delta"], order, bound)
+        found = renyi.epsilon([(mechanism, sigma)], row["delta"], order, bound)
         assert relative(found, row["epsilon"]) < DOUBLE, row
-        assert relative(renyi.delta(mechanism, sigma, found, order, bound), row["delta"]) < 1e-45, row
+        assert relative(renyi.delta([(mechanism, sigma)], found, order, bound), row["delta"]) < 1e-45, row
 
 
 def test_figure_one_of_the_paper(reference):
@@ -55,7 +55,7 @@ def test_figure_one_of_the_paper(reference):
         assert row["accountant"] == "paper"
         mechanism = Mechanism(MechanismName.L2_CSGM, row["gamma"], Geometry(row["norm_ratio"]))
         found = renyi.epsilon(
-            mechanism, row["effective"] * row["gamma"], row["delta"], row["order"], Bound.PAPER
+            [(mechanism, row["effective"] * row["gamma"])], row["delta"], row["order"], Bound.PAPER
         )
         assert relative(found, row["epsilon"]) < DOUBLE, row
 
@@ -67,7 +67,7 @@ def test_replace_one_rows_meet_their_targets(reference):
         sigma = row["effective"] * row["gamma"]
 
         def cost(order, mechanism=mechanism, sigma=sigma, delta=row["delta"]):
-            return renyi.epsilon(mechanism, sigma, delta, order, Bound.RDP, digits=20)
+            return renyi.epsilon([(mechanism, sigma)], delta, order, Bound.RDP, digits=20)
 
         low, high = 2.0, 40.0
         while high - low > 1e-4:  # at a minimum this leaves 1e-8 of epsilon
@@ -122,8 +122,8 @@ def test_scaling_the_norms_scales_sigma():
     small, large = (Mechanism("l2-csgm", 0.05, Geometry(7.0, l2)) for l2 in (1.0, 1024.0))
     assert (
         relative(
-            renyi.epsilon(large, 204.8, 1e-6, 5.5, Bound.RDP),
-            renyi.epsilon(small, 0.2, 1e-6, 5.5, Bound.RDP),
+            renyi.epsilon([(large, 204.8)], 1e-6, 5.5, Bound.RDP),
+            renyi.epsilon([(small, 0.2)], 1e-6, 5.5, Bound.RDP),
         )
         < 1e-45
     )
@@ -140,8 +140,8 @@ def test_gaussian_renyi_curve():
 def test_epsilon_is_never_negative_and_delta_never_above_one():
     """Where the conversion proves nothing the answers are clipped to what is always true."""
     mechanism = Mechanism("l2-csgm", 0.01, Geometry(10.0))
-    assert renyi.epsilon(mechanism, 100.0, 0.5, 2.0, Bound.RDP) == 0
-    assert renyi.delta(mechanism, 1e-3, 0.0, 50.0, Bound.RDP) == 1
+    assert renyi.epsilon([(mechanism, 100.0)], 0.5, 2.0, Bound.RDP) == 0
+    assert renyi.delta([(mechanism, 1e-3)], 0.0, 50.0, Bound.RDP) == 1
 
 
 @pytest.mark.parametrize(
@@ -157,9 +157,9 @@ def test_orders_and_bounds_that_do_not_fit_are_refused(order, bound, gamma):
     """A Renyi bound needs an order above 1, a profile none, and the exact one gamma = 1."""
     mechanism = Mechanism("l2-csgm", gamma, Geometry(10.0))
     with pytest.raises(UsageError):
-        renyi.epsilon(mechanism, 1.0, 1e-6, order, bound)
+        renyi.epsilon([(mechanism, 1.0)], 1e-6, order, bound)
     with pytest.raises(UsageError):
-        renyi.delta(mechanism, 1.0, 1.0, order, bound)
+        renyi.delta([(mechanism, 1.0)], 1.0, order, bound)
 
 
 # ---------------------------------------------------------------- Gaussian profile
@@ -170,9 +170,9 @@ def test_gaussian_rows_meet_their_targets(reference):
     for row in reference["accounting"]["gaussian"]:
         mechanism = Mechanism(MechanismName.GAUSSIAN, rounds=row["rounds"])
         sigma = mpmath.mpf(row["noise_multiplier"])
-        found = renyi.delta(mechanism, sigma, row["epsilon"], None, Bound.EXACT)
+        found = renyi.delta([(mechanism, sigma)], row["epsilon"], None, Bound.EXACT)
         assert relative(found, row["delta"]) < 1e-14, row
-        found = renyi.epsilon(mechanism, sigma, row["delta"], None, Bound.EXACT)
+        found = renyi.epsilon([(mechanism, sigma)], row["delta"], None, Bound.EXACT)
         assert relative(found, row["epsilon"]) < PRINTED_DIGITS, row
 
 
@@ -230,18 +230,18 @@ def test_mask_revealed_is_the_gaussian_of_the_whole_vector():
     """Knowing the masks, gamma is irrelevant; L-inf-CSGM's vector may fill every dimension."""
     expected = renyi.gaussian_epsilon(mpmath.mpf(2) * 3 / 4, 1e-6)
     l2 = Mechanism("l2-csgm", 0.3, Geometry(5.0, 2.0, dim=400), 9)
-    assert relative(renyi.epsilon(l2, 4.0, 1e-6, None, Bound.MASK_REVEALED), expected) < 1e-50
+    assert relative(renyi.epsilon([(l2, 4.0)], 1e-6, None, Bound.MASK_REVEALED), expected) < 1e-50
     linf = Mechanism("linf-csgm", 0.3, Geometry(5.0, 2.0, dim=400), 9)
     expected = renyi.gaussian_epsilon(mpmath.mpf(8) * 3 / 4, 1e-6)
     with mpmath.workdps(20):  # 2/5 is not a binary fraction, but the norms are divided in full precision
-        assert relative(renyi.epsilon(linf, 4.0, 1e-6, None, Bound.MASK_REVEALED), expected) < 1e-50
+        assert relative(renyi.epsilon([(linf, 4.0)], 1e-6, None, Bound.MASK_REVEALED), expected) < 1e-50
 
 
 def test_replace_one_doubles_the_gaussian_sensitivity():
     """Replacing a vector by its opposite moves the sum by twice the clip norm."""
     for name, gamma, bound in (("gaussian", 1.0, Bound.EXACT), ("l2-csgm", 0.2, Bound.MASK_REVEALED)):
         mechanism = Mechanism(name, gamma, Geometry(2.0), 1, Adjacency.REPLACE_ONE)
-        found = renyi.delta(mechanism, 4.0, 1.0, None, bound)
+        found = renyi.delta([(mechanism, 4.0)], 1.0, None, bound)
         assert relative(found, renyi.gaussian_delta(0.5, 1.0)) < 1e-50
 
 
@@ -278,15 +278,15 @@ def test_remove_log_moment_of_every_coordinate_is_that_of_the_vector():
     release = (Mechanism("linf-csgm", 0.1, Geometry(4, dim=50)), 0.3)
     exact = renyi.total_log_moment(*renyi.worst_case([release]), -7, 30)
     assert relative(renyi.remove_log_moment([release], 8, 30), exact) < 1e-29
-    assert renyi.remove_delta([release], 3.0, 8) <= renyi.delta(*release, 3.0, 8, Bound.RDP)
+    assert renyi.remove_delta([release], 3.0, 8) <= renyi.delta([release], 3.0, 8, Bound.RDP)
 
 
 def test_composed_releases_add():
     """Two releases cost what one of twice the rounds costs; the Gaussian part adds its curve."""
     one, two = (Mechanism("l2-csgm", 0.1, Geometry(5), rounds) for rounds in (3, 6))
-    for function, at in ((renyi.composed_epsilon, 1e-6), (renyi.composed_delta, 2.0)):
+    for function, at in ((renyi.epsilon, 1e-6), (renyi.delta, 2.0)):
         together = function([(one, 0.4), (one, 0.4)], at, 7.5, Bound.RDP)
         assert relative(together, function([(two, 0.4)], at, 7.5, Bound.RDP)) < 1e-45
     gaussian = Mechanism("gaussian")
-    mixed = renyi.composed_epsilon([(gaussian, 3.0), (gaussian, 4.0)], 1e-6, None, Bound.EXACT)
+    mixed = renyi.epsilon([(gaussian, 3.0), (gaussian, 4.0)], 1e-6, None, Bound.EXACT)
     assert relative(mixed, renyi.gaussian_epsilon(mpmath.mpf(5) / 12, 1e-6)) < 1e-15
