@@ -96,7 +96,7 @@ def mean_at_worst_case(
     raises ``NoAnswerError`` (slug ``oracle-not-converged``) where few mask bits keep it from decaying.
     """
     with mpmath.workdps(digits + 2 * SPARE_DIGITS):
-        parts = [Coordinates(int(n), mpmath.mpf(g), mpmath.mpf(t)) for n, g, t in coordinates]
+        parts = [Coordinates(int(n), mpmath.mpf(g), mpmath.mpf(t)) for n, g, t in coordinates if t > 0]
         if function.is_hockey_stick:
             if not parts:
                 return gaussian_delta(mpmath.sqrt(mu_squared), function.epsilon, digits)
@@ -114,8 +114,9 @@ def single_delta(
     gamma: Number, t: Number, epsilon: Number, direction: Direction | str, digits: int = 20
 ) -> mpmath.mpf:
     """The exact delta of one coordinate in one round, in closed form."""
-    spare, sign = SPARE_DIGITS, 1 if Direction(direction) is Direction.ADD else -1
+    sign, lost = 1 if Direction(direction) is Direction.ADD else -1, mpmath.mpf(SPARE_DIGITS)
     while True:
+        spare = int(lost) + SPARE_DIGITS
         with mpmath.workdps(digits + spare):
             g, s, grown = mpmath.mpf(gamma), mpmath.sqrt(t), mpmath.exp(epsilon)
             odds = (grown**sign - 1 + g) / g
@@ -123,14 +124,13 @@ def single_delta(
                 return mpmath.mpf(0)
             x = (mpmath.log(odds) + s * s / 2) / s
             if sign > 0:
-                terms = g * mpmath.ncdf(s - x), (1 - g - grown) * mpmath.ncdf(-x)
+                present, absent = g * mpmath.ncdf(s - x), (1 - g - grown) * mpmath.ncdf(-x)
             else:
-                terms = (1 - grown * (1 - g)) * mpmath.ncdf(x), -grown * g * mpmath.ncdf(x - s)
-            value = mpmath.fsum(terms)
-            lost = mpmath.log10(abs(terms[0] / value) * (2 + x * x)) if value > 0 else 2 * spare
+                present, absent = -grown * g * mpmath.ncdf(x - s), (1 - grown * (1 - g)) * mpmath.ncdf(x)
+            value = present + absent
+            lost = mpmath.log10(abs(present / value) * (2 + x * x)) if value > 0 else mpmath.mpf(2 * spare)
         if lost + SPARE_DIGITS / 2 <= spare:
             return value
-        spare = int(lost) + 2 * SPARE_DIGITS
 
 
 # ---------------------------------------------------------------- admissible exponents

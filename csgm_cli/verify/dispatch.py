@@ -179,7 +179,7 @@ def _renyi_remove(
         raise _refused("proof renyi-remove is for the remove direction only")
     digits = min(digits, CONTOUR_DIGITS)
     value = renyi.remove_delta(releases, epsilon, certificate.order, digits)
-    closed = renyi.closed_remove_log_moment(releases, certificate.order, digits)
+    closed = renyi.remove_log_moment(releases, certificate.order, digits, closed=True)
     highest = renyi.converted_delta(closed, mpmath.mpf(certificate.order), epsilon)
     return _Recomputed(value, digits, rounding=AGREEMENT / 1000, highest=highest)
 

@@ -45,18 +45,20 @@ def plain_mean(
 
     Raises ``NoAnswerError`` (slug ``oracle-not-converged``) where grids of up to 2^22 points do not agree.
     """
-    law = _Law([(int(n), float(g), float(t)) for n, g, t in coordinates], float(mu_squared))
+    parts = [(int(n), float(g), float(t)) for n, g, t in coordinates if t > 0]
+    law = _Law(parts, float(mu_squared))
     _, log_knee = (float(value) for value in function.shape())
     if function.direction is Direction.REMOVE and law.least_loss >= log_knee and function.is_hockey_stick:
         return 0.0, 0.0
     order = law.order(function)
     grid, points, before = law.tilted_grid(order, log_knee), _FEWEST_POINTS, math.nan
     while points <= _MOST_POINTS:
-        losses, masses, log_scale = grid(points)
-        values = _tilted_values(function, losses, log_scale)
-        mean = float(values @ masses)
+        with np.errstate(all="ignore"):  # what overflows does not agree with anything
+            losses, masses, log_scale = grid(points)
+            mean = float(_tilted_values(function, losses, log_scale) @ masses)
         step = float(losses[1] - losses[0])
-        if step * (1 + abs(order)) <= _LARGEST_STEP and abs(mean - before) <= _AGREEMENT * mean:
+        fine = step * (1 + abs(order)) <= _LARGEST_STEP
+        if fine and mean > 0 and abs(mean - before) <= _AGREEMENT * mean:
             return mean, step
         before, points = mean, 2 * points
     raise not_converged("a loss grid")
@@ -139,8 +141,7 @@ class _Law:
             for number, gamma, t in self.coordinates:
                 losses, weights, _ = _tilted_nodes(order, gamma, t, step)
                 masses = _on_grid((losses - weights @ losses) / step, weights, points)
-                with np.errstate(divide="ignore"):
-                    log_transform += number * np.log(np.fft.rfft(masses))
+                log_transform += number * np.log(np.fft.rfft(masses))
             law = np.fft.irfft(np.exp(log_transform), points)
             losses = np.asarray(mean + step * (np.arange(points) - points // 2), float)
             return losses, np.roll(law, points // 2), undo
@@ -174,25 +175,35 @@ def _tilted_nodes(order: float, gamma: float, t: float, step: float) -> tuple[Ar
     At least one node for each ``step`` of the loss, unless that takes too many.
     """
     root = math.sqrt(t)
-    ends = sorted((0.0, order * root))
-    x = np.linspace(ends[0] - 12, ends[1] + 12, _NODES)
-    while True:
-        sent = gamma * np.exp(np.minimum(root * x - t / 2, 700.0))
-        losses = np.where(sent > 0.5, np.log(1 - gamma + sent), np.log1p(gamma * np.expm1(root * x - t / 2)))
-        logs = order * losses - x * x / 2
-        peak = logs.max()
-        alive = np.flatnonzero(logs > peak - _DEPTH)
-        first, last = x[alive[0]], x[alive[-1]]
-        spacing = x[1] - x[0]
-        wanted = min(_LARGEST_SPACING, step / root)
-        if spacing <= wanted or len(x) > _NODES:
-            weights = np.exp(logs - peak)
-            total = weights.sum()
-            log_total = peak + math.log(total * spacing / math.sqrt(2 * math.pi))
-            return losses, weights / total, log_total
-        x = np.linspace(
-            first - spacing, last + spacing, min(_MOST_NODES, int((last - first) / wanted) + _NODES)
-        )
+    wanted = min(_LARGEST_SPACING, step / root)
+    ends = min(0.0, order * root) - 12, max(0.0, order * root) + 12
+    x = np.linspace(*ends, _NODES)
+    logs, _ = _log_weights(order, gamma, t, x)
+    alive = x[logs > logs.max() - _DEPTH]
+    spacing = x[1] - x[0]
+    count = int((alive[-1] - alive[0]) / wanted) + _NODES
+    x = np.linspace(alive[0] - spacing, alive[-1] + spacing, min(_MOST_NODES, count))
+    logs, losses = _log_weights(order, gamma, t, x)
+    peak = logs.max()
+    weights = np.exp(logs - peak)
+    total = weights.sum()
+    log_total = peak + math.log(total * (x[1] - x[0]) / math.sqrt(2 * math.pi))
+    if abs(order) * np.abs(losses).max() < 1:
+        # E[Y^a - 1 - a (Y - 1)]: what many coordinates add up to keeps its digits.
+        small = np.expm1(order * losses) - order * np.expm1(losses)
+        log_total = math.log1p(np.exp(-x * x / 2) @ small * (x[1] - x[0]) / math.sqrt(2 * math.pi))
+    return losses, weights / total, log_total
+
+
+def _log_weights(order: float, gamma: float, t: float, x: Array) -> tuple[Array, Array]:
+    """The log of Y^order exp(-x^2/2) and log Y at ``x``."""
+    log_ratio = math.sqrt(t) * x - t / 2
+    losses = np.where(
+        log_ratio > 1,
+        np.logaddexp(math.log1p(-gamma) if gamma < 1 else -math.inf, math.log(gamma) + log_ratio),
+        np.log1p(gamma * np.expm1(np.minimum(log_ratio, 1))),
+    )
+    return order * losses - x * x / 2, losses
 
 
 def _on_grid(places: Array, weights: Array, points: int) -> Array:

@@ -108,36 +108,28 @@ def total_log_moment(
         return mpmath.fsum(parts) + a * (a - 1) * mpmath.mpf(mu_squared) / 2
 
 
-def remove_log_moment(releases: Sequence[Release], order: Number, digits: int = 20) -> mpmath.mpf:
+def remove_log_moment(
+    releases: Sequence[Release], order: Number, digits: int = 20, *, closed: bool = False
+) -> mpmath.mpf:
     """Bound on log E_Q[u^(1 - order)] over all client vectors, ``order`` > 1, to 14 digits at most.
 
     (order - 1) times the Renyi divergence D_order(Q||P) of the remove direction. Where kappa* is not largest
-    the log-moment at order 1 - a is at most sum(t) sup K(1-a; t')/t' over 0 < t' <= t.
+    the log-moment at order 1 - a is at most sum(t) sup K(1-a; t')/t' over 0 < t' <= t. ``closed``: the
+    larger (a(a-1)/2) (gamma^2 sum(t) (e^t - 1)/t + mu^2) instead.
     """
     require(order > 1, "order", "above 1", order)
     with mpmath.workdps(digits + SPARE_DIGITS):
-        a = 1 - mpmath.mpf(order)
-        total = mpmath.mpf(0)
+        a, total = 1 - mpmath.mpf(order), mpmath.mpf(0)
         for mechanism, sigma in releases:
             coordinates, mu_squared = worst_case([(mechanism, sigma)], digits)
-            if is_largest(mechanism):
+            if not coordinates or (is_largest(mechanism) and not closed):
                 total += total_log_moment(coordinates, mu_squared, a, digits)
-            else:
-                largest, sum_t = coordinates[0], mpmath.fsum(n * t for n, _, t in coordinates)
-                total += sum_t * _largest_rate(a, largest.gamma, max(t for *_, t in coordinates), digits)
+                continue
+            gamma, top = mpmath.mpf(mechanism.gamma), max(t for *_, t in coordinates)
+            growth = a * (a - 1) / 2 * gamma**2 * mpmath.expm1(top) / top
+            rate = growth if closed else _largest_rate(a, gamma, top, digits)
+            total += rate * mpmath.fsum([n * t for n, _, t in coordinates])
         return total
-
-
-def closed_remove_log_moment(releases: Sequence[Release], order: Number, digits: int = 20) -> mpmath.mpf:
-    """A closed form above `remove_log_moment`: (a(a-1)/2) (sum of gamma^2 (e^t - 1)/t sum(t) + mu^2)."""
-    with mpmath.workdps(digits + SPARE_DIGITS):
-        a, total = mpmath.mpf(order), mpmath.mpf(0)
-        for mechanism, sigma in releases:
-            coordinates, mu_squared = worst_case([(mechanism, sigma)], digits)
-            top = max([t for *_, t in coordinates], default=mpmath.mpf(1))
-            growth = mpmath.mpf(mechanism.gamma) ** 2 * mpmath.expm1(top) / top
-            total += growth * mpmath.fsum(n * t for n, _, t in coordinates) + mu_squared
-        return a * (a - 1) / 2 * total
 
 
 def _largest_rate(order: mpmath.mpf, gamma: Number, top: mpmath.mpf, digits: int) -> mpmath.mpf:

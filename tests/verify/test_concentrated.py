@@ -183,6 +183,13 @@ def test_grid_reaches_small_deltas():
         assert relative(mean, gaussian_delta(0.3, 3.0)) < 1e-4
 
 
+def test_grids_that_do_not_agree_are_no_answer():
+    """Counts that floating point cannot raise a transform to raise instead of returning zero."""
+    with pytest.raises(NoAnswerError) as caught:
+        plain_mean([(10**21, 1e-9, 1e-10)], 0, ConvexFunction("add", 1e-3, 100, 0.1))
+    assert caught.value.slug == "oracle-not-converged"
+
+
 def test_grid_agrees_with_dp_accounting():
     """A few rounds of DP-SGD, which are as many mask bits."""
     from dp_accounting.pld import privacy_loss_distribution
