@@ -1,0 +1,222 @@
+"""Recompute what a certificate claims, and compare."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import mpmath
+
+from csgm_cli.errors import NoAnswerError, VerificationError
+from csgm_cli.model.certificate import Certificate, Direction, Proof
+from csgm_cli.model.mechanism import Adjacency, Bound, Verification
+from csgm_cli.verify import renyi
+from csgm_cli.verify.concentrated import ConvexFunction, is_admissible, mean_at_worst_case
+from csgm_cli.verify.matched import matched_delta
+from csgm_cli.verify.triangle import replace_one_delta
+
+if TYPE_CHECKING:
+    from csgm_cli.verify.log_moment import Number
+    from csgm_cli.verify.renyi import Release
+
+DIGITS = 50
+#: Of contour integrals, and of the plain loss grid.
+CONTOUR_DIGITS, GRID_DIGITS = 15, 4
+#: The largest relative difference that counts as agreement; where a loss grid is involved.
+AGREEMENT, GRID_AGREEMENT = 1e-9, 1e-3
+#: How far an answer may be below its recomputation, relative: the error of a contour integral.
+ROUNDING = 1e-13
+#: The smallest delta that answers have.
+DELTA_FLOOR = 1e-300
+
+_CLOSED = {Proof.EXACT: Bound.EXACT, Proof.MASK_REVEALED: Bound.MASK_REVEALED, Proof.RENYI: Bound.RDP}
+
+
+@dataclass(frozen=True)
+class _Recomputed:
+    """A recomputed delta, its digits, and the difference that counts as agreement, relative.
+
+    ``highest``: an answer up to that also agrees; ``rounding``: how far an answer may be below ``value``.
+    """
+
+    value: mpmath.mpf
+    digits: int
+    agreement: float = AGREEMENT
+    rounding: float = ROUNDING
+    highest: Number = 0.0
+
+
+def verify_certificate(
+    releases: Sequence[Release], certificate: Certificate, digits: int = DIGITS
+) -> mpmath.mpf:
+    """The delta that ``certificate`` proves at its epsilon for all (mechanism, sigma) together.
+
+    To ``digits`` where there is a closed form, at most 15 by a contour integral, 4 on a loss grid, which is
+    taken where the certificate has a step or the contour does not converge.
+
+    Raises:
+        VerificationError: the proof does not hold for these releases.
+        NoAnswerError: the computation would take too long (slug ``oracle-not-converged``).
+    """
+    return _recomputed(releases, certificate, digits).value
+
+
+def verify(
+    releases: Sequence[Release],
+    certificates: Sequence[Certificate],
+    delta: float,
+    epsilon: float | None = None,
+) -> Verification:
+    """Compare ``delta`` and what the ``certificates`` of both directions claim with their recomputations.
+
+    ``epsilon``: the answer's, beyond which no certificate may be. Each certificate's delta must agree to 1e-9
+    relative, or to 1e-3 where it was recomputed on a loss grid, and no recomputed delta may exceed its
+    certificate's or ``delta`` by more than the error of the recomputation.
+
+    Raises:
+        VerificationError: something does not agree, or a direction is missing.
+        NoAnswerError: the computation would take too long (slug ``oracle-not-converged``).
+    """
+    directions = {direction for certificate in certificates for direction in _directions(certificate)}
+    if len(directions) < 2:
+        raise _refused("the certificates do not cover both directions")
+    if epsilon is not None and any(certificate.epsilon > epsilon for certificate in certificates):
+        raise _refused("a certificate is for a larger epsilon")
+    found = [(_recomputed(releases, certificate, DIGITS), certificate) for certificate in certificates]
+    for recomputed, certificate in found:
+        _compare(certificate.delta, recomputed)
+        if delta < _capped(recomputed.value) * (1 - recomputed.rounding):
+            raise _disagreement(delta, recomputed)
+    decisive, certificate = max(found, key=lambda pair: pair[0].value)
+    truth = _capped(decisive.value)
+    return Verification(decisive.digits, float(abs(_capped(certificate.delta) - truth) / truth))
+
+
+def _compare(claimed: float, found: _Recomputed) -> None:
+    truth, answer = _capped(found.value), _capped(claimed)
+    highest = max(truth, _capped(found.highest)) * (1 + mpmath.mpf(found.agreement))
+    if not truth * (1 - mpmath.mpf(found.rounding)) <= answer <= highest:
+        raise _disagreement(claimed, found)
+
+
+def _capped(delta: Number) -> mpmath.mpf:
+    """In the range of answers."""
+    return min(mpmath.mpf(1), max(mpmath.mpf(delta), mpmath.mpf(DELTA_FLOOR)))
+
+
+def _disagreement(claimed: float, found: _Recomputed) -> VerificationError:
+    value = mpmath.nstr(found.value, 17)
+    return _refused(f"delta {claimed!r} does not agree with {value} in {found.digits}-digit arithmetic")
+
+
+def _refused(why: str) -> VerificationError:
+    hint = "run csgm selftest and report this: no answer is given"
+    return VerificationError("verification-failed", why, hint)
+
+
+# ---------------------------------------------------------------- one certificate
+
+
+def _directions(certificate: Certificate) -> tuple[Direction, ...]:
+    if certificate.direction is Direction.BOTH:
+        return Direction.ADD, Direction.REMOVE
+    return (certificate.direction,)
+
+
+def _recomputed(
+    releases: Sequence[Release],
+    certificate: Certificate,
+    digits: int,
+    epsilon: Number | None = None,
+) -> _Recomputed:
+    """What a certificate proves at ``epsilon``, by default its own."""
+    at = certificate.epsilon if epsilon is None else epsilon
+    if certificate.proof in _CLOSED:
+        bound = _CLOSED[certificate.proof]
+        value = renyi.delta(releases, at, certificate.order, bound, digits)
+        return _Recomputed(value, digits)
+    replaces = {mechanism.adjacency is Adjacency.REPLACE_ONE for mechanism, _ in releases}
+    if replaces != {certificate.proof is Proof.TRIANGLE}:
+        raise _refused(f"proof {certificate.proof} does not apply to this neighbouring relation")
+    if certificate.proof is Proof.TRIANGLE:
+        return _triangle(releases, certificate, digits)
+    if certificate.proof is Proof.RENYI_REMOVE:
+        return _renyi_remove(releases, certificate, at, digits)
+    if certificate.proof is Proof.GAUSSIAN_MATCHED:
+        worst, order = renyi.worst_case(releases, digits), certificate.order or 0
+        sides = [matched_delta(*worst, at, order, side, digits) for side in _directions(certificate)]
+        return _Recomputed(max(sides), digits)
+    _check_worst_case(releases, certificate)
+    means = [_mean(releases, certificate, side, at, digits) for side in _directions(certificate)]
+    return max(means, key=lambda mean: mean.value)
+
+
+def _triangle(releases: Sequence[Release], certificate: Certificate, digits: int) -> _Recomputed:
+    """Both parts recomputed for add/remove, the second at exactly what the first leaves of epsilon."""
+    add_remove = [(replace(m, adjacency=Adjacency.ADD_REMOVE), sigma) for m, sigma in releases]
+    found: list[_Recomputed] = []
+
+    def part(index: int, epsilon: mpmath.mpf) -> mpmath.mpf:
+        found.append(_recomputed(add_remove, certificate.parts[index], digits, epsilon))
+        return found[-1].value
+
+    first, second = (part.epsilon for part in certificate.parts)
+    if abs(first + second - certificate.epsilon) > AGREEMENT * certificate.epsilon:
+        raise _refused("the parts of a triangle do not add up to its epsilon")
+    value = replace_one_delta(
+        lambda e1: part(0, e1), lambda e2: part(1, e2), certificate.epsilon, first, digits
+    )
+    worst = max(found, key=lambda each: each.agreement)
+    return replace(worst, value=value, digits=min(each.digits for each in found), highest=0.0)
+
+
+def _renyi_remove(
+    releases: Sequence[Release], certificate: Certificate, epsilon: Number, digits: int
+) -> _Recomputed:
+    """The supremum over client vectors; answers by its closed bound agree as well."""
+    if certificate.direction is not Direction.REMOVE or certificate.order is None:
+        raise _refused("proof renyi-remove is for the remove direction only")
+    digits = min(digits, CONTOUR_DIGITS)
+    value = renyi.remove_delta(releases, epsilon, certificate.order, digits)
+    closed = renyi.remove_log_moment(releases, certificate.order, digits, closed=True)
+    highest = renyi.converted_delta(closed, mpmath.mpf(certificate.order), epsilon)
+    return _Recomputed(value, digits, rounding=AGREEMENT / 1000, highest=highest)
+
+
+def _check_worst_case(releases: Sequence[Release], certificate: Certificate) -> None:
+    """Refuse a convex function that kappa* is not worst for."""
+    for mechanism, sigma in releases:
+        if renyi.is_largest(mechanism):
+            continue
+        exponent = certificate.exponent
+        if certificate.proof is Proof.PROFILE or exponent is None:
+            raise _refused("the profile is no bound where a client can choose its coordinates")
+        (number, gamma, t), *_ = renyi.worst_case([(mechanism, sigma)])[0]
+        if not is_admissible(exponent, gamma, t):
+            raise _refused(f"exponent {exponent!r} is not admissible for {number} coordinates")
+
+
+def _mean(
+    releases: Sequence[Release],
+    certificate: Certificate,
+    direction: Direction,
+    epsilon: Number,
+    digits: int,
+) -> _Recomputed:
+    """The mean of one direction's convex function at kappa*, by a contour or on the plain grid."""
+    worst = renyi.worst_case(releases)
+    shape = {"exponent": certificate.exponent, "log_ratio": certificate.log_ratio}
+    given = {name: value for name, value in shape.items() if value is not None}
+    function = ConvexFunction(direction, epsilon, **given)
+    digits = min(digits, CONTOUR_DIGITS)
+    if certificate.step is None:
+        try:
+            return _Recomputed(mean_at_worst_case(*worst, function, digits), digits)
+        except NoAnswerError as error:
+            if error.slug != "oracle-not-converged":
+                raise
+    from csgm_cli.verify.plain_grid import plain_mean
+
+    mean, _ = plain_mean(*worst, function)
+    return _Recomputed(mpmath.mpf(mean), GRID_DIGITS, GRID_AGREEMENT, GRID_AGREEMENT)
