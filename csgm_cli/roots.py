@@ -176,6 +176,35 @@ def _share(new: Point, old: Point, third: Point) -> float:
     return f_a / (f_b - f_a) * f_c / (f_b - f_c) + alpha * f_a / (f_c - f_a) * f_b / (f_c - f_b)
 
 
+def valley(
+    function: Callable[[float], float], start: float, *, stride: float, low: float, high: float, width: float
+) -> Point:
+    """The minimum in ``low`` ... ``high`` of a function of one valley, by steps from ``start`` that grow.
+
+    Values may be infinite away from the valley.
+    """
+    seen: dict[float, float] = {}
+
+    def at(x: float) -> float:
+        if x not in seen:
+            seen[x] = function(x)
+        return seen[x]
+
+    middle = min(max(start, low), high)
+    for side in (1.0, -1.0):
+        step, at_end = side * stride, False
+        while not at_end:
+            ahead = min(max(middle + step, low), high)
+            at_end = ahead in (low, high)
+            if not at(ahead) < at(middle) and not math.isinf(at(middle)):
+                break
+            middle, step = ahead, 1.5 * step
+    places = sorted(seen)
+    index = places.index(min(places, key=at))
+    lowest(at, places[max(index - 1, 0)], places[min(index + 1, len(places) - 1)], width)
+    return min(seen.items(), key=lambda point: point[1])
+
+
 def lowest(function: Callable[[float], float], low: float, high: float, width: float) -> Point:
     """Where a function of one valley is least in ``low`` ... ``high``, and its value there.
 

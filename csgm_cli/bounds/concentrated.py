@@ -28,7 +28,7 @@ def concentrated(law: Law, direction: Direction, epsilon: float) -> Certificate 
     exponent = exponent_of(law)
     if direction is Direction.ADD:
         return _add(law, epsilon, exponent)
-    if exponent <= 1.0 or epsilon + law.least_loss >= 0.0:
+    if exponent <= 1.0:
         return None
     return _certified(law, ConvexFunction(direction, epsilon, exponent), Proof.CONCENTRATED)
 
@@ -53,6 +53,8 @@ def exponent_of(law: Law) -> float:
 def _add(law: Law, epsilon: float, exponent: float) -> Certificate | None:
     """At the best ratio r, for any is valid: log r is of the size of 1/z at the saddle point z."""
     contour = contour_of(law, Direction.ADD, epsilon, math.inf)
+    if contour is not None and contour.mean(ConvexFunction(Direction.ADD, epsilon)) is None:
+        contour = None  # not converged
     grid = None if contour is not None else grid_of(law, Direction.ADD, epsilon, math.inf)
     if contour is None and grid is None:
         return None

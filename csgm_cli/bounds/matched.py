@@ -17,9 +17,8 @@ from collections.abc import Callable
 import numpy as np
 
 from csgm_cli.gaussian import log_mills
-from csgm_cli.model.certificate import Certificate, Direction, Proof
-from csgm_cli.renyi.conversion import best_order, log_shrink
-from csgm_cli.renyi.law import Law
+from csgm_cli.model.certificate import Direction
+from csgm_cli.renyi.conversion import log_shrink
 from csgm_cli.renyi.moment import LogMoment
 
 _LOG_SQRT_TWO_PI = 0.5 * math.log(2 * math.pi)
@@ -30,7 +29,17 @@ _NODES = np.exp(_STEP * np.arange(-237.0, 1.0))
 _ROUNDING = 16 * 2.0**-53
 
 
-def matched_log_delta(direction: Direction, epsilon: float, order: float, moment: LogMoment) -> float:
+def matched_add(order: float, moment: LogMoment, epsilon: float) -> float:
+    """`matched_log_delta` of the add direction, a conversion."""
+    return matched_log_delta(Direction.ADD, order, moment, epsilon)
+
+
+def matched_remove(order: float, moment: LogMoment, epsilon: float) -> float:
+    """`matched_log_delta` of the remove direction, a conversion."""
+    return matched_log_delta(Direction.REMOVE, order, moment, epsilon)
+
+
+def matched_log_delta(direction: Direction, order: float, moment: LogMoment, epsilon: float) -> float:
     """Log of the matched bound on delta at one order > 1, rounding errors added; it may be above 0.
 
     ``moment``: the log-moment K of everything released, at that order; where it is infinite there is no bound.
@@ -51,24 +60,6 @@ def matched_log_delta(direction: Direction, epsilon: float, order: float, moment
     steepness = abs(d) * (abs(d) + r) + order * r * abs(order * r - d) / (1 + order)
     error = _ROUNDING * (1 + abs(value) + steepness + epsilon) + moment.error * (1 + steepness)
     return value + error
-
-
-def matched(law: Law, direction: Direction, epsilon: float, start: float | None = None) -> Certificate:
-    """The least matched bound over real orders, epsilon >= 0; ``start`` is an order to begin at."""
-
-    def at(order: float) -> float:
-        return matched_log_delta(direction, epsilon, order, law.log_moment(order))
-
-    order = best_order(at, first_matched_order(law, epsilon), start)
-    return Certificate(Proof.GAUSSIAN_MATCHED, direction, epsilon, at(order), order=order)
-
-
-def first_matched_order(law: Law, epsilon: float) -> float:
-    """Where to begin: a few times the best Renyi order of the Gaussian limit, before a mask bit shows."""
-    gap = 20.0 * (1.0 + epsilon / max(law.spread_variance, 1e-300))
-    if law.coordinates:
-        gap = min(gap, 1.0 + 8.0 / law.largest_t)
-    return 1.0 + min(gap, 1e12)
 
 
 def _add_bracket(order: float, d: float, r: float) -> float:

@@ -9,40 +9,38 @@ larger of the two, so that the value does not depend on what was tried.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import TypeAlias
 
+from csgm_cli.bounds.by_order import RENYI, RENYI_REMOVE, ByOrder, Method
 from csgm_cli.bounds.concentrated import concentrated, exact_profile
-from csgm_cli.bounds.matched import matched
+from csgm_cli.bounds.matched import matched_add, matched_remove
 from csgm_cli.model.certificate import Certificate, Direction, Proof
-from csgm_cli.renyi.conversion import RenyiCurve, best_log_delta
 from csgm_cli.renyi.law import Law
-
-#: A bound at (law, epsilon), and an order to begin at; None where the method does not reach.
-Method: TypeAlias = Callable[[Law, float, float | None], Certificate | None]
 
 NO_BOUND = Certificate(Proof.RENYI, None, 0.0, math.inf)
 
 
-def add_methods(*, exact: bool) -> tuple[Method, ...]:
-    """The proven bounds on the add direction; ``exact``: kappa* is the elementwise largest vector."""
-    return (_matched(Direction.ADD), _at_worst_case(Direction.ADD, exact=exact))
+MATCHED_ADD = ByOrder(Proof.GAUSSIAN_MATCHED, Direction.ADD, matched_add)
+MATCHED_REMOVE = ByOrder(Proof.GAUSSIAN_MATCHED, Direction.REMOVE, matched_remove)
+
+#: The closed forms of each direction. In the add direction the Renyi bound is never below the matched one.
+CLOSED_FORMS = {
+    Direction.ADD: (MATCHED_ADD,),
+    Direction.REMOVE: (RENYI_REMOVE, MATCHED_REMOVE, RENYI),
+}
 
 
-def remove_methods(*, exact: bool) -> tuple[Method, ...]:
-    """The same of the remove direction."""
-    by_renyi = (renyi_remove, _matched(Direction.REMOVE), renyi)
-    return (*by_renyi, _at_worst_case(Direction.REMOVE, exact=exact))
-
-
-def methods_of(*, exact: bool) -> dict[Direction, tuple[Method, ...]]:
-    """The methods of both directions."""
-    return {Direction.ADD: add_methods(exact=exact), Direction.REMOVE: remove_methods(exact=exact)}
+def at_worst_case(direction: Direction, *, exact: bool) -> Method:
+    """The dear method of a direction; ``exact``: kappa* is the elementwise largest vector."""
+    method = exact_profile if exact else concentrated
+    return lambda law, epsilon, _: method(law, direction, epsilon)
 
 
 def tight(law: Law, epsilon: float, *, exact: bool) -> dict[Direction, Certificate]:
     """The best certificate of each direction, epsilon >= 0; the larger one is the bound."""
-    left = {direction: list(methods) for direction, methods in methods_of(exact=exact).items()}
+    left: dict[Direction, list[Method]] = {
+        direction: [*CLOSED_FORMS[direction], at_worst_case(direction, exact=exact)]
+        for direction in Direction
+    }
     best = dict.fromkeys(Direction, NO_BOUND)
     while True:
         larger = max(Direction, key=lambda direction: best[direction].log_delta)
@@ -53,36 +51,11 @@ def tight(law: Law, epsilon: float, *, exact: bool) -> dict[Direction, Certifica
             best[larger] = found
 
 
-def larger_of(best: dict[Direction, Certificate]) -> Certificate:
-    """The certificate that decides."""
-    return max(best.values(), key=lambda certificate: certificate.log_delta)
-
-
 def direction_bound(
-    law: Law, direction: Direction, epsilon: float, start: float | None, *, exact: bool
+    law: Law, direction: Direction, epsilon: float, near: float | None, *, exact: bool
 ) -> Certificate:
-    """The least bound on one direction by the matched bound, the remove direction's and the worst case."""
-    methods = [method for method in methods_of(exact=exact)[direction] if method is not renyi]
-    found = [method(law, epsilon, start) for method in methods]
-    return min((f for f in found if f is not None), key=lambda certificate: certificate.log_delta)
-
-
-def renyi(law: Law, epsilon: float, start: float | None) -> Certificate:
-    """The Renyi bound, which holds in both directions."""
-    found = best_log_delta(RenyiCurve(law), epsilon, start)
-    return Certificate(Proof.RENYI, None, epsilon, found.log_delta, order=found.order)
-
-
-def renyi_remove(law: Law, epsilon: float, _: float | None) -> Certificate:
-    """The remove direction's Renyi bound, of a Gaussian with the law's ``remove_variance``."""
-    found = best_log_delta(RenyiCurve(Law((), law.remove_variance)), epsilon)
-    return Certificate(Proof.RENYI_REMOVE, Direction.REMOVE, epsilon, found.log_delta, order=found.order)
-
-
-def _matched(direction: Direction) -> Method:
-    return lambda law, epsilon, start: matched(law, direction, epsilon, start)
-
-
-def _at_worst_case(direction: Direction, *, exact: bool) -> Method:
-    method = exact_profile if exact else concentrated
-    return lambda law, epsilon, _: method(law, direction, epsilon)
+    """The least bound on one direction by all its methods but the Renyi bound of both."""
+    methods = [method for method in CLOSED_FORMS[direction] if method is not RENYI]
+    found = [method(law, epsilon, near if method.direction else None) for method in methods]
+    worst = at_worst_case(direction, exact=exact)(law, epsilon, None)
+    return min([*found, *([worst] if worst else [])], key=lambda certificate: certificate.log_delta)

@@ -12,11 +12,11 @@ import math
 from csgm_cli.bounds.tight import direction_bound
 from csgm_cli.model.certificate import Certificate, Direction, Proof
 from csgm_cli.renyi.law import Law
-from csgm_cli.roots import lowest
+from csgm_cli.roots import valley
 
-#: Shares e1/epsilon in which the best is sought, how far from a known one, and how closely. What the width
-#: leaves in log delta is of second order, below 1e-8.
-_LEAST, _MOST, _NEAR, _WIDTH = 0.02, 0.98, 0.02, 3e-6
+#: log(e1/e2) is sought up to this, by such steps from 0 or from a known one on, and how closely. What the
+#: width leaves in log delta is of second order, below 1e-9.
+_FURTHEST, _STRIDE, _WARM_STRIDE, _WIDTH = 8.0, 1.0, 0.1, 3e-6
 
 
 def triangle(law: Law, epsilon: float, near: float | None = None, *, exact: bool) -> Certificate:
@@ -28,14 +28,18 @@ def triangle(law: Law, epsilon: float, near: float | None = None, *, exact: bool
         orders[direction] = found.order or orders[direction]
         return found
 
-    def at(share: float) -> tuple[float, tuple[Certificate, Certificate]]:
-        e1 = share * epsilon
-        add, remove = part(Direction.ADD, e1), part(Direction.REMOVE, epsilon - e1)
+    def at(log_odds: float) -> tuple[float, tuple[Certificate, Certificate]]:
+        e1, e2 = epsilon / (1 + math.exp(-log_odds)), epsilon / (1 + math.exp(log_odds))
+        add, remove = part(Direction.ADD, e1), part(Direction.REMOVE, e2)
         return _log_sum(add.log_delta, e1 + remove.log_delta), (add, remove)
 
-    low, high = (_LEAST, _MOST) if near is None else (max(near - _NEAR, _LEAST), min(near + _NEAR, _MOST))
-    share, _ = lowest(lambda share: at(share)[0], low, high, _WIDTH)
-    log_delta, parts = at(share)
+    start, stride = 0.0, _STRIDE
+    if near is not None and 0.0 < near < 1.0:
+        start, stride = math.log(near / (1 - near)), _WARM_STRIDE
+    log_odds, _ = valley(
+        lambda x: at(x)[0], start, stride=stride, low=-_FURTHEST, high=_FURTHEST, width=_WIDTH
+    )
+    log_delta, parts = at(log_odds)
     return Certificate(Proof.TRIANGLE, None, epsilon, log_delta, parts=parts)
 
 

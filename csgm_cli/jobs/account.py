@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from csgm_cli.core.bounds import DELTA_FLOOR, Spent, least_delta, least_epsilon, resolved
-from csgm_cli.core.verify import verify_delta, verify_epsilon
 from csgm_cli.errors import CsgmError, UsageError
+from csgm_cli.jobs.accountants import DELTA_FLOOR, Spent, resolved, spent_delta, spent_epsilon
 from csgm_cli.jobs.statement import assumptions_of, statement
 from csgm_cli.jobs.utility import error_parts, last_row_parts, mean_noise_std, noise_std_per_row
-from csgm_cli.model.mechanism import Accountant, Bound, Conversion, Mechanism, accountant_named
+from csgm_cli.model.mechanism import Accountant, Bound, Conversion, Mechanism, Target, accountant_named
 from csgm_cli.model.result import Account, Guarantee, Notice, Verification
 from csgm_cli.ranges import EPSILON_OR_ZERO, check_range, check_ranges, check_type
 
+if TYPE_CHECKING:
+    from csgm_cli.bounds.worst_case import Release
+
 #: An epsilon below the first is rare, one between the others usual.
 _SMALL, _USUAL = 0.5, (2.0, 20.0)
-#: Profiles that are known to this of delta, relative, are called exact without a word.
-_EXACT = 1e-8
 #: What there is to say of an answer whose lower bound is 0.
 NO_LOWER_BOUND = Notice(
     "no-lower-bound",
@@ -74,31 +74,44 @@ def account_delta(
     sigma, noise_multiplier = _checked_noise(mechanism, sigma)
     check_type("verify", verify, bool)
     epsilon = check_range("epsilon", epsilon, EPSILON_OR_ZERO)
-    spent = least_delta(mechanism, accountant, sigma, epsilon)
+    spent = spent_delta([(mechanism, sigma)], accountant, epsilon)
     notices = notices_of(spent)
     if spent.value == DELTA_FLOOR:
         notices += (Notice("delta-floor", f"delta is below {DELTA_FLOOR:g} and shown as that"),)
     if spent.value == 1.0:
         notices += (Notice("no-guarantee", "delta is 1: this noise proves nothing at this epsilon"),)
-    verified = verify_delta(mechanism, sigma, epsilon, spent) if verify else None
+    verified = verified_by([(mechanism, sigma)], spent, epsilon, spent.value) if verify else None
     guarantee = replace(_guarantee(mechanism, epsilon, spent.value, spent, verified), notices=notices)
     return _account(mechanism, sigma, noise_multiplier, accountant, [guarantee])
 
 
 def epsilon_guarantee(
-    mechanism: Mechanism,
-    sigma: float,
-    delta: float,
-    accountant: Accountant,
-    *,
-    verify: bool = False,
-    near: float = math.inf,
-    with_lower: bool = True,
+    mechanism: Mechanism, sigma: float, delta: float, accountant: Accountant, *, verify: bool = False
 ) -> Guarantee:
-    """The guarantee at one delta, by `least_epsilon`; the values are taken as checked."""
-    spent = least_epsilon(mechanism, accountant, sigma, delta, near=near, with_lower=with_lower)
-    verified = verify_epsilon(mechanism, sigma, delta, spent) if verify else None
+    """The guarantee at one delta, by `spent_epsilon`; the values are taken as checked."""
+    spent = spent_epsilon([(mechanism, sigma)], accountant, delta)
+    verified = verified_by([(mechanism, sigma)], spent, spent.value, delta) if verify else None
     return _guarantee(mechanism, spent.value, delta, spent, verified)
+
+
+def target_guarantee(
+    mechanism: Mechanism, sigma: float, target: Target, spent: Spent, *, verify: bool
+) -> Guarantee:
+    """The guarantee of a noise that was solved for: the target itself; ``lower_bound`` is left to the caller."""
+    releases = [(mechanism, sigma)]
+    verified = verified_by(releases, spent, target.epsilon, target.delta) if verify else None
+    return _guarantee(mechanism, target.epsilon, target.delta, spent, verified)
+
+
+def verified_by(releases: Sequence[Release], spent: Spent, epsilon: float, delta: float) -> Verification:
+    """The certificates recomputed by independent code.
+
+    Raises:
+        NoAnswerError: they do not hold, or the recomputation does not converge.
+    """
+    from csgm_cli.verify.dispatch import verify
+
+    return verify(releases, spent.certificates, delta, epsilon, paper=spent.bound is Bound.PAPER)
 
 
 def _guarantee(
@@ -114,6 +127,7 @@ def _guarantee(
         lower_bound=spent.lower,
         verified=verified,
         notices=notices_of(spent),
+        proof=spent.proof,
     )
 
 
@@ -154,7 +168,7 @@ def _account(
     accountant: Accountant,
     guarantees: Sequence[Guarantee],
 ) -> Account:
-    used = {resolved(mechanism, accountant, g.bound) for g in guarantees}
+    used = {resolved(accountant, g.bound) for g in guarantees}
     return Account(
         mechanism,
         used.pop() if len(used) == 1 else accountant,
@@ -181,18 +195,6 @@ def notices_of(spent: Spent) -> tuple[Notice, ...]:
         notices.append(Notice("high-precision", said))
     if spent.fell_back:
         notices.append(Notice("tight-fell-back", spent.fell_back))
-    if spent.value > DELTA_FLOOR:  # what is 0, or shown as the floor, is not above anything
-        if spent.bracketed > _EXACT:
-            notices.append(Notice("profile-bracketed", _bracketed(spent.bracketed)))
-        if spent.lower == 0.0:
-            notices.append(NO_LOWER_BOUND)
+    if spent.lower == 0.0 and spent.value > DELTA_FLOOR:  # what is 0 is not above anything
+        notices.append(NO_LOWER_BOUND)
     return tuple(notices)
-
-
-def _bracketed(width: float) -> str:
-    if math.isinf(width):
-        return "the exact privacy profile is out of reach here: the answer is what a smaller epsilon proves"
-    return (
-        f"the exact privacy profile is known to {width:.1g} of delta here, not to the last digit: the answer"
-        " is at the safe end"
-    )

@@ -9,17 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from csgm_cli import gaussian
+from csgm_cli.bounds.by_order import RENYI, ByOrder
 from csgm_cli.bounds.worst_case import Release, is_elementwise_largest, paper_law, total_mu, worst_case_law
 from csgm_cli.errors import NoAnswerError, UsageError
+from csgm_cli.jobs.paths import epsilon_path, least_by, sigma_path
 from csgm_cli.model.certificate import Certificate, Direction, Proof
 from csgm_cli.model.mechanism import Accountant, Adjacency, Bound
-from csgm_cli.renyi.conversion import RenyiCurve, best_log_delta
+from csgm_cli.renyi.conversion import best_epsilon
 
 if TYPE_CHECKING:
-    from csgm_cli.bounds.tight import Method
     from csgm_cli.model.mechanism import Mechanism
     from csgm_cli.renyi.law import Law
 
@@ -132,6 +134,18 @@ def spent_delta(releases: Sequence[Release], accountant: Accountant, epsilon: fl
     return _with_lower(best, _lower_delta(releases, epsilon), _DELTA_WASTE)
 
 
+def log_delta_of(
+    releases: Sequence[Release], accountant: Accountant, epsilon: float, enough: float = -math.inf
+) -> float:
+    """Log of `spent_delta`, without a floor; closed forms alone where one of them is at most ``enough``."""
+    found = [
+        _closed_certificate(releases, bound, epsilon).log_delta for bound in bounds_of(releases, accountant)
+    ]
+    if min(found) > enough and looks_at_profile(releases, accountant):
+        found.append(_profile_delta(releases, epsilon).decisive.log_delta)
+    return min(found)
+
+
 def _closed_delta(releases: Sequence[Release], bound: Bound, epsilon: float) -> Spent:
     certificate = _closed_certificate(releases, bound, epsilon)
     return Spent(_shown(certificate), bound, (certificate,))
@@ -141,7 +155,7 @@ def _closed_certificate(releases: Sequence[Release], bound: Bound, epsilon: floa
     if bound in (Bound.EXACT, Bound.MASK_REVEALED):
         log_delta = gaussian.log_delta(total_mu(releases), epsilon)
         return Certificate(Proof(bound.value), None, epsilon, log_delta)
-    return _renyi(releases, bound)(_law_of(bound)(releases), epsilon, None)
+    return _renyi(releases, bound)(_law_of(bound, releases), epsilon)
 
 
 def _profile_delta(releases: Sequence[Release], epsilon: float) -> Spent:
@@ -177,15 +191,13 @@ def _shown(certificate: Certificate) -> float:
     return min(1.0, max(DELTA_FLOOR, certificate.delta))
 
 
-def _renyi(releases: Sequence[Release], bound: Bound) -> Method:
+def _renyi(releases: Sequence[Release], bound: Bound) -> ByOrder:
     """The Renyi bound of these releases as a method."""
-    replaced, integers = _is_replaced(releases), bound is Bound.PAPER
+    return replace(RENYI, replace_one=_is_replaced(releases), integer_orders=bound is Bound.PAPER)
 
-    def method(law: Law, epsilon: float, start: float | None) -> Certificate:
-        found = best_log_delta(RenyiCurve(law, replaced, integers), epsilon, start)
-        return Certificate(Proof.RENYI, None, epsilon, found.log_delta, order=found.order)
 
-    return method
+def _law_of(bound: Bound, releases: Sequence[Release]) -> Law:
+    return (paper_law if bound is Bound.PAPER else worst_case_law)(releases)
 
 
 # ---------------------------------------------------------------- epsilon
@@ -217,32 +229,22 @@ def _finite(found: Sequence[Spent]) -> Spent:
 def _closed_epsilon(releases: Sequence[Release], bound: Bound, delta: float) -> Spent:
     if bound in (Bound.EXACT, Bound.MASK_REVEALED):
         return _gaussian_epsilon(releases, bound, delta)
-    from csgm_cli.jobs.solve import epsilon_path, least_by
-
-    method, law_of = _renyi(releases, bound), _law_of(bound)
-    if method(law_of(releases), 0.0, None).log_delta <= math.log(delta):
+    method = _renyi(releases, bound)
+    epsilon, order = best_epsilon(method.curve(_law_of(bound, releases)), method.convert, math.log(delta))
+    if epsilon == 0.0:
         return Spent(0.0, bound, (_closed_certificate(releases, bound, 0.0),))
-    try:
-        x = least_by(
-            epsilon_path(releases, math.log(delta)), method, _near_epsilon(releases, delta), law_of
-        )
-    except NoAnswerError:
-        return Spent(math.inf, bound, (Certificate(Proof.RENYI, None, math.inf, 0.0),))
-    return Spent(math.exp(x), bound, (_closed_certificate(releases, bound, math.exp(x)),))
-
-
-def _law_of(bound: Bound):  # type: ignore[no-untyped-def]
-    return paper_law if bound is Bound.PAPER else worst_case_law
+    certificate = Certificate(Proof.RENYI, None, epsilon, math.log(delta), order=order)
+    return Spent(epsilon, bound, (certificate,))
 
 
 def _gaussian_epsilon(releases: Sequence[Release], bound: Bound, delta: float) -> Spent:
     mu = total_mu(releases)
     epsilon, precise = gaussian.epsilon_for(mu, delta), False
     if epsilon > 0.0 and 2 * gaussian.SAFETY * gaussian.elasticity(mu, epsilon) > _TRUST:
-        from csgm_cli.verify.renyi import exact_epsilon
+        from csgm_cli.verify.renyi import epsilon as precise_epsilon
 
         # A tiny epsilon at a large delta hangs on the last digits of mu.
-        value = float(exact_epsilon(releases, delta, _ORACLE_DIGITS))
+        value = float(precise_epsilon(releases, delta, None, bound, _ORACLE_DIGITS))
         epsilon, precise = (math.nextafter(value, math.inf) if value > 0.0 else 0.0), True
     certificate = Certificate(Proof(bound.value), None, epsilon, math.log(delta))
     return Spent(epsilon, bound, (certificate,), high_precision=precise)
@@ -250,7 +252,7 @@ def _gaussian_epsilon(releases: Sequence[Release], bound: Bound, delta: float) -
 
 def _profile_epsilon(releases: Sequence[Release], delta: float) -> tuple[Spent | None, float]:
     """The tight answer, None where nothing in range proves delta, and what no analysis can go below."""
-    from csgm_cli.jobs.solve import epsilon_path, solve
+    from csgm_cli.jobs.solve import solve
 
     at_zero = _profile_delta(releases, 0.0)
     log_delta = math.log(delta)
@@ -302,7 +304,7 @@ def least_sigma(
     sigma, bound = min(found, key=lambda pair: pair[0])
     if not looks_at_profile([(mechanism, 1.0), *others], accountant):
         return _proven(mechanism, sigma, bound, epsilon, others)
-    from csgm_cli.jobs.solve import sigma_path, solve
+    from csgm_cli.jobs.solve import solve
 
     path = sigma_path((mechanism, 1.0), others, inner, math.log(delta))
     try:
@@ -333,12 +335,10 @@ def _closed_sigma(
     if bound in (Bound.EXACT, Bound.MASK_REVEALED):
         left = gaussian.mu_for(epsilon, delta) ** 2 - (total_mu(others) ** 2 if others else 0.0)
         return total_mu([(mechanism, 1.0)]) / math.sqrt(left) * (1 + _SIGMA_ROOM) if left > 0.0 else math.inf
-    from csgm_cli.jobs.solve import least_by, sigma_path
-
     path = sigma_path((mechanism, 1.0), others, epsilon, math.log(delta))
     method = _renyi([(mechanism, 1.0)], bound)
     try:
-        x = least_by(path, method, _near_sigma(mechanism, epsilon, delta, others), _law_of(bound))
+        x = least_by(path, method, _near_sigma(mechanism, epsilon, delta, others), partial(_law_of, bound))
     except NoAnswerError:
         return math.inf
     return math.exp(x) * (1 + _SIGMA_ROOM)

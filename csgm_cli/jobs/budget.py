@@ -7,17 +7,16 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
-from csgm_cli.core.compose import Noisy, composed_epsilon, looks_at_profile_of, shares
-from csgm_cli.core.verify import verify_composed_epsilon
-from csgm_cli.jobs.account import conversion_of, notices_of
-from csgm_cli.jobs.headroom import FEW_RELEASES, Headroom
+from csgm_cli.jobs.account import conversion_of, notices_of, verified_by
+from csgm_cli.jobs.accountants import Spent, looks_at_profile, spent_epsilon
+from csgm_cli.jobs.headroom import FEW_RELEASES, Headroom, shares
 from csgm_cli.jobs.statement import assumptions_of
 from csgm_cli.model.budget import Population, ReleaseStanding, Standing
 from csgm_cli.model.mechanism import Accountant, Target, accountant_named
 from csgm_cli.model.result import Guarantee, Notice
 
 if TYPE_CHECKING:
-    from csgm_cli.core.bounds import Spent
+    from csgm_cli.bounds.worst_case import Release
 
 
 def spent_by(population: Population, accountant: Accountant) -> float:
@@ -27,9 +26,7 @@ def spent_by(population: Population, accountant: Accountant) -> float:
     """
     counted = _counted(population)
     return (
-        composed_epsilon(counted, accountant, population.limit.delta, with_lower=False).value
-        if counted
-        else 0.0
+        spent_epsilon(counted, accountant, population.limit.delta, with_lower=False).value if counted else 0.0
     )
 
 
@@ -65,11 +62,11 @@ _Part: TypeAlias = tuple[float, int, float | None]
 
 @lru_cache(maxsize=256)
 def _answer(
-    counted: tuple[Noisy, ...], limit: Target, accountant: Accountant, *, verify: bool
+    counted: tuple[Release, ...], limit: Target, accountant: Accountant, *, verify: bool
 ) -> tuple[Guarantee, tuple[_Part, ...]]:
     """What releases spend together, and the part of each; many populations may ask the same."""
-    spent = composed_epsilon(counted, accountant, limit.delta)
-    verified = verify_composed_epsilon(counted, limit.delta, spent) if verify else None
+    spent = spent_epsilon(counted, accountant, limit.delta)
+    verified = verified_by(counted, spent, spent.value, limit.delta) if verify else None
     guarantee = Guarantee(
         spent.value,
         limit.delta,
@@ -80,38 +77,39 @@ def _answer(
         lower_bound=spent.lower,
         verified=verified,
         notices=notices_of(spent),
+        proof=spent.proof,
     )
     return guarantee, _parts(counted, accountant, limit, spent)
 
 
-def _rough_room(population: Population, counted: list[Noisy], accountant: Accountant) -> tuple[Notice, ...]:
-    if len(counted) <= FEW_RELEASES or not looks_at_profile_of(counted, accountant):
+def _rough_room(population: Population, counted: list[Release], accountant: Accountant) -> tuple[Notice, ...]:
+    if len(counted) <= FEW_RELEASES or not looks_at_profile(counted, accountant):
         return ()
     message = (
         f"{population.name}: of more than {FEW_RELEASES} releases, more rounds and needed noise are what"
-        " the bounds rdp and mask-revealed allow; some more may fit"
+        " closed forms allow; some more may fit"
     )
     return (Notice("rough-room", message),)
 
 
-def _counted(population: Population) -> list[Noisy]:
+def _counted(population: Population) -> list[Release]:
     return [(release.mechanism, release.sigma) for release in population.counted]
 
 
-def _assumptions(counted: Sequence[Noisy], spent: Spent) -> tuple[str, ...]:
+def _assumptions(counted: Sequence[Release], spent: Spent) -> tuple[str, ...]:
     slugs = [slug for mechanism, _ in counted for slug in assumptions_of(mechanism, spent.bound)]
     return tuple(dict.fromkeys(slugs))
 
 
 def _parts(
-    counted: Sequence[Noisy], accountant: Accountant, limit: Target, spent: Spent
+    counted: Sequence[Release], accountant: Accountant, limit: Target, spent: Spent
 ) -> tuple[_Part, ...]:
     """Equal releases have the same room: it is looked for once."""
-    headroom, holds = Headroom(counted, accountant, limit), spent.value <= limit.epsilon
-    known: dict[Noisy, tuple[int, float | None]] = {}
+    headroom, holds = Headroom(tuple(counted), accountant, limit), spent.value <= limit.epsilon
+    known: dict[Release, tuple[int, float | None]] = {}
     for index, release in enumerate(counted):
         if release not in known:
             more = headroom.more_rounds(index) if holds else 0
             known[release] = more, None if holds else headroom.needed_noise_multiplier(index)
-    found = zip(counted, shares(counted, spent, limit.delta), strict=True)
+    found = zip(counted, shares(counted, spent.order, limit), strict=True)
     return tuple((share, *known[release]) for release, share in found)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from csgm_cli.core.bounds import REPLACED
 from csgm_cli.errors import NoAnswerError, UsageError, VerificationError
 from csgm_cli.jobs.account import epsilon_guarantee
 from csgm_cli.jobs.calibrate import calibrate, described, with_errors
@@ -110,25 +109,14 @@ def compare_at_equal_mse(
 
 
 def common_accountant(mechanisms: Sequence[Mechanism], accountant: Accountant) -> Accountant:
-    """The one accountant for all rows: auto is exact where every row is Gaussian, else the tightest.
+    """The one accountant for all rows: auto is exact where every row is Gaussian, else tight.
 
-    Under add-remove that is tight, which is exact for the Gaussian rows; under replace-one, where
-    the other rows can only have rdp, so does the Gaussian one, also where tight was asked for.
+    tight is exact for the Gaussian rows.
     """
     accountant = accountant_named(accountant)
     if accountant not in (Accountant.AUTO, Accountant.TIGHT):
         return accountant
-    if all(m.is_gaussian for m in mechanisms):
-        return Accountant.EXACT
-    replaced = any(m.adjacency is Adjacency.REPLACE_ONE for m in mechanisms)
-    return Accountant.RDP if replaced else Accountant.TIGHT
-
-
-def fallen_back(asked: Accountant, used: Accountant) -> tuple[Notice, ...]:
-    """What there is to say where tight was asked for, and rdp serves all rows."""
-    if accountant_named(asked) is Accountant.TIGHT and used is Accountant.RDP:
-        return (Notice("tight-fell-back", REPLACED),)
-    return ()
+    return Accountant.EXACT if all(m.is_gaussian for m in mechanisms) else Accountant.TIGHT
 
 
 def _check_types(geometry: Geometry, target: Target, *, value_bits: int, verify: bool) -> None:
@@ -155,7 +143,7 @@ def _asked(
     """The mechanisms of the rows, ``like`` first, the one accountant, and what there is to say of both."""
     mechanisms, notices = _mechanisms(like, gammas, others)
     used = common_accountant(mechanisms, accountant)
-    return mechanisms, used, [*notices, *fallen_back(accountant, used)]
+    return mechanisms, used, notices
 
 
 def _mechanisms(

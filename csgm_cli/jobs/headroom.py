@@ -1,255 +1,224 @@
-"""How far one release can still go: rounds that fit beside the others, and noise that makes it fit.
+"""How far one release of a population can still go: rounds that fit beside the others, and noise that makes it fit.
 
-Both ask for the extreme x at which min over orders a of epsilon(a; x) is within the limit, that is for
-the extreme over a of the x(a) at which epsilon(a; x) meets it. At that order epsilon is stationary in
-a, so a search follows the sign of its derivative along x(a). docs/theory.md, "Mixed releases".
+Of a few releases these are what the accountant proves. Of more, so that the work stays linear in their
+number, what the closed forms prove at a handful of orders: there a log-moment is allowed that all
+releases share (docs/theory.md, "Mixed releases").
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from csgm_cli import gaussian
-from csgm_cli.core.bounds import unit_mu
-from csgm_cli.core.compose import (
-    MixedCurve,
-    Noisy,
-    best_of,
-    bounds_of_all,
-    looks_at_profile_of,
-    mixed_curve,
-    unit_curve,
-)
-from csgm_cli.model.mechanism import Accountant, Bound, Target
+from csgm_cli.bounds.by_order import RENYI, ByOrder
+from csgm_cli.bounds.worst_case import Release, paper_law, total_mu, unit_mu, worst_case_law
+from csgm_cli.errors import NoAnswerError
+from csgm_cli.jobs.accountants import bounds_of, least_sigma, log_delta_of, looks_at_profile
+from csgm_cli.model.mechanism import Accountant, Adjacency, Bound
 from csgm_cli.ranges import RANGES
-from csgm_cli.renyi.conversion import (
-    allowed_moment,
-    best_epsilon_from,
-    epsilon_at,
-    epsilon_slope,
-    integers_next_to,
-    stationary_order,
-)
-from csgm_cli.renyi.moment import summed
-from csgm_cli.renyi.renyi_noise import noise_at
+from csgm_cli.renyi.conversion import allowed_moment, best_log_delta
+from csgm_cli.roots import safe_end
 
 if TYPE_CHECKING:
-    from csgm_cli.renyi.moment import LogMoment
-    from csgm_cli.roots import Slope
+    from csgm_cli.model.mechanism import Target
+    from csgm_cli.renyi.law import Law
 
-#: Room for the rounding of numbers derived from sigma.
-_MARGIN = 4e-13
-#: Up to so many releases what is said is what the tight accountant proves; of more, what simpler bounds do.
+#: Up to so many releases the accountant is asked itself.
 FEW_RELEASES = 8
-#: Orders at which epsilon is bounded from below, relative to the best of all releases, in order - 1; and
-#: by how much more than rounding a limit must be exceeded.
-_AROUND, _CLEAR = (0.8, 1.0, 1.25), 1e-9
+#: Orders of the closed forms that are looked at, (order - 1) relative to the best of all releases together.
+_AROUND = (0.5, 0.7, 0.85, 1.0, 1.2, 1.6)
+#: Room for the rounding of sums of log-moments, and of numbers derived from sigma.
+_MOMENT_ROOM, _SIGMA_ROOM = 1e-12, 4e-13
 _MOST_ROUNDS = int(RANGES["rounds"].high)
 
 
+@dataclass(frozen=True)
 class Headroom:
-    """What the releases of one population leave to each of them; moments are looked up once for all."""
+    """What the ``releases`` of one population leave to each of them under a ``limit``."""
 
-    def __init__(self, releases: Sequence[Noisy], accountant: Accountant, limit: Target) -> None:
-        self.releases = releases
-        self.limit = limit
-        self.log_delta = math.log(limit.delta)
-        self.curves: dict[Bound, MixedCurve] = {
-            bound: mixed_curve(releases, bound)
-            for bound in bounds_of_all(releases, accountant)
-            if bound in (Bound.RDP, Bound.PAPER)
-        }
-        self.best: dict[Bound, float] = {
-            bound: best_of(curve, self.log_delta).order for bound, curve in self.curves.items()
-        }
-        for bound, order in self.best.items():
-            self.curves[bound].moment(order)  # to be known
-        self.looks_at_profile = looks_at_profile_of(releases, accountant) and len(releases) <= FEW_RELEASES
-        self.mu = None
-        if len(self.curves) < len(bounds_of_all(releases, accountant)):
-            self.mu = gaussian.mu_for(limit.epsilon, limit.delta)
+    releases: tuple[Release, ...]
+    accountant: Accountant
+    limit: Target
 
     def more_rounds(self, index: int) -> int:
-        """The most further rounds of one release that stay within the limit, up to 1e9 in all."""
-        found = max([self._rounds_by_curve(index, bound) for bound in self.curves], default=0)
-        found = found if self.mu is None else max(found, self._rounds_by_mu(index, self.mu, found))
-        if not self.looks_at_profile:
-            return found
-        from csgm_cli.core import tight_room
-
+        """The most further rounds (or epochs) of one release that stay within the limit, up to 1e9 in all."""
         most = _MOST_ROUNDS - self.releases[index][0].releases
-        return tight_room.more_rounds(self.releases, index, self.limit, found, most)
+        found = min(most, max(rows.more_rounds(index) for rows in self._ways))
+        if len(self.releases) > FEW_RELEASES:
+            return found
+        return _most(lambda rounds: self._holds(self._with_rounds(index, rounds)), found, most)
 
     def needed_noise_multiplier(self, index: int) -> float | None:
         """The least noise multiplier of one release with which all fit; None where no noise would do."""
         mechanism, _ = self.releases[index]
-        sigmas = [self._sigma_by_curve(index, bound) for bound in self.curves]
-        if self.mu is not None:
-            sigmas.append(self._sigma_by_mu(index, self.mu))
-        sigma = min(sigmas)
-        if self.looks_at_profile:
-            from csgm_cli.core import tight_room
-
-            sigma = tight_room.needed_sigma(self.releases, index, self.limit, sigma)
-        noise = sigma / mechanism.geometry.l2_norm * (1 + _MARGIN)
+        if len(self.releases) > FEW_RELEASES:
+            sigma = min(rows.needed_sigma(index) for rows in self._ways)
+        else:
+            others = [release for i, release in enumerate(self.releases) if i != index]
+            try:
+                limit = self.limit
+                sigma = least_sigma(mechanism, self.accountant, limit.epsilon, limit.delta, others).value
+            except NoAnswerError:
+                return None
+        noise = sigma / mechanism.geometry.l2_norm * (1 + _SIGMA_ROOM)
         return noise if noise in RANGES["noise_multiplier"] else None
 
-    # ------------------------------------------------------------ Gaussian profile
-
-    def _rounds_by_mu(self, index: int, most: float, enough: int) -> int:
-        """The rounds that a total mu of ``most`` allows; to the last one where that is above ``enough``."""
+    def _with_rounds(self, index: int, rounds: int) -> list[Release]:
         mechanism, sigma = self.releases[index]
-        unit, spent = unit_mu(mechanism, sigma), _squared_mu(self.releases)
-        limit = _MOST_ROUNDS - mechanism.releases
+        longer = (mechanism.with_releases(mechanism.releases + rounds), sigma)
+        return [longer if i == index else release for i, release in enumerate(self.releases)]
 
-        def total(rounds: int) -> float:
-            return math.sqrt(spent + unit * unit * rounds)
+    def _holds(self, releases: Sequence[Release]) -> bool:
+        proven = log_delta_of(releases, self.accountant, self.limit.epsilon, math.log(self.limit.delta))
+        return proven <= math.log(self.limit.delta)
 
-        def holds(rounds: int) -> bool:
-            return gaussian.epsilon_for(total(rounds), self.limit.delta) <= self.limit.epsilon
+    @cached_property
+    def _ways(self) -> list[_Moments | _SquaredMus]:
+        """The closed forms, each of which suffices; of those for one direction all have to hold."""
+        bounds = bounds_of(self.releases, self.accountant)
+        ways: list[_Moments | _SquaredMus] = []
+        if Bound.EXACT in bounds or Bound.MASK_REVEALED in bounds:
+            ways.append(_SquaredMus(self.releases, gaussian.mu_for(self.limit.epsilon, self.limit.delta)))
+        replaced = self.releases[0][0].adjacency is Adjacency.REPLACE_ONE
+        for bound in (bound for bound in bounds if bound in (Bound.RDP, Bound.PAPER)):
+            form = replace(RENYI, replace_one=replaced, integer_orders=bound is Bound.PAPER)
+            ways.append(_Moments(self.releases, self.limit, (form,), is_paper=bound is Bound.PAPER))
+        if looks_at_profile(self.releases, self.accountant) and not replaced:
+            from csgm_cli.bounds.tight import MATCHED_ADD, MATCHED_REMOVE
 
-        found = _most(lambda rounds: total(rounds) <= most, limit)
-        if found <= enough:
-            return found
-        near = range(max(0, found - 2), min(limit, found + 2) + 1)  # ``most`` is rounded down
-        return max(filter(holds, near), default=0)
+            ways.append(_Moments(self.releases, self.limit, (MATCHED_ADD, MATCHED_REMOVE)))
+        return ways
 
-    def _sigma_by_mu(self, index: int, most: float) -> float:
-        mechanism, _ = self.releases[index]
-        left = most * most - _squared_mu(self._others(index))
-        return unit_mu(mechanism, 1.0) * math.sqrt(mechanism.releases / left) if left > 0.0 else math.inf
 
-    def _others(self, index: int) -> list[Noisy]:
-        return [noisy for i, noisy in enumerate(self.releases) if i != index]
+@dataclass(frozen=True)
+class _SquaredMus:
+    """Room by the Gaussian profile of all releases with every coordinate sent: squared mus up to ``most``^2."""
 
-    # ------------------------------------------------------------ Renyi curves
+    releases: tuple[Release, ...]
+    most: float
 
-    def _rounds_by_curve(self, index: int, bound: Bound) -> int:
+    @cached_property
+    def _left(self) -> float:
+        return self.most**2 * (1 - _MOMENT_ROOM) - total_mu(self.releases) ** 2
+
+    def more_rounds(self, index: int) -> int:
+        return max(0, math.floor(min(self._left / unit_mu(*self.releases[index]) ** 2, 1e15)))
+
+    def needed_sigma(self, index: int) -> float:
         mechanism, sigma = self.releases[index]
-        curve = self.curves[bound]
-        place = curve.curves.index(unit_curve(mechanism, sigma, bound))
+        own = mechanism.releases * unit_mu(mechanism, sigma) ** 2
+        left = self._left + own
+        return sigma * math.sqrt(own / left) if left > 0.0 else math.inf
 
-        def boundary(order: float) -> LogMoment:
-            spent, one = curve.moment(order), curve.moments(order)[place]
-            rounds = max(0.0, (self._allowed(order) - spent.value) / one.value)
-            return summed([(1.0, spent), (rounds, one)])
 
-        def most_at(order: float) -> int:
-            spent, one = curve.moment(order), curve.moments(order)[place]
-            return _most(
-                lambda rounds: self._holds(order, summed([(1.0, spent), (rounds, one)])),
-                _MOST_ROUNDS - mechanism.releases,
-            )
+@dataclass(frozen=True)
+class _Moments:
+    """Room by closed forms in the log-moment, all of which have to hold at an order of their own."""
 
-        start = max(curve.known_orders(), key=lambda a: self._room(curve, a) / curve.moments(a)[place].value)
-        if (found := most_at(start)) == _MOST_ROUNDS - mechanism.releases:
-            return found
-        return max(map(most_at, self._orders(boundary, start, integers=curve.integer_orders)))
+    releases: tuple[Release, ...]
+    limit: Target
+    forms: tuple[ByOrder, ...]
+    is_paper: bool = False
 
-    def _sigma_by_curve(self, index: int, bound: Bound) -> float:
+    def more_rounds(self, index: int) -> int:
+        return min(max(self._rounds_at(row, index) for row in rows) for rows in self._rows)
+
+    def needed_sigma(self, index: int) -> float:
+        return max(
+            min(self._sigma_at(form, row, index) for row in rows[:1])
+            for form, rows in zip(self.forms, self._rows, strict=True)
+        )
+
+    @cached_property
+    def _rows(self) -> list[list[_Row]]:
+        """What is known at each order of each form, the order with the most room first."""
+        return [self._rows_of(form) for form in self.forms]
+
+    def _rows_of(self, form: ByOrder) -> list[_Row]:
+        law = self._law(self.releases)
+        _, best = best_log_delta(form.curve(law), form.convert, self.limit.epsilon)
+        orders = dict.fromkeys(1.0 + (best - 1.0) * factor for factor in _AROUND)
+        if form.integer_orders:
+            orders = dict.fromkeys(float(max(2, round(order))) for order in orders)
+        rows = []
+        for order in orders:
+            units = [self._moment(form, release, order) for release in self.releases]
+            spent = math.fsum(m.releases * unit for (m, _), unit in zip(self.releases, units, strict=True))
+            allowed = allowed_moment(order, form.convert, self.limit.epsilon, math.log(self.limit.delta))
+            rows.append(_Row(order, allowed * (1 - _MOMENT_ROOM), spent, units))
+        return sorted(rows, key=lambda row: row.spent / max(row.allowed, 1e-300))
+
+    def _law(self, releases: Sequence[Release]) -> Law:
+        return (paper_law if self.is_paper else worst_case_law)(releases)
+
+    def _moment(self, form: ByOrder, release: Release, order: float) -> float:
+        """The log-moment of one round."""
+        mechanism, sigma = release
+        return float(form.curve(self._law([(mechanism.with_releases(1), sigma)])).moment(order).value)
+
+    def _rounds_at(self, row: _Row, index: int) -> int:
+        if not row.spent < row.allowed or row.units[index] <= 0.0:
+            return 0
+        return math.floor(min((row.allowed - row.spent) / row.units[index], 1e15))
+
+    def _sigma_at(self, form: ByOrder, row: _Row, index: int) -> float:
         mechanism, sigma = self.releases[index]
-        own = unit_curve(mechanism, sigma, bound)
-        rest = self.curves[bound].without(own, mechanism.releases)
-        if any(rest.rounds) and not self._fits(rest, bound):
+        left = row.allowed - (row.spent - mechanism.releases * row.units[index])
+        if left <= 0.0:
             return math.inf
-        factor = 1.0  # by which sigma grows, from one order to the next
+        goal = math.log(left / mechanism.releases)
 
-        def quieter(order: float) -> LogMoment | None:
-            nonlocal factor
-            room = self._room(rest, order) / mechanism.releases
-            if room <= 0.0:
-                return None
-            factor = noise_at(own, order, room, factor)
-            return own.moment(order, factor)
+        def excess(log_sigma: float) -> float:
+            moment = self._moment(form, (mechanism, math.exp(log_sigma)), row.order)
+            return math.log(moment) - goal if moment > 0.0 else -math.inf
 
-        def boundary(order: float) -> LogMoment:
-            one = quieter(order)
-            terms = [(1.0, rest.moment(order))] + ([(float(mechanism.releases), one)] if one else [])
-            return summed(terms)
-
-        def least_at(order: float) -> float:
-            if quieter(order) is None:
-                return math.inf
-            least = factor
-            for margin in (0.0, 1e-13, 1e-12, 1e-11, 1e-10):  # past rounding errors
-                least = factor * (1 + margin)
-                terms = [(1.0, rest.moment(order)), (mechanism.releases, own.moment(order, least))]
-                if self._holds(order, summed(terms)):
-                    return least * sigma
+        try:
+            return math.exp(safe_end(excess, math.log(sigma), slope=2.0, width=1e-10, ceiling=100.0))
+        except NoAnswerError:
             return math.inf
 
-        orders = self._orders(boundary, self.best[bound], integers=rest.integer_orders)
-        return min(map(least_at, orders))
 
-    def _fits(self, curve: MixedCurve, bound: Bound) -> bool:
-        if self._at_least(curve, bound) > self.limit.epsilon * (1 + _CLEAR):
-            return False
-        best = best_epsilon_from(curve, 1.0, self.log_delta, self.best[bound])
-        return best.value + best.error < self.limit.epsilon
+@dataclass(frozen=True)
+class _Row:
+    """At one ``order``: the log-moment ``allowed`` to all, that ``spent``, and that of one round of each."""
 
-    def _at_least(self, curve: MixedCurve, bound: Bound) -> float:
-        """A lower bound on epsilon over all orders, from three at which all moments are looked up once.
-
-        In 1/(order - 1) epsilon is convex, for the derivative is minus `epsilon_slope`: it is above tangents.
-        """
-        tangents = []
-        for factor in _AROUND:
-            order = 1.0 + (self.best[bound] - 1.0) * factor
-            moment = curve.moment(order)
-            if math.isinf(moment.value):
-                return -math.inf
-            slope = -epsilon_slope(order, moment, self.log_delta)[0]
-            value = epsilon_at(order, moment, self.log_delta).value
-            tangents.append((slope, value - slope / (order - 1.0)))
-        return _least_of_highest(tangents)
-
-    def _allowed(self, order: float) -> float:
-        return allowed_moment(order, self.limit.epsilon, self.log_delta)
-
-    def _room(self, curve: MixedCurve, order: float) -> float:
-        return self._allowed(order) - curve.moment(order).value
-
-    def _holds(self, order: float, moment: LogMoment) -> bool:
-        point = epsilon_at(order, moment, self.log_delta)
-        return point.value + point.error <= self.limit.epsilon
-
-    def _orders(self, boundary: Callable[[float], LogMoment], start: float, *, integers: bool) -> list[float]:
-        """The order at which the boundary is furthest out, or the integers next to it."""
-
-        def slope(order: float, moment: LogMoment) -> Slope:
-            return epsilon_slope(order, moment, self.log_delta)
-
-        def settled(order: float, value: float, step: float) -> bool:
-            return abs(value * step) <= 1e-14 * (order - 1.0) * self.limit.epsilon
-
-        order = stationary_order(boundary, slope, start, settled)
-        return integers_next_to(order) if integers else [order]
+    order: float
+    allowed: float
+    spent: float
+    units: list[float]
 
 
-def _least_of_highest(lines: Sequence[tuple[float, float]]) -> float:
-    """The least that the highest of the lines (slope, value at 0) is to the right of 0."""
-    if all(slope <= 0.0 for slope, _ in lines):
-        return -math.inf
-    corners = [
-        (other_value - value) / (slope - other)
-        for slope, value in lines
-        for other, other_value in lines
-        if slope > other
-    ]
-    places = [0.0, *(x for x in corners if x > 0.0)]
-    return min(max(slope * x + value for slope, value in lines) for x in places)
-
-
-def _squared_mu(releases: Iterable[Noisy]) -> float:
-    return math.fsum(unit_mu(mechanism, sigma) ** 2 * mechanism.releases for mechanism, sigma in releases)
-
-
-def _most(fits: Callable[[int], bool], limit: int) -> int:
-    """The largest integer in [0, limit] that fits, 0 where none does; whatever is below fits too."""
-    low, high = 0, limit + 1
+def _most(holds: Callable[[int], bool], known: int, most: int) -> int:
+    """The largest integer up to ``most`` that holds, where all smaller ones do; ``known`` holds, or is 0."""
+    low, step = known, max(1, known // 64)
+    while low < most:
+        ahead = min(low + step, most)
+        if not holds(ahead):
+            break
+        low, step = ahead, 2 * step
+    else:
+        return most
+    high = ahead
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
+        low, high = (middle, high) if holds(middle) else (low, middle)
     return low
+
+
+def shares(releases: Sequence[Release], order: float | None, limit: Target) -> list[float]:
+    """Each release's part of what is spent; they add up to 1.
+
+    Of the log-moment at ``order``, by default the best Renyi order; of the squared mu where none is sent only
+    at times, which for Gaussian mechanisms is the same at any order.
+    """
+    if all(mechanism.is_gaussian for mechanism, _ in releases):
+        parts = [m.releases * unit_mu(m, sigma) ** 2 for m, sigma in releases]
+    else:
+        at = order or best_log_delta(RENYI.curve(worst_case_law(releases)), RENYI.convert, limit.epsilon)[1]
+        parts = [worst_case_law([release]).log_moment(at).value for release in releases]
+    total = math.fsum(parts)
+    return [part / total for part in parts] if 0.0 < total < math.inf else [1 / len(parts)] * len(parts)

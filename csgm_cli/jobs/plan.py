@@ -6,8 +6,9 @@ import math
 from collections.abc import Callable
 
 from csgm_cli.errors import NoAnswerError, UsageError
-from csgm_cli.jobs.calibrate import calibrate, shortfall, sufficient_sigma
-from csgm_cli.jobs.compare import common_accountant, fallen_back
+from csgm_cli.jobs.accountants import least_sigma
+from csgm_cli.jobs.calibrate import calibrate, shortfall
+from csgm_cli.jobs.compare import common_accountant
 from csgm_cli.jobs.utility import gaussian_like, require_error_inputs, sigma_at_equal_error
 from csgm_cli.model.comparison import Plan
 from csgm_cli.model.mechanism import (
@@ -50,7 +51,6 @@ def plan(
 
     ``max_mse_overhead`` x in [0, 1e6]: total MSE <= (1 + x) of the Gaussian's, needs dim and cohort_size.
     ``max_noise_overhead`` x in [0, 1e6]: sigma/gamma <= (1 + x) sigma_G. One accountant serves both sides.
-    By tight a smaller gamma may be within the overhead as well (docs/theory.md, "Where the answer must lie").
     With a ``factorization`` it is SGMF beside the matrix mechanism, and the MSE the mean over the rows.
 
     Raises:
@@ -68,7 +68,7 @@ def plan(
     lowest = max(RANGES["gamma"].low, 1 / geometry.dim if geometry.dim else 0.0)
     used = common_accountant([at(lowest)], accountant)
     plain = gaussian_like(at(lowest))
-    baseline = sufficient_sigma(plain, used, target)
+    baseline = least_sigma(plain, used, target.epsilon, target.delta).value
 
     def shortage(gamma: float) -> float:
         """At most 0 where the noise that the overhead allows is enough."""
@@ -79,7 +79,7 @@ def plan(
 
     gamma, notices = _smallest_gamma(shortage, lowest, geometry.dim)
     answer = calibrate(at(gamma), target, used, verify=verify, value_bits=value_bits)
-    return Plan(gamma, 1 / gamma, answer, (*notices, *fallen_back(accountant, used)))
+    return Plan(gamma, 1 / gamma, answer, notices)
 
 
 def _checked_overhead(geometry: Geometry, mse: float | None, noise: float | None) -> float:
@@ -100,7 +100,7 @@ def _checked_overhead(geometry: Geometry, mse: float | None, noise: float | None
 def _shortage(mechanism: Mechanism, used: Accountant, sigma: float, target: Target) -> float:
     """At most 0 where ``sigma`` is positive and enough for the target."""
     if mechanism.is_gaussian:
-        return sufficient_sigma(mechanism, used, target) - sigma
+        return least_sigma(mechanism, used, target.epsilon, target.delta).value - sigma
     return shortfall(mechanism, used, sigma * (1 - _ROOM), target) if sigma > 0.0 else math.inf
 
 

@@ -9,63 +9,24 @@ larger, each by its best method.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
+from csgm_cli.bounds.by_order import ByOrder, Method
 from csgm_cli.bounds.lower import lower_log_delta
-from csgm_cli.bounds.tight import Method, methods_of
+from csgm_cli.bounds.tight import CLOSED_FORMS, at_worst_case
 from csgm_cli.bounds.triangle import triangle
-from csgm_cli.bounds.worst_case import Release, is_elementwise_largest, worst_case_law
+from csgm_cli.bounds.worst_case import is_elementwise_largest
 from csgm_cli.errors import NoAnswerError
+from csgm_cli.jobs.paths import Path, excess_of, least_by
 from csgm_cli.model.certificate import Direction
 from csgm_cli.model.mechanism import Adjacency
+from csgm_cli.renyi.conversion import best_epsilon
 from csgm_cli.roots import safe_end
-
-if TYPE_CHECKING:
-    from csgm_cli.renyi.law import Law
-
-    #: The law of releases, at their worst-case vector or in the paper's form.
-    LawOf = Callable[[Sequence[Release]], Law]
 
 #: By how much a method must lower the answer to be worth a search, in units of the width of brackets; and how
 #: close in x to the lower bound an answer is where that is tried at the answer itself.
 _NOTICEABLE, _CLOSE = 4.0, 0.02
-#: Logarithms of the epsilons between which answers are sought.
-_LEAST_EPSILON, _MOST_EPSILON = math.log(1e-12), math.log(1e12)
-
-
-@dataclass(frozen=True)
-class Path:
-    """Releases and epsilon as functions of one parameter x with which every bound on delta falls.
-
-    ``width``: of the bracket around the answer, in x. ``slope``: about -d log delta/dx.
-    """
-
-    at: Callable[[float], tuple[Sequence[Release], float]]
-    log_delta: float
-    slope: float
-    width: float
-    floor: float
-    ceiling: float
-
-
-def sigma_path(release: Release, others: Sequence[Release], epsilon: float, log_delta: float) -> Path:
-    """x = log sigma of one release beside others."""
-    mechanism, _ = release
-
-    def at(x: float) -> tuple[Sequence[Release], float]:
-        return [(mechanism, math.exp(x)), *others], epsilon
-
-    scale = math.log(mechanism.geometry.l2_norm)
-    return Path(at, log_delta, 2.0 * abs(log_delta) + 1.0, 3e-13, scale - 36.0, scale + 42.0)
-
-
-def epsilon_path(releases: Sequence[Release], log_delta: float) -> Path:
-    """x = log epsilon at given noise."""
-    slope = 2.0 * abs(log_delta) + 1.0
-    return Path(lambda x: (releases, math.exp(x)), log_delta, slope, 1e-13, _LEAST_EPSILON, _MOST_EPSILON)
 
 
 @dataclass(frozen=True)
@@ -92,28 +53,27 @@ def solve(path: Path, near: float) -> Solved:
     if releases[0][0].adjacency is Adjacency.REPLACE_ONE:
         proven = least_by(path, partial(triangle, exact=exact), near)
         return Solved(proven, min(_greatest_refuted(path, proven), proven))
-    methods = methods_of(exact=exact)
-    matched, at_worst_case = methods[Direction.ADD]
+    [matched] = CLOSED_FORMS[Direction.ADD]
     added = _root(path, matched, near, path.floor, path.ceiling)
-    removed = _closed_form(path, methods[Direction.REMOVE], added, path.ceiling)
+    removed = _closed_form(path, Direction.REMOVE, added, path.ceiling)
     refuted = _greatest_refuted(path, removed)
     if removed > added:
-        removed = _refined(path, methods[Direction.REMOVE][-1], refuted, added, removed)
+        removed = _refined(path, at_worst_case(Direction.REMOVE, exact=exact), refuted, added, removed)
     if removed <= added:
-        added = _refined(path, at_worst_case, refuted, path.floor, added)
-        removed = _closed_form(path, methods[Direction.REMOVE], added, removed)
+        added = _refined(path, at_worst_case(Direction.ADD, exact=exact), refuted, path.floor, added)
+        removed = _closed_form(path, Direction.REMOVE, added, removed)
         if removed > added:
-            removed = _refined(path, methods[Direction.REMOVE][-1], refuted, added, removed)
+            removed = _refined(path, at_worst_case(Direction.REMOVE, exact=exact), refuted, added, removed)
     proven = max(added, removed)
     if proven >= path.ceiling:
         raise NoAnswerError("no-root", "no bound in range proves the target")
     return Solved(proven, min(refuted, proven))
 
 
-def _closed_form(path: Path, methods: Sequence[Method], floor: float, ceiling: float) -> float:
-    """The least x in [floor, ceiling] at which one of all methods but the last proves the target."""
+def _closed_form(path: Path, direction: Direction, floor: float, ceiling: float) -> float:
+    """The least x in [floor, ceiling] at which a closed form of the direction proves the target."""
     least = ceiling
-    for method in methods[:-1]:
+    for method in CLOSED_FORMS[direction]:
         if least > floor:
             least = _root(path, method, floor, floor, least)
     return least
@@ -125,7 +85,7 @@ def _refined(path: Path, method: Method, refuted: float, floor: float, known: fl
     Far above its root such a bound may be out of reach, while it holds there, for delta falls: the root
     is sought upwards from the lower bound.
     """
-    excess = _excess_of(path, method)
+    excess = excess_of(path, method)
     low = max(floor, refuted)
     if known - low < _CLOSE and excess(known - _NOTICEABLE * path.width) > 0.0:
         return known
@@ -135,7 +95,10 @@ def _refined(path: Path, method: Method, refuted: float, floor: float, known: fl
 
 def _root(path: Path, method: Method, near: float, floor: float, ceiling: float) -> float:
     """The least x in [floor, ceiling] at which one method proves the target; the ceiling where it does not."""
-    excess = _excess_of(path, method)
+    if path.law is not None and isinstance(method, ByOrder):
+        epsilon, _ = best_epsilon(method.curve(path.law), method.convert, path.log_delta)
+        return min(max(math.log(epsilon) if epsilon > 0.0 else -math.inf, floor), ceiling)
+    excess = excess_of(path, method)
     if floor > path.floor and excess(floor) <= 0.0:
         return floor
     try:
@@ -144,34 +107,6 @@ def _root(path: Path, method: Method, near: float, floor: float, ceiling: float)
         )
     except NoAnswerError:
         return ceiling
-
-
-def _excess_of(path: Path, method: Method, law_of: LawOf = worst_case_law) -> Callable[[float], float]:
-    """log of the method's delta over the target's, at x; each order is sought from the one before."""
-    seen: dict[float, float] = {}
-    start: float | None = None
-
-    def excess(x: float) -> float:
-        nonlocal start
-        if x not in seen:
-            releases, epsilon = path.at(x)
-            found = method(law_of(releases), epsilon, start)
-            if found is not None and found.log_delta < 0.0:
-                start = found.hint or start
-            seen[x] = math.inf if found is None else found.log_delta - path.log_delta
-        return seen[x]
-
-    return excess
-
-
-def least_by(path: Path, method: Method, near: float, law_of: LawOf = worst_case_law) -> float:
-    """The least x at which one method proves the target, from a guess.
-
-    Raises:
-        NoAnswerError: it proves it at no x in range.
-    """
-    excess = _excess_of(path, method, law_of)
-    return safe_end(excess, near, slope=path.slope, width=path.width, floor=path.floor, ceiling=path.ceiling)
 
 
 def _greatest_refuted(path: Path, near: float) -> float:

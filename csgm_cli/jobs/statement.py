@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from csgm_cli.model.certificate import Proof
 from csgm_cli.model.mechanism import Adjacency, Bound, Mechanism, MechanismName
 from csgm_cli.rounding import round_down, round_up
 
@@ -34,13 +35,37 @@ _FACTORIZED = {
 }
 
 _PROOFS = {
-    Bound.EXACT: "the exact privacy profile of the Gaussian mechanism",
-    Bound.RDP: "Renyi differential privacy at a real order",
-    Bound.PAPER: "Renyi differential privacy at an integer order (Chen et al. 2024, Theorem 4.1, corrected)",
-    Bound.MASK_REVEALED: "the exact privacy profile of the Gaussian mechanism with the masks revealed",
-    Bound.TIGHT_ADD: "a convex test function whose worst vector is known; adding the client decides",
-    Bound.TIGHT_REMOVE: "a convex test function whose worst vector is known; removing the client decides",
-    Bound.PROFILE: "the privacy profile with every coordinate at its clip",
+    Proof.EXACT: "the exact privacy profile of the Gaussian mechanism",
+    Proof.RENYI: "Renyi differential privacy at a real order",
+    Proof.GAUSSIAN_MATCHED: "domination by the Gaussian mechanism with the same Renyi divergence",
+    Proof.CONCENTRATED: "a convex test function for which the most concentrated client vector is the worst",
+    Proof.PROFILE: "the privacy profile with every coordinate at its clip",
+    Proof.MASK_REVEALED: "the exact privacy profile of the Gaussian mechanism with the masks revealed",
+    Proof.TRIANGLE: "removing the one vector and adding the other, by the triangle inequality for hockey-sticks",
+}
+_PAPER = "Renyi differential privacy at an integer order (Chen et al. 2024, Theorem 4.1, corrected)"
+_DIRECTIONS = {
+    Bound.TIGHT_ADD: "; adding the client decides",
+    Bound.TIGHT_REMOVE: "; removing the client decides",
+}
+
+
+def proof_in_words(bound: Bound, proof: Proof | None) -> str:
+    """The theorem behind an answer, and the direction that decides."""
+    if bound is Bound.PAPER:
+        return _PAPER
+    return _PROOFS[proof or _USUAL_PROOF[bound]] + _DIRECTIONS.get(bound, "")
+
+
+#: The proof of a bound that has only one.
+_USUAL_PROOF = {
+    Bound.EXACT: Proof.EXACT,
+    Bound.RDP: Proof.RENYI,
+    Bound.MASK_REVEALED: Proof.MASK_REVEALED,
+    Bound.PROFILE: Proof.PROFILE,
+    Bound.REPLACE_ONE: Proof.TRIANGLE,
+    Bound.TIGHT_ADD: Proof.GAUSSIAN_MATCHED,
+    Bound.TIGHT_REMOVE: Proof.GAUSSIAN_MATCHED,
 }
 
 _NEIGHBOURS = {
@@ -75,7 +100,7 @@ def statement(mechanism: Mechanism, sigma: float, guarantee: Guarantee) -> str:
         f" {_noise(mechanism, sigma)}, satisfies"
         f" ({round_up(guarantee.epsilon)}, {round_up(guarantee.delta)})-differential privacy over"
         f" {_composed(mechanism)}, where neighbouring inputs differ in that"
-        f" {_NEIGHBOURS[mechanism.adjacency]}. Proof: {_PROOFS[guarantee.bound]}. Assumed: {assumed}."
+        f" {_NEIGHBOURS[mechanism.adjacency]}. Proof: {proof_in_words(guarantee.bound, guarantee.proof)}. Assumed: {assumed}."
     )
 
 

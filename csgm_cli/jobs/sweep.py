@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, overload
 
-from csgm_cli.core.bounds import bounds_of
 from csgm_cli.errors import UsageError
 from csgm_cli.jobs.account import account_delta, account_epsilon
+from csgm_cli.jobs.accountants import check_accountant
 from csgm_cli.jobs.calibrate import calibrate, described
 from csgm_cli.model.mechanism import Accountant, Mechanism, MechanismName, Target
 
@@ -74,7 +74,7 @@ def figure_one(accountant: Accountant = Accountant.PAPER) -> tuple[Point, ...]:
     l2-csgm by the paper's accountant, and by ``accountant`` as well where that is another one; a
     point that lies in both panels is there once. ``UsageError`` for an accountant without a bound.
     """
-    bounds_of(Mechanism(MechanismName.L2_CSGM, _FIGURE_GAMMA), accountant)
+    check_accountant([Mechanism(MechanismName.L2_CSGM, _FIGURE_GAMMA)], accountant)
     panels = [(_FIGURE_GAMMA, ratio) for ratio in _RATIOS] + [(gamma, _FIGURE_RATIO) for gamma in _GAMMAS]
     by = dict.fromkeys((Accountant.PAPER, accountant))
     renyi = [name for name in by if name in (Accountant.PAPER, Accountant.RDP)]
@@ -96,7 +96,7 @@ def check_question(question: Question) -> None:
         assert question.epsilon is not None
         assert question.delta is not None
         Target(question.epsilon, question.delta)
-    bounds_of(question.mechanism, question.accountant)
+    check_accountant([question.mechanism], question.accountant)
 
 
 def answer(question: Question) -> Calibration:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from csgm_cli.model.mechanism import Accountant, Bound, Conversion, Mechanism  # noqa: TC001 - type hints can be read
+from csgm_cli.model.certificate import Proof  # noqa: TC001 - type hints can be read
+from csgm_cli.model.mechanism import Accountant, Bound, Conversion, Mechanism  # noqa: TC001 - as above
 
 
 @dataclass(frozen=True)
@@ -31,8 +32,9 @@ class Verification:
 class Guarantee:
     """An (epsilon, delta) statement and everything it rests on.
 
-    ``order``: Renyi order, None where none is involved. ``lower_bound``: the same quantity below
-    which no analysis can go, None unless the accountant looks at the privacy profile.
+    ``order``: of the Renyi or Gaussian-matched bound, None where none is involved. ``proof``: the theorem
+    behind ``bound``. ``lower_bound``: the same quantity below which no analysis can go, None unless the
+    accountant looks at the privacy profile.
     """
 
     epsilon: float
@@ -44,6 +46,7 @@ class Guarantee:
     lower_bound: float | None = None
     verified: Verification | None = None
     notices: tuple[Notice, ...] = ()
+    proof: Proof | None = None
 
 
 @dataclass(frozen=True)

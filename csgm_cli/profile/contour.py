@@ -100,8 +100,8 @@ def _build(law: Law, direction: Direction, epsilon: float, pole: float) -> Conto
         return _moment(law, 1.0 + z if direction is Direction.ADD else -z)
 
     sign = 1.0 if direction is Direction.ADD else -1.0
-    saddle = _saddle(law, sign, epsilon, moment)
-    across = None if saddle is None else crossing(moment, sign, epsilon, saddle, pole)
+    saddle = _saddle(law, sign, epsilon, moment) or pole  # without a saddle point the integrand falls
+    across = crossing(moment, sign, epsilon, saddle, pole) if math.isfinite(saddle) else None
     if across is None:
         return None
     # 1 + z without rounding, which counts where z is small and epsilon large

@@ -46,7 +46,7 @@ class ConvexFunction:
 
     @cached_property
     def scale(self) -> float:
-        """c in phi'' = c (y/v)^-B/y (add); phi(v) B, that is (B-1)/B, where removing; 1 for the hockey-stick."""
+        """C in phi'' = c (y/v)^-B/y (add); phi(v) B, that is (B-1)/B, where removing; 1 for the hockey-stick."""
         if self.is_hockey_stick:
             return 1.0
         if self.direction is Direction.REMOVE:
@@ -55,7 +55,7 @@ class ConvexFunction:
 
     @cached_property
     def log_strike(self) -> float:
-        """log v."""
+        """Log v."""
         sign = 1.0 if self.direction is Direction.ADD else -1.0
         if self.is_hockey_stick:
             return sign * self.epsilon
@@ -84,7 +84,7 @@ class ConvexFunction:
         return np.asarray(self.scale * self.exponent / (self.exponent - 1 - z))
 
     def __call__(self, log_y: Array) -> Array:
-        """phi at y = exp(log_y), for log_y below 700."""
+        """Phi at y = exp(log_y), for log_y below 700."""
         w, b = log_y - self.log_strike, self.exponent
         if self.direction is Direction.ADD:
             above = np.maximum(w, 0.0)

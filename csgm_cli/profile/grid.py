@@ -61,7 +61,7 @@ class _Factor:
             return np.log(self.mass)
 
     def log_moment(self, order: float) -> float:
-        """log E[Y^order] of the rounded law."""
+        """Log E[Y^order] of the rounded law."""
         exponents = order * self.log_ratio + self.log_mass
         top = float(exponents.max())
         return top + math.log(float(np.exp(exponents - top).sum()))
@@ -83,7 +83,7 @@ class GridLaw:
 
     @cached_property
     def log_mass(self) -> float:
-        """log E[u^tilt]."""
+        """Log E[u^tilt]."""
         return _log_moment(self.factors, self.tilt)
 
     def upper_mean(self, function: ConvexFunction) -> float:
@@ -228,7 +228,9 @@ def _gathered(c: Coordinates, cut: float, step: float) -> _Factor:
         excess = np.where(mass > 1e-290, np.expm1(np.log(mean / mass) - log_ratio), 0.0)
     up = excess > 0.0
     partner = np.where(up, np.roll(mass, 1), np.roll(mass, -1))
-    reach = np.where(up, -np.expm1(-step + np.log1p(np.roll(excess, 1))), np.expm1(step + np.log1p(np.roll(excess, -1))))
+    reach = np.where(
+        up, -np.expm1(-step + np.log1p(np.roll(excess, 1))), np.expm1(step + np.log1p(np.roll(excess, -1)))
+    )
     with np.errstate(all="ignore"):
         share = np.where(excess != 0.0, np.abs(excess) / reach, 0.0)
     possible = (share * mass <= 0.25 * partner) & (reach > 0.0)
@@ -258,7 +260,7 @@ def _heaviest_mean(c: Coordinates, step: float) -> float:
 def _borrowed(share: Array, mass: Array, up: NDArray[np.bool_]) -> Array:
     """The solution of b_i = share_i (mass_i - what its neighbours borrow from it)."""
     bands = np.zeros((3, mass.size))
-    bands[0, 1:] = (share[:-1] * up[1:])  # the cell above borrows from this one
+    bands[0, 1:] = share[:-1] * up[1:]  # the cell above borrows from this one
     bands[1] = 1.0
     bands[2, :-1] = share[1:] * ~up[:-1]
     return np.asarray(solve_banded((1, 1), bands, share * mass))

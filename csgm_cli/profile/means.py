@@ -35,19 +35,16 @@ def in_reach(law: Law, epsilon: float) -> bool:
 
 @lru_cache(maxsize=16)
 def contour_of(law: Law, direction: Direction, epsilon: float, pole: float) -> Contour | None:
-    """`build_contour`, remembered; None also where the hockey-stick does not converge on it."""
-    contour = build_contour(law, direction, epsilon, pole)
-    if contour is None or contour.mean(ConvexFunction(direction, epsilon)) is None:
-        return None
-    return contour
+    """`build_contour`, remembered."""
+    return build_contour(law, direction, epsilon, pole)
 
 
 def upper_mean(law: Law, function: ConvexFunction) -> UpperMean | None:
     """An upper bound on E phi(u); None where no method reaches."""
     contour = contour_of(law, function.direction, function.epsilon, function.pole)
-    if contour is not None:
-        found = contour.mean(function)
-        return None if found is None else UpperMean(found.upper, None)
+    found = None if contour is None else contour.mean(function)
+    if found is not None:
+        return UpperMean(found.upper, None)
     grid = grid_of(law, function.direction, function.epsilon, function.pole)
     return None if grid is None else UpperMean(grid.upper_mean(function), grid.step)
 
@@ -55,9 +52,9 @@ def upper_mean(law: Law, function: ConvexFunction) -> UpperMean | None:
 def lower_hockey_stick(law: Law, epsilon: float) -> float:
     """A lower bound on E(u - e^epsilon)_+; 0 where no method reaches."""
     contour = contour_of(law, Direction.ADD, epsilon, float("inf"))
-    if contour is not None:
-        found = contour.mean(ConvexFunction(Direction.ADD, epsilon))
-        return 0.0 if found is None else found.lower
+    found = None if contour is None else contour.mean(ConvexFunction(Direction.ADD, epsilon))
+    if found is not None:
+        return found.lower
     grid = grid_of(law, Direction.ADD, epsilon, float("inf"), upper=False)
     return 0.0 if grid is None else grid.lower_hockey_stick(epsilon)
 

@@ -80,7 +80,7 @@ class Law:
         return math.fsum(c.count * math.log1p(-c.gamma) for c in self.coordinates)
 
     def log_moment(self, order: float) -> LogMoment:
-        """log E[u^order] at a real order above 1 or below 0; infinite where float64 does not reach."""
+        """Log E[u^order] at a real order above 1 or below 0; infinite where float64 does not reach."""
         terms = [(1.0, gaussian_moment(order, self.gaussian))] if self.gaussian > 0.0 else []
         if self.coordinates:
             from csgm_cli.renyi.log_moment import mixed_log_moments
@@ -90,7 +90,7 @@ class Law:
         return summed(terms)
 
     def complex_log_moment(self, orders: ComplexArray) -> ComplexArray | None:
-        """log E[u^order] at equidistant complex orders of one real part; None where that takes too long."""
+        """Log E[u^order] at equidistant complex orders of one real part; None where that takes too long."""
         from csgm_cli.renyi.log_moment import complex_log_moment
 
         total = orders * (orders - 1) * (self.gaussian / 2)
@@ -117,5 +117,3 @@ def gathered(coordinates: Iterable[Coordinates], gaussian: float = 0.0) -> Law:
 def _expm1_upwards(t: float) -> float:
     """e^t - 1, not below it although t is rounded."""
     return math.expm1(min(t, _LARGEST)) * (1 + 2.0**-52 * (4 * t + 20)) if t < _LARGEST else math.inf
-
-

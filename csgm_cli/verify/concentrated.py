@@ -42,7 +42,6 @@ class ConvexFunction:
     def __post_init__(self) -> None:
         """Raise ``UsageError`` for parameters without such a function."""
         object.__setattr__(self, "direction", Direction(self.direction))
-        require(self.direction is not Direction.BOTH, "direction", "add or remove", self.direction)
         require(self.epsilon >= 0, "epsilon", "at least 0", self.epsilon)
         require(self.exponent >= 0, "exponent", "at least 0", self.exponent)
         require(self.log_ratio > 0, "log_ratio", "above 0", self.log_ratio)

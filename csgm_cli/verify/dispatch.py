@@ -10,7 +10,8 @@ import mpmath
 
 from csgm_cli.errors import NoAnswerError, VerificationError
 from csgm_cli.model.certificate import Certificate, Direction, Proof
-from csgm_cli.model.mechanism import Adjacency, Bound, Verification
+from csgm_cli.model.mechanism import Adjacency, Bound
+from csgm_cli.model.result import Verification
 from csgm_cli.verify import renyi
 from csgm_cli.verify.concentrated import ConvexFunction, is_admissible, mean_at_worst_case
 from csgm_cli.verify.matched import matched_delta
@@ -66,11 +67,14 @@ def verify(
     releases: Sequence[Release],
     certificates: Sequence[Certificate],
     delta: float,
-    epsilon: float | None = None,
+    epsilon: float,
+    *,
+    paper: bool = False,
 ) -> Verification:
     """Compare ``delta`` and what the ``certificates`` of both directions claim with their recomputations.
 
-    ``epsilon``: the answer's, beyond which no certificate may be. Each certificate's delta must agree to 1e-9
+    ``epsilon``: the answer's, beyond which no certificate may be. ``paper``: the Renyi curve is the paper's
+    form, with a real number of coordinates. Each certificate's delta must agree to 1e-9
     relative, or to 1e-3 where it was recomputed on a loss grid, and no recomputed delta may exceed its
     certificate's or ``delta`` by more than the error of the recomputation.
 
@@ -81,9 +85,14 @@ def verify(
     directions = {direction for certificate in certificates for direction in _directions(certificate)}
     if len(directions) < 2:
         raise _refused("the certificates do not cover both directions")
-    if epsilon is not None and any(certificate.epsilon > epsilon for certificate in certificates):
+    if any(certificate.epsilon > epsilon for certificate in certificates):
         raise _refused("a certificate is for a larger epsilon")
-    found = [(_recomputed(releases, certificate, DIGITS), certificate) for certificate in certificates]
+    if paper:
+        [certificate] = certificates
+        value = renyi.delta(releases, certificate.epsilon, certificate.order, Bound.PAPER, DIGITS)
+        found = [(_Recomputed(value, DIGITS), certificate)]
+    else:
+        found = [(_recomputed(releases, certificate, DIGITS), certificate) for certificate in certificates]
     for recomputed, certificate in found:
         _compare(certificate.delta, recomputed)
         if delta < _capped(recomputed.value) * (1 - recomputed.rounding):
@@ -119,9 +128,7 @@ def _refused(why: str) -> VerificationError:
 
 
 def _directions(certificate: Certificate) -> tuple[Direction, ...]:
-    if certificate.direction is Direction.BOTH:
-        return Direction.ADD, Direction.REMOVE
-    return (certificate.direction,)
+    return tuple(Direction) if certificate.direction is None else (certificate.direction,)
 
 
 def _recomputed(

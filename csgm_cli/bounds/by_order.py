@@ -1,0 +1,43 @@
+"""Bounds that are closed forms in the log-moment at one order, at the best real order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from csgm_cli.model.certificate import Certificate, Direction, Proof
+from csgm_cli.renyi.conversion import Conversion, RenyiCurve, best_log_delta, renyi_log_delta
+from csgm_cli.renyi.law import Law
+
+#: A bound at (law, epsilon), and a hint at where to begin (`Certificate.hint`); None where it does not reach.
+Method: TypeAlias = Callable[[Law, float, float | None], Certificate | None]
+
+
+@dataclass(frozen=True)
+class ByOrder:
+    """A method that is a closed form in the log-moment at one order, at the best order.
+
+    ``direction`` None: the bound holds in both.
+    """
+
+    proof: Proof
+    direction: Direction | None
+    convert: Conversion
+    replace_one: bool = False
+    integer_orders: bool = False
+
+    def curve(self, law: Law) -> RenyiCurve:
+        """The log-moments that are converted."""
+        if self.proof is Proof.RENYI_REMOVE:
+            return RenyiCurve(Law((), law.remove_variance))
+        return RenyiCurve(law, self.replace_one, self.integer_orders)
+
+    def __call__(self, law: Law, epsilon: float, near: float | None = None) -> Certificate:
+        """The certificate at (law, epsilon)."""
+        log_delta, order = best_log_delta(self.curve(law), self.convert, epsilon, near)
+        return Certificate(self.proof, self.direction, epsilon, log_delta, order=order)
+
+
+RENYI = ByOrder(Proof.RENYI, None, renyi_log_delta)
+RENYI_REMOVE = ByOrder(Proof.RENYI_REMOVE, Direction.REMOVE, renyi_log_delta)

@@ -1,1 +1,0 @@
-"""Pure mathematics: numbers in, model objects out. No input or output."""
