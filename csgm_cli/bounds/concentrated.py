@@ -17,8 +17,9 @@ from csgm_cli.profile.means import contour_of, grid_of, in_reach, upper_mean
 from csgm_cli.renyi.law import Law
 from csgm_cli.roots import lowest
 
-#: The ratios log r, times the saddle point, between which the best is sought, and how closely in log log r.
-_RATIOS, _WIDTH = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 10.0, 40.0), 1e-3
+#: The ratios log r, times the saddle point, between which the best is sought, the largest, and how closely in
+#: log log r.
+_RATIOS, _LARGEST, _WIDTH = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 10.0, 40.0), 30.0, 1e-3
 
 
 def concentrated(law: Law, direction: Direction, epsilon: float) -> Certificate | None:
@@ -69,7 +70,7 @@ def _add(law: Law, epsilon: float, exponent: float) -> Certificate | None:
         return estimate(ConvexFunction(Direction.ADD, epsilon, exponent, math.exp(place)))
 
     saddle = grid.tilt - 1.0 if grid is not None else contour.shift if contour is not None else 1.0
-    places = [math.log(x / saddle) for x in _RATIOS]
+    places = [math.log(min(x / saddle, _LARGEST)) for x in _RATIOS]
     best = min(range(len(places)), key=lambda i: at(places[i]))
     low, high = places[max(best - 1, 0)], places[min(best + 1, len(places) - 1)]
     place, value = lowest(at, low, high, _WIDTH)

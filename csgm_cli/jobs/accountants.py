@@ -30,7 +30,7 @@ _TRUST, _ORACLE_DIGITS = 4e-10, 30
 #: Deltas below this are reported as this (it is the smallest that csgm accepts).
 DELTA_FLOOR = 1e-300
 #: Room that calibrate leaves, in epsilon and in sigma, for rounding and for the brackets of account.
-_EPSILON_ROOM, _SIGMA_ROOM = 1e-12, 2e-13
+_EPSILON_ROOM, _SIGMA_ROOM = 2.5e-13, 1e-13
 #: A closed form further above the lower bound than this, relative (delta: by this factor), is warned about.
 _WASTE, _DELTA_WASTE = 0.05, 5.0
 
