@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from csgm_cli.errors import NoAnswerError
 
@@ -201,20 +201,32 @@ def valley(
             middle, step = ahead, 1.5 * step
     places = sorted(seen)
     index = places.index(min(places, key=at))
-    lowest(at, places[max(index - 1, 0)], places[min(index + 1, len(places) - 1)], width)
+    low, high = places[max(index - 1, 0)], places[min(index + 1, len(places) - 1)]
+    inside = [(x, at(x)) for x in (places[index], low, high)]
+    lowest(at, low, high, width, inside if low < places[index] < high else None)
     return min(seen.items(), key=lambda point: point[1])
 
 
-def lowest(function: Callable[[float], float], low: float, high: float, width: float) -> Point:
+def lowest(
+    function: Callable[[float], float],
+    low: float,
+    high: float,
+    width: float,
+    known: Sequence[Point] | None = None,
+) -> Point:
     """Where a function of one valley is least in ``low`` ... ``high``, and its value there.
 
-    To an absolute ``width``. Brent's method (1973): a parabola through the three best points says where to
+    ``known``: a point inside with a smaller value than the two ends, and these. To an absolute ``width``. Brent's method (1973): a parabola through the three best points says where to
     look next, or a golden section where that is outside or steps do not shrink. Here, for the library's
     import takes 0.2 s.
     """
-    at = low + _GOLDEN * (high - low)
-    best = second = third = (at, function(at))
-    step = before = 0.0
+    if known:
+        best, second, third = known[0], *sorted(known[1:], key=lambda point: point[1])
+        step = before = (high - low) / 2
+    else:
+        at = low + _GOLDEN * (high - low)
+        best = second = third = (at, function(at))
+        step = before = 0.0
     while abs(inwards := (low + high) / 2 - best[0]) > 2 * width - (high - low) / 2:
         x = best[0]
         last, before = before, step

@@ -167,8 +167,8 @@ def _profile_delta(releases: Sequence[Release], epsilon: float) -> Spent:
         certificates: tuple[Certificate, ...] = (triangle(law, epsilon, exact=exact),)
     else:
         certificates = tuple(tight(law, epsilon, exact=exact).values())
-    decisive = max(certificates, key=lambda certificate: certificate.log_delta)
-    return Spent(_shown(decisive), bound_of(decisive), certificates)
+    found = _by_certificates(0.0, certificates)
+    return replace(found, value=_shown(found.decisive))
 
 
 def bound_of(certificate: Certificate) -> Bound:
@@ -263,9 +263,13 @@ def _profile_epsilon(releases: Sequence[Release], delta: float) -> tuple[Spent |
         found = solve(path, _near_epsilon(releases, delta))
     except NoAnswerError:
         return None, 0.0
-    epsilon = math.exp(found.proven)
-    proven = _profile_delta(releases, epsilon)
-    return replace(proven, value=epsilon), math.exp(found.refuted)
+    proven = _by_certificates(math.exp(found.proven), found.certificates)
+    return proven, math.exp(found.refuted)
+
+
+def _by_certificates(value: float, certificates: tuple[Certificate, ...]) -> Spent:
+    decisive = max(certificates, key=lambda certificate: certificate.log_delta)
+    return Spent(value, bound_of(decisive), certificates)
 
 
 def _near_epsilon(releases: Sequence[Release], delta: float) -> float:
@@ -315,7 +319,7 @@ def least_sigma(
         return replace(_proven(mechanism, sigma, bound, epsilon, others), lower=0.0, fell_back=FELL_BACK)
     if math.exp(solved.proven) < sigma:
         sigma = math.exp(solved.proven) * (1 + _SIGMA_ROOM)
-        best = replace(_profile_delta([(mechanism, sigma), *others], epsilon), value=sigma)
+        best = _by_certificates(sigma, solved.certificates)
     else:
         best = _proven(mechanism, sigma, bound, epsilon, others)
     return _with_lower(best, math.exp(solved.refuted), 1 + _WASTE)
@@ -338,7 +342,7 @@ def _closed_sigma(
     path = sigma_path((mechanism, 1.0), others, epsilon, math.log(delta))
     method = _renyi([(mechanism, 1.0)], bound)
     try:
-        x = least_by(path, method, _near_sigma(mechanism, epsilon, delta, others), partial(_law_of, bound))
+        x, _ = least_by(path, method, _near_sigma(mechanism, epsilon, delta, others), partial(_law_of, bound))
     except NoAnswerError:
         return math.inf
     return math.exp(x) * (1 + _SIGMA_ROOM)

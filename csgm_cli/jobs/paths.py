@@ -12,6 +12,7 @@ from csgm_cli.roots import safe_end
 
 if TYPE_CHECKING:
     from csgm_cli.bounds.by_order import Method
+    from csgm_cli.model.certificate import Certificate
     from csgm_cli.renyi.law import Law
 
     #: The law of releases, at their worst-case vector or in the paper's form.
@@ -58,29 +59,40 @@ def epsilon_path(releases: Sequence[Release], log_delta: float) -> Path:
     )
 
 
-def excess_of(path: Path, method: Method, law_of: LawOf = worst_case_law) -> Callable[[float], float]:
-    """Log of the method's delta over the target's, at x; each order is sought from the one before."""
-    seen: dict[float, float] = {}
-    start: float | None = None
+class Excess:
+    """log of a method's delta over the target's along a path; what was computed is remembered."""
 
-    def excess(x: float) -> float:
-        nonlocal start
-        if x not in seen:
-            releases, epsilon = path.at(x)
-            found = method(law_of(releases), epsilon, start)
+    def __init__(self, path: Path, method: Method, law_of: LawOf = worst_case_law) -> None:
+        self.path, self.method, self.law_of = path, method, law_of
+        self._seen: dict[float, Certificate | None] = {}
+        self._hint: float | None = None
+
+    def __call__(self, x: float) -> float:
+        """The excess at x; infinite where the method does not reach."""
+        found = self.certificate(x)
+        return math.inf if found is None else found.log_delta - self.path.log_delta
+
+    def certificate(self, x: float) -> Certificate | None:
+        """What the method proves at x; each search begins where the one before ended."""
+        if x not in self._seen:
+            releases, epsilon = self.path.at(x)
+            found = self.method(self.law_of(releases), epsilon, self._hint)
             if found is not None and found.log_delta < 0.0:
-                start = found.hint or start
-            seen[x] = math.inf if found is None else found.log_delta - path.log_delta
-        return seen[x]
-
-    return excess
+                self._hint = found.hint or self._hint
+            self._seen[x] = found
+        return self._seen[x]
 
 
-def least_by(path: Path, method: Method, near: float, law_of: LawOf = worst_case_law) -> float:
-    """The least x at which one method proves the target, from a guess.
+def least_by(
+    path: Path, method: Method, near: float, law_of: LawOf = worst_case_law
+) -> tuple[float, Certificate]:
+    """The least x at which one method proves the target, from a guess, and the proof there.
 
     Raises:
         NoAnswerError: it proves it at no x in range.
     """
-    excess = excess_of(path, method, law_of)
-    return safe_end(excess, near, slope=path.slope, width=path.width, floor=path.floor, ceiling=path.ceiling)
+    excess = Excess(path, method, law_of)
+    x = safe_end(excess, near, slope=path.slope, width=path.width, floor=path.floor, ceiling=path.ceiling)
+    found = excess.certificate(x)
+    assert found is not None  # its excess is at most 0
+    return x, found

@@ -1,9 +1,9 @@
-"""The least noise, or epsilon, at which the tight bound proves a target: bracketed root finding.
+"""The least noise, or epsilon, at which the tight bound proves a target, and what no analysis can go below.
 
 Each bound is monotone: a matched one at every fixed order, and the mean of a convex function at the
 worst-case vector for a fixed exponent B, while the exponent that is proven only grows with sigma
-(docs/theory.md, "Monotonicity"). So the answer of each method is one root, and of the two directions the
-larger, each by its best method.
+(docs/theory.md, Theorem 15). So the answer of each method is one root, that of a direction the least
+of its methods, and that of both the larger.
 """
 
 from __future__ import annotations
@@ -12,38 +12,39 @@ import math
 from dataclasses import dataclass
 from functools import partial
 
-from csgm_cli.bounds.by_order import ByOrder, Method
+from csgm_cli.bounds.by_order import RENYI, ByOrder, Method
 from csgm_cli.bounds.lower import lower_log_delta
 from csgm_cli.bounds.tight import CLOSED_FORMS, at_worst_case
 from csgm_cli.bounds.triangle import triangle
 from csgm_cli.bounds.worst_case import is_elementwise_largest
 from csgm_cli.errors import NoAnswerError
-from csgm_cli.jobs.paths import Path, excess_of, least_by
-from csgm_cli.model.certificate import Direction
+from csgm_cli.jobs.paths import Excess, Path, least_by
+from csgm_cli.model.certificate import Certificate, Direction
 from csgm_cli.model.mechanism import Adjacency
 from csgm_cli.renyi.conversion import best_epsilon
 from csgm_cli.roots import safe_end
 
-#: By how much a method must lower the answer to be worth a search, in units of the width of brackets; and how
-#: close in x to the lower bound an answer is where that is tried at the answer itself.
-_NOTICEABLE, _CLOSE = 4.0, 0.02
+#: Width in x of the roots that only tell which method is the best; methods this close are both followed.
+#: Further than this from the lower bound, a bound at the worst-case vector may be out of reach.
+_ROUGH, _FAR = 1e-4, 0.02
+#: Width of the bracket around what is refuted.
+_LOWER_WIDTH = 1e-10
 
 
 @dataclass(frozen=True)
 class Solved:
-    """``proven``: the least x at which the tight bound is at most the path's delta.
+    """``proven``: the least x at which the tight bound is at most the path's delta; ``certificates`` prove it there.
 
     ``refuted``: the greatest x at which a lower bound on delta exceeds it, -infinity where none does.
     """
 
     proven: float
     refuted: float
+    certificates: tuple[Certificate, ...]
 
 
 def solve(path: Path, near: float) -> Solved:
     """The answer along a path, from a guess.
-
-    Closed forms first; then the lower bound; then, from there, the bounds at the worst-case vector.
 
     Raises:
         NoAnswerError: no bound in range proves the target.
@@ -51,62 +52,106 @@ def solve(path: Path, near: float) -> Solved:
     releases, _ = path.at(near)
     exact = is_elementwise_largest(releases)
     if releases[0][0].adjacency is Adjacency.REPLACE_ONE:
-        proven = least_by(path, partial(triangle, exact=exact), near)
-        return Solved(proven, min(_greatest_refuted(path, proven), proven))
-    [matched] = CLOSED_FORMS[Direction.ADD]
-    added = _root(path, matched, near, path.floor, path.ceiling)
-    removed = _closed_form(path, Direction.REMOVE, added, path.ceiling)
-    refuted = _greatest_refuted(path, removed)
-    if removed > added:
-        removed = _refined(path, at_worst_case(Direction.REMOVE, exact=exact), refuted, added, removed)
-    if removed <= added:
-        added = _refined(path, at_worst_case(Direction.ADD, exact=exact), refuted, path.floor, added)
-        removed = _closed_form(path, Direction.REMOVE, added, removed)
-        if removed > added:
-            removed = _refined(path, at_worst_case(Direction.REMOVE, exact=exact), refuted, added, removed)
+        method: Method = partial(triangle, exact=exact)
+        proven, certificate = least_by(path, method, near)
+        return Solved(proven, min(_greatest_refuted(path, proven), proven), (certificate,))
+    search = _Search(path, exact=exact)
+    added, refuted, by = search.added(near)
+    removed, by_other = search.removed(added, refuted)
     proven = max(added, removed)
     if proven >= path.ceiling:
         raise NoAnswerError("no-root", "no bound in range proves the target")
-    return Solved(proven, min(refuted, proven))
+    certificates = (search.certificate(by, proven), search.certificate(by_other, proven))
+    return Solved(proven, min(refuted, proven), certificates)
 
 
-def _closed_form(path: Path, direction: Direction, floor: float, ceiling: float) -> float:
-    """The least x in [floor, ceiling] at which a closed form of the direction proves the target."""
-    least = ceiling
-    for method in CLOSED_FORMS[direction]:
-        if least > floor:
-            least = _root(path, method, floor, floor, least)
-    return least
+class _Search:
+    """The roots of all methods along one path; values are remembered."""
 
+    def __init__(self, path: Path, *, exact: bool) -> None:
+        self.path = path
+        self.at_worst_case = {direction: at_worst_case(direction, exact=exact) for direction in Direction}
+        self.matched = path.ceiling
+        self._excess: dict[int, Excess] = {}
 
-def _refined(path: Path, method: Method, refuted: float, floor: float, known: float) -> float:
-    """What a bound at the worst-case vector makes of an answer ``known``, down to ``floor`` at most.
+    def added(self, near: float) -> tuple[float, float, Method]:
+        """The answer of the add direction, what is refuted, and the method that proves it."""
+        [matched], worst = CLOSED_FORMS[Direction.ADD], self.at_worst_case[Direction.ADD]
+        path = self.path
+        rough = self.matched = self.root(matched, near, path.floor, path.ceiling, _ROUGH)
+        refuted = _greatest_refuted(path, rough)
+        lead = self.excess(worst)(rough) - self.excess(matched)(rough)
+        close = abs(lead) <= 3 * _ROUGH * path.slope
+        least = path.ceiling
+        by: Method = matched
+        if lead > 0.0 or close:
+            least = self.root(matched, rough, path.floor, rough)
+        if lead < 0.0 or close or rough - refuted > _FAR:
+            by_worst = self.refined(worst, refuted, path.floor, min(least, rough))
+            if by_worst < least:
+                least, by = by_worst, worst
+        return least, refuted, by
 
-    Far above its root such a bound may be out of reach, while it holds there, for delta falls: the root
-    is sought upwards from the lower bound.
-    """
-    excess = excess_of(path, method)
-    low = max(floor, refuted)
-    if known - low < _CLOSE and excess(known - _NOTICEABLE * path.width) > 0.0:
-        return known
-    near = low + 1e-3 * (known - low) if math.isfinite(low) else known
-    return _root(path, method, near, max(floor, path.floor), known)
+    def removed(self, added: float, refuted: float) -> tuple[float, Method]:
+        """The answer of the remove direction, but at least that of the other, and the method that proves it."""
+        methods, rough = CLOSED_FORMS[Direction.REMOVE], self.path.ceiling
+        by: Method = methods[0]
+        for method in methods:
+            if method is RENYI and rough <= self.matched:  # the Renyi bound is never below the matched one
+                continue
+            if rough > added and (rough >= self.path.ceiling or self.excess(method)(rough) <= 0.0):
+                found = self.root(method, added, added, rough, _ROUGH)
+                rough, by = (found, method) if found < rough else (rough, by)
+        if rough <= added:
+            return added, by
+        worst = self.at_worst_case[Direction.REMOVE]
+        if (found := self.refined(worst, refuted, added, rough)) < rough - _ROUGH:
+            return found, worst
+        least = self.root(by, rough, added, self.path.ceiling)
+        return (found, worst) if found < least else (least, by)
 
+    def refined(self, method: Method, refuted: float, floor: float, known: float) -> float:
+        """What a bound at the worst-case vector makes of an answer ``known``, down to ``floor`` at most.
 
-def _root(path: Path, method: Method, near: float, floor: float, ceiling: float) -> float:
-    """The least x in [floor, ceiling] at which one method proves the target; the ceiling where it does not."""
-    if path.law is not None and isinstance(method, ByOrder):
-        epsilon, _ = best_epsilon(method.curve(path.law), method.convert, path.log_delta)
-        return min(max(math.log(epsilon) if epsilon > 0.0 else -math.inf, floor), ceiling)
-    excess = excess_of(path, method)
-    if floor > path.floor and excess(floor) <= 0.0:
-        return floor
-    try:
-        return safe_end(
-            excess, max(near, floor), slope=path.slope, width=path.width, floor=floor, ceiling=ceiling
-        )
-    except NoAnswerError:
-        return ceiling
+        Far above its root such a bound may be out of reach, while it holds there, for delta falls: then the
+        root is sought upwards from the lower bound.
+        """
+        at_known = self.excess(method)(known)
+        low = max(floor, refuted)
+        if 0.0 < at_known < math.inf and known - low <= _FAR:
+            return known
+        near = known if -self.path.slope < at_known <= 0.0 else low + 1e-3 * (known - low)
+        return self.root(method, near if math.isfinite(near) else known, floor, known)
+
+    def root(
+        self, method: Method, near: float, floor: float, ceiling: float, width: float | None = None
+    ) -> float:
+        """The least x in [floor, ceiling] at which one method proves the target; the ceiling where none does."""
+        path = self.path
+        if path.law is not None and isinstance(method, ByOrder):
+            epsilon, _ = best_epsilon(method.curve(path.law), method.convert, path.log_delta)
+            return min(max(math.log(epsilon) if epsilon > 0.0 else -math.inf, floor), ceiling)
+        excess, width = self.excess(method), width or path.width
+        if floor > path.floor and excess(floor) <= 0.0:
+            return floor
+        try:
+            return safe_end(
+                excess, max(near, floor), slope=path.slope, width=width, floor=floor, ceiling=ceiling
+            )
+        except NoAnswerError:
+            return ceiling
+
+    def excess(self, method: Method) -> Excess:
+        """log of a method's delta over the target's, at x."""
+        if id(method) not in self._excess:
+            self._excess[id(method)] = Excess(self.path, method)
+        return self._excess[id(method)]
+
+    def certificate(self, method: Method, x: float) -> Certificate:
+        """What a method proves at x, where it proves the target."""
+        found = self.excess(method).certificate(x)
+        assert found is not None  # it proves the target at a smaller x
+        return found
 
 
 def _greatest_refuted(path: Path, near: float) -> float:
@@ -116,7 +161,7 @@ def _greatest_refuted(path: Path, near: float) -> float:
 
     try:
         return -safe_end(
-            excess, -near, slope=path.slope, width=path.width, floor=-path.ceiling, ceiling=-path.floor
+            excess, -near, slope=path.slope, width=_LOWER_WIDTH, floor=-path.ceiling, ceiling=-path.floor
         )
     except NoAnswerError:
         return -math.inf

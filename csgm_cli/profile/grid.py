@@ -25,7 +25,7 @@ from csgm_cli.profile.convex import ConvexFunction
 from csgm_cli.renyi.law import Coordinates, Law
 from csgm_cli.roots import lowest
 
-Array = NDArray[np.float64]
+Array = NDArray[np.floating]
 
 #: Steps are powers of two between these. Rounding N coordinates changes the variance of log u by N step^2/6;
 #: at 6e-3 for step sqrt(N) that is 6e-6, and moves delta by some 1e-4 at tilts of 5 to 10.
