@@ -234,6 +234,22 @@ def test_wrong_request_for_completion(csgm, monkeypatch, instruction, words, wor
     assert outcome.stderr.startswith("error[completion-request]: ")
 
 
+@pytest.mark.parametrize(
+    "flags", [["-r", "--rounds"], ["--rounds", "-r"], ["--rounds"], ["-r", "--rounds", "--round"]]
+)
+def test_a_missing_option_is_named_by_its_longest_flag(flags):
+    """Whatever the order in which its flags are declared."""
+    error = as_csgm_error(click.MissingParameter(param=click.Option([*flags, "rounds"])))
+    assert (error.slug, error.message) == ("missing-option", "--rounds is required")
+
+
+def test_a_missing_argument_is_named_as_the_help_names_it():
+    """By the word that stands for it in the usage line; one that click does not know has no name."""
+    error = as_csgm_error(click.MissingParameter(param=click.Argument(["result"], metavar="FILE")))
+    assert error.message == "FILE is required"
+    assert as_csgm_error(click.MissingParameter()).message == "an argument is required"
+
+
 def test_incomplete_installation(place):
     """Without its libraries csgm says so in one line, and not by the exit code of a failed claim."""
     package = str(Path(cli.__file__).parents[2])
