@@ -6,6 +6,8 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import json
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,23 @@ from hypothesis import settings
 # Speed belongs in benchmarks: no example fails for taking long on a busy machine.
 settings.register_profile("csgm", deadline=None)
 settings.load_profile("csgm")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _heeded_signals() -> Iterator[None]:
+    """Let child processes heed the signals that tests send them.
+
+    A script starts its background jobs, and nohup its command, with some of these ignored, which children
+    inherit. A handler, even one that does nothing, becomes the default action in a child.
+    """
+    names = ("SIGINT", "SIGTERM", "SIGHUP", "SIGXCPU")
+    numbers = [signal.Signals[name] for name in names if name in signal.Signals.__members__]
+    ignored = [number for number in numbers if signal.getsignal(number) is signal.SIG_IGN]
+    for number in ignored:
+        signal.signal(number, lambda *_: None)
+    yield
+    for number in ignored:
+        signal.signal(number, signal.SIG_IGN)
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import csgm_cli as csgm
 from csgm_cli.errors import CsgmError, UsageError, one_line, shown
-from csgm_cli.hints import spelled
+from csgm_cli.hints import probably_meant, spelled
 
 
 @given(st.text())
@@ -37,12 +37,15 @@ def test_long_messages_keep_both_ends():
     assert message.endswith("xxx': it is full")
     assert len(message) < 800
     assert CsgmError("slug", "x" * 1000).message == "x" * 1000
+    assert CsgmError("slug", "x" * 1001).message == f"{'x' * 500}...{'x' * 250}"
 
 
 def test_quoted_values_are_cut():
     """A value is shown as Python writes it, up to a length."""
     assert shown("a\n") == r"'a\n'"
     assert shown("x" * 100) == "'" + "x" * 59 + "..."
+    assert shown("x" * 58) == f"'{'x' * 58}'"  # sixty characters with its quotes
+    assert shown("x" * 59) == "'" + "x" * 59 + "..."
     assert shown(10**5000) == "a number of thousands of digits"
 
 
@@ -68,6 +71,31 @@ def test_hints_from_python(ask, hint):
         ask()
     assert caught.value.hint.startswith(hint)
     assert bool(caught.value.hint) == bool(hint)
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "hint"),
+    [
+        ("norm_ratio", 0.25, "norm_ratio is l2_norm / linf_norm; was the inverse meant, 4?"),
+        ("norm_ratio", 0.0, ""),
+        ("norm_ratio", -0.25, ""),
+        ("gamma", 100.0, "for a compression factor of 100: `gamma` 0.01; for 100 %: `gamma` 1"),
+        ("gamma", 101.0, "for a compression factor of 101: `gamma` 0.00990099"),
+        ("gamma", 1e9, "for a compression factor of 1e+09: `gamma` 1e-09"),
+        ("gamma", 2e9, ""),
+        ("gamma", 0.0, ""),
+        ("compression", 0.5, "for a sparsification rate: `gamma` 0.5"),
+        ("compression", 0.0, ""),
+        ("sigma", -1.0, ""),
+        ("delta", 100.0, "did you mean 1e-2?"),
+        ("delta", 99.0, ""),
+        ("delta", float("inf"), ""),
+        ("rounds", 0.0, ""),
+    ],
+)
+def test_a_hint_is_given_for_what_was_probably_meant(name, number, hint):
+    """At the ends of what can be guessed, and beyond them, where there is no hint."""
+    assert probably_meant(name, number) == hint
 
 
 def test_a_word_that_is_nearly_right():

@@ -86,6 +86,22 @@ def test_log_delta_is_an_upper_bound_and_tight():
         assert exact <= found <= later, (mu, epsilon)
 
 
+@pytest.mark.parametrize(
+    ("mu", "delta"),
+    [(1e-3, 1e-40), (1e-3, 1e-5), (0.1, 0.01), (1.0, 1e-8), (1.0, 0.3829), (6.0, 0.3), (30.0, 1e-8)],
+)
+def test_elasticity_is_the_slope_of_log_epsilon_in_log_mu(mu, delta):
+    """Against the central difference of the oracle's epsilon; positive, as epsilon grows with mu."""
+    epsilon = float(oracle.gaussian_epsilon(mu, delta, 40))
+    found = gaussian.elasticity(mu, epsilon)
+    with mpmath.workdps(40):
+        step = mpmath.mpf("1e-12")
+        up, down = (oracle.gaussian_epsilon(mu * (1 + sign * step), delta, 40) for sign in (1, -1))
+        slope = mpmath.log(up / down) / mpmath.log((1 + step) / (1 - step))
+    assert found > 0.0
+    assert found == pytest.approx(float(slope), rel=1e-9)
+
+
 @pytest.mark.parametrize("mu", [1e-12, 1e-3, 0.5, 3.0, 9.0])
 def test_delta_without_epsilon_is_the_total_variation(mu):
     """At epsilon = 0 delta = erf(mu / sqrt(8)), and no epsilon is needed above that delta."""

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from csgm_cli import cli
 from csgm_cli.cli.commands.version import command as version
 from csgm_cli.cli.exits import ExitCode, as_csgm_error
 from csgm_cli.errors import CsgmError, NoAnswerError, StorageError, UsageError
+from tests.cli.processes import end_of, wait_until
 
 CALIBRATE = "calibrate --epsilon 5 --delta 1e-8 --gamma 0.01 --norm-ratio 1000"
 EVERY_KIND_OF_OUTPUT = [
@@ -232,6 +234,22 @@ def test_wrong_request_for_completion(csgm, monkeypatch, instruction, words, wor
     assert outcome.stderr.startswith("error[completion-request]: ")
 
 
+@pytest.mark.parametrize(
+    "flags", [["-r", "--rounds"], ["--rounds", "-r"], ["--rounds"], ["-r", "--rounds", "--round"]]
+)
+def test_a_missing_option_is_named_by_its_longest_flag(flags):
+    """Whatever the order in which its flags are declared."""
+    error = as_csgm_error(click.MissingParameter(param=click.Option([*flags, "rounds"])))
+    assert (error.slug, error.message) == ("missing-option", "--rounds is required")
+
+
+def test_a_missing_argument_is_named_as_the_help_names_it():
+    """By the word that stands for it in the usage line; one that click does not know has no name."""
+    error = as_csgm_error(click.MissingParameter(param=click.Argument(["result"], metavar="FILE")))
+    assert error.message == "FILE is required"
+    assert as_csgm_error(click.MissingParameter()).message == "an argument is required"
+
+
 def test_incomplete_installation(place):
     """Without its libraries csgm says so in one line, and not by the exit code of a failed claim."""
     package = str(Path(cli.__file__).parents[2])
@@ -262,18 +280,21 @@ def test_lost_streams(place, script, status):
     assert "Traceback" not in done.stderr
 
 
-def test_ctrl_c(place):
-    """An interrupt ends a waiting csgm with 130 and one line."""
+def test_ctrl_c_ends_a_waiting_process(place):
+    """An interrupt while csgm waits for the rest of its input: exit code 130, one line, nothing on stdout."""
     os.mkfifo(place / "pipe")
-    process = subprocess.Popen(
+    pipe = os.open(place / "pipe", os.O_RDWR)  # a writer from the start, who never finishes
+    os.write(pipe, b"{")
+    with subprocess.Popen(
         [*PROGRAM, "account", "--from", "pipe"],
         cwd=place,
         env=os.environ | {"PYTHONPATH": str(Path(cli.__file__).parents[2])},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    )
-    with (place / "pipe").open("w"):  # opens once csgm has opened its end, and now waits for content
+    ) as process:
+        wait_until(lambda: not select.select([pipe], [], [], 0)[0], process)  # csgm has read what there is
         process.send_signal(signal.SIGINT)
-        assert process.communicate(timeout=30) == ("", "interrupted\n")
-    assert process.returncode == 130
+        assert end_of(process) == 130
+        assert (process.stdout.read(), process.stderr.read()) == ("", "interrupted\n")
+    os.close(pipe)

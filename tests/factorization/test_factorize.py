@@ -1,7 +1,9 @@
 """Every strategy: reference values, the factors written out, and what does not apply."""
 
 import math
+from importlib import import_module
 from itertools import pairwise
+from types import SimpleNamespace
 
 import mpmath
 import numpy as np
@@ -18,6 +20,9 @@ from csgm_cli.factorization import (
     parse_workload,
     schedule_workload,
 )
+from csgm_cli.factorization.factorize import optimal_rows
+from csgm_cli.factorization.solve.oracle import Diagonals, oracle_for
+from csgm_cli.factorization.solve.solver import solve
 from csgm_cli.factorization.strategies import toeplitz, tree
 from csgm_cli.factorization.workload import dense
 from csgm_cli.model.factorization import Objective, Strategy, StrategyName, Workload, strategy_named
@@ -342,3 +347,19 @@ def test_default_tolerance(workload, expected):
 def test_no_tolerance_is_the_default_one():
     """The same certificate, by Python and by its number."""
     assert factorize(Workload(50)).lower_bound == factorize(Workload(50), tolerance=1e-9).lower_bound
+
+
+@pytest.mark.parametrize(("relative", "absolute"), [(0.01, 0.0), (0.0, 1e-3)])
+def test_row_norms_are_upper_bounds_however_the_oracle_errs(monkeypatch, relative, absolute):
+    """Each is at least the right one where the oracle's entries are too small by the errors it admits."""
+    workload = matrix_workload(dense(Workload(6)))
+    found = solve(workload, MEAN)
+    right = oracle_for(workload).diagonals(found.dual, 1e-15, rows=True)
+    erring = Diagonals(right.columns, right.rows * (1 - relative) - absolute, relative, absolute)
+    stub = SimpleNamespace(diagonals=lambda dual, accuracy, *, rows: erring)
+    module = import_module("csgm_cli.factorization.factorize")  # the package has a function of that name
+    monkeypatch.setattr(module, "oracle_for", lambda workload: stub)
+    rows = optimal_rows(workload, found)
+    exact = right.rows / found.dual.rows * found.column_scale
+    assert (rows >= exact * (1 - 1e-12)).all()
+    assert (rows <= exact * (1 + 3 * relative + 1e-12)).all()

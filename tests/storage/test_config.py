@@ -184,9 +184,27 @@ def test_text_made_to_keep_a_parser_busy(tmp_path, text):
     assert error.value.slug == "invalid-toml"
 
 
+@pytest.mark.parametrize("separator", [".", " . "])
+@pytest.mark.parametrize("form", ["{} = 1", "[{}]"])
+def test_a_key_of_32_parts_is_read_and_one_of_33_refused(tmp_path, form, separator):
+    """Spaces around the dots make no difference."""
+    key = lambda parts: separator.join("a" * parts)
+    path = written(tmp_path / "pyproject.toml", f"{HOLDS}[other]\n{form.format(key(32))}\n")
+    assert values(path) == {"epsilon": 3}
+    path = written(tmp_path / "pyproject.toml", f"{HOLDS}[other]\n{form.format(key(33))}\n")
+    with pytest.raises(UsageError, match="more than 32 parts"):
+        values(path)
+
+
+def test_a_file_of_1_mib_is_read(tmp_path):
+    """The limit itself is allowed."""
+    path = written(tmp_path / "csgm.toml", HOLDS.ljust(2**20, "#"))
+    assert values(path) == {"epsilon": 3}
+
+
 def test_a_file_too_large_to_be_written_by_hand(tmp_path):
     """A config file has at most 1 MiB."""
-    path = written(tmp_path / "csgm.toml", f"{'#' * 2**20}\n")
+    path = written(tmp_path / "csgm.toml", HOLDS.ljust(2**20 + 1, "#"))
     with pytest.raises(UsageError) as error:
         values(path)
     assert error.value.slug == "too-large"
@@ -240,6 +258,12 @@ def test_words_cut_short_or_in_another_case():
     assert did_you_mean("eps", ["epochs", "help", "epsilon"]) == "; did you mean epsilon?"
     assert did_you_mean("t", ["plot", "tolerance", "T"]) == "; did you mean T or tolerance?"
     assert did_you_mean("max", ["max_mse", "max_epsilon", "max_noise_x", "max_noise_xy"]).count("max") == 3
+
+
+def test_the_shortest_of_the_words_that_begin_so_are_suggested():
+    """At most three, the shortest first."""
+    words = ["max_aaaa", "max_bbb", "max_cc", "max_d"]
+    assert did_you_mean("max", words) == "; did you mean max_d or max_cc or max_bbb?"
 
 
 @pytest.mark.parametrize("value", ["9" * 6000, "0x" + "f" * 6000])

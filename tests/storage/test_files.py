@@ -257,6 +257,17 @@ def test_an_endless_file_is_refused():
     assert caught.value.slug == "too-large"
 
 
+def test_a_file_of_16_mib_is_read_and_a_byte_more_refused(tmp_path):
+    """The limit itself is allowed."""
+    (tmp_path / "a").write_bytes(b"")
+    os.truncate(tmp_path / "a", 2**24)
+    assert len(read_bytes(tmp_path / "a")) == 2**24
+    os.truncate(tmp_path / "a", 2**24 + 1)
+    with pytest.raises(UsageError, match="larger than any file") as caught:
+        read_bytes(tmp_path / "a")
+    assert caught.value.slug == "too-large"
+
+
 def write_later(pipe, content, before=0.0, between=0.0):
     """Write to a pipe, in a thread, in two parts."""
 
@@ -279,6 +290,19 @@ def test_a_pipe_is_read_to_its_end(tmp_path, before, between):
     content = b"0123456789" * 20_000
     thread = write_later(tmp_path / "pipe", content, before, between)
     assert read_bytes(tmp_path / "pipe") == content
+    thread.join(timeout=30)
+
+
+def test_a_pipe_has_the_limit_of_a_file(tmp_path, monkeypatch):
+    """Its first byte, which is read apart, counts."""
+    monkeypatch.setattr("csgm_cli.storage.files._MOST_BYTES", 9)
+    os.mkfifo(tmp_path / "pipe")
+    thread = write_later(tmp_path / "pipe", b"123456789")
+    assert read_bytes(tmp_path / "pipe") == b"123456789"
+    thread.join(timeout=30)
+    thread = write_later(tmp_path / "pipe", b"1234567890")
+    with pytest.raises(UsageError, match="larger than any file"):
+        read_bytes(tmp_path / "pipe")
     thread.join(timeout=30)
 
 

@@ -5,7 +5,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +14,7 @@ import csgm_cli
 from csgm_cli.cli.commands import factorize as command_module
 from csgm_cli.storage import memory
 from csgm_cli.storage.arrays import check_hash, read_arrays
+from tests.cli.processes import end_of, wait_until
 
 ROOT = Path(csgm_cli.__file__).parents[1]
 
@@ -94,14 +94,11 @@ def test_interrupted_and_resumed(place):
     line += ["--checkpoint", "c.npz", "--output", "f.npz", "--arrays", "v"]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"}
     with subprocess.Popen(line, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        for _ in range(600):
-            if Path("c.npz").exists():
-                break
-            time.sleep(0.02)
+        wait_until(Path("c.npz").exists, process)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
-    assert (process.returncode, out) == (130, b"")
-    assert err.endswith(b"interrupted\n")
+        assert end_of(process) == 130
+        assert process.stdout.read() == b""
+        assert process.stderr.read().endswith(b"interrupted\n")
     assert {path.name for path in place.iterdir()} == {".git", "c.npz"}
     saved = read_arrays("c.npz")
     check_hash(saved)

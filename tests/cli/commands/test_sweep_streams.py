@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from csgm_cli import cli
 from csgm_cli.cli import main
+from tests.cli.processes import end_of, wait_until
 from tests.cli.questions import GRID, SOME_FAIL
 
 ROOT = Path(cli.__file__).parents[2]
@@ -52,12 +53,8 @@ LONG = f"{GRID} --vary rounds=1:{ROUNDS}:{ROUNDS} --format".split()
 
 def wait_for_rows(path, process):
     """Wait until some rows are in the file, while the process still runs."""
-    for _ in range(3000):
-        if path.exists() and path.read_bytes().count(b"\n") > 3:
-            assert process.poll() is None
-            return
-        time.sleep(0.01)
-    raise AssertionError("no rows after 30 s")
+    wait_until(lambda: path.exists() and path.read_bytes().count(b"\n") > 3, process)
+    assert process.poll() is None
 
 
 def test_rows_are_written_as_they_are_done(place):
@@ -67,7 +64,7 @@ def test_rows_are_written_as_they_are_done(place):
         assert process.stdout.readline().startswith("l2-csgm,0.01,10.0,1,rdp,")
         assert process.poll() is None
         process.stdout.close()
-        assert process.wait(timeout=60) == 141
+        assert end_of(process) == 141
         assert process.stderr.read() == ""
 
 
@@ -78,7 +75,7 @@ def test_ctrl_c(place, jobs):
     with started(*words, start_new_session=True) as process:
         wait_for_rows(place / "rows", process)
         os.killpg(process.pid, signal.SIGINT)
-        assert process.wait(timeout=60) == 130
+        assert end_of(process) == 130
         assert process.stderr.read() == "interrupted\n"
     lines = (place / "rows").read_text().splitlines()
     assert [json.loads(line)["rounds"] for line in lines] == [1 + i % ROUNDS for i in range(len(lines))]
@@ -93,7 +90,7 @@ def test_ctrl_c_between_rows_of_a_pipe(place, jobs):
             process.stdout.readline()
         os.killpg(process.pid, signal.SIGINT)
         process.stdout.read()
-        assert process.wait(timeout=60) == 130
+        assert end_of(process) == 130
         assert process.stderr.read() == "interrupted\n"
 
 
@@ -108,14 +105,13 @@ def test_stopped_while_a_file_is_replaced(place, sent, status, jobs):
     (folder / "rows").write_text("old")
     words = [*LONG, "csv", "--output", "folder/rows", "--jobs", jobs]
     with started(*words, start_new_session=True) as process:
-        while not any(path.stat().st_size for path in folder.iterdir() if path.name != "rows"):
-            assert process.poll() is None
-            time.sleep(0.01)
+        others = lambda: [path for path in folder.iterdir() if path.name != "rows"]
+        wait_until(lambda: any(path.stat().st_size for path in others()), process)
         if sent == signal.SIGHUP:
             os.killpg(process.pid, sent)
         else:
             process.send_signal(sent)
-        assert process.wait(timeout=60) == status
+        assert end_of(process) == status
         assert process.stderr.read() == ("interrupted\n" if sent == signal.SIGINT else "")
     assert [(path.name, path.read_text()) for path in folder.iterdir()] == [("rows", "old")]
 

@@ -63,6 +63,12 @@ def test_ranges_of_counts(name, low, high, count, log):
     assert 2 <= len(set(values)) == len(values) <= count
 
 
+@pytest.mark.parametrize("count", [2, 100_000])
+def test_a_range_has_2_to_100000_values(count):
+    """Both limits are allowed; one less and one more are refused below."""
+    assert len(read(f"gamma=0.1:0.5:{count}").values) == count
+
+
 @pytest.mark.parametrize(
     ("text", "values"),
     [

@@ -62,24 +62,47 @@ def test_coarse_quadrature_is_within_its_error(T, exponent):
     assert abs(found.h / columns.sum() - 1) <= found.error + 1e-13
 
 
-@pytest.mark.parametrize("momentum", [0.0, 0.9])
-def test_ill_conditioned_weights_against_mpmath(momentum):
-    """Weights over 24 orders of magnitude: every entry keeps its digits, which float64 eigenvalues lose."""
+def ill_conditioned(momentum):
+    """Weights over 24 orders of magnitude, and both diagonals there by mpmath."""
     T = 24
     generator = np.random.default_rng(7)
     v, u = 10.0 ** generator.uniform(-12, 12, T), 10.0 ** generator.uniform(-3, 3, T)
-    found = oracle_for(Workload(T, momentum)).diagonals(Dual(v, u), 1e-15, rows=True)
+    diagonals = []
     with mpmath.workdps(60):
         w = mpmath.matrix(T)
         for i in range(T):
             for j in range(i + 1):
                 entry = sum(mpmath.mpf(momentum) ** k for k in range(i - j + 1))
                 w[i, j] = mpmath.sqrt(u[i]) * entry * mpmath.sqrt(v[j])
-        for gram, diagonal in ((w.T * w, found.columns), (w * w.T, found.rows)):
+        for gram in (w.T * w, w * w.T):
             values, vectors = mpmath.eigsy(gram)
-            for i in range(T):
-                exact = sum(mpmath.sqrt(values[k]) * vectors[i, k] ** 2 for k in range(T))
-                assert abs(diagonal[i] / exact - 1) <= found.error < 1e-12
+            roots = [mpmath.sqrt(value) for value in values]
+            diagonals.append([sum(roots[k] * vectors[i, k] ** 2 for k in range(T)) for i in range(T)])
+    return Dual(v, u), diagonals
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_ill_conditioned_weights_against_mpmath(momentum):
+    """Weights over 24 orders of magnitude: every entry keeps its digits, which float64 eigenvalues lose."""
+    dual, exact = ill_conditioned(momentum)
+    found = oracle_for(Workload(len(dual.rows), momentum)).diagonals(dual, 1e-15, rows=True)
+    for diagonal, expected in zip((found.columns, found.rows), exact, strict=True):
+        for value, right in zip(diagonal, expected, strict=True):
+            assert abs(value / right - 1) <= found.error < 1e-12
+
+
+def test_absolute_error_of_a_matrix_covers_what_relative_error_does_not():
+    """LAPACK loses the small entries beside the largest singular value; what is lost is within the claim."""
+    dual, exact = ill_conditioned(0.0)
+    matrix = dense(Workload(len(dual.rows)))
+    found = oracle_for(matrix_workload(matrix)).diagonals(dual, 1e-15, rows=True)
+    relative = 0.0
+    for diagonal, expected in zip((found.columns, found.rows), exact, strict=True):
+        for value, right in zip(diagonal, expected, strict=True):
+            assert abs(value - right) <= found.error * right + found.absolute
+            relative = max(relative, abs(value / right - 1))
+    assert relative > found.error  # the absolute error is needed
+    assert 0.0 < found.absolute <= 1e-14 * max(exact[0])
 
 
 def test_closed_form_at_equal_weights():
