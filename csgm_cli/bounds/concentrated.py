@@ -14,8 +14,11 @@ from csgm_cli.bounds.exponent import largest_exponent
 from csgm_cli.model.certificate import Certificate, Direction, Proof
 from csgm_cli.profile.convex import ConvexFunction
 from csgm_cli.profile.means import contour_of, grid_of, in_reach, upper_mean
-from csgm_cli.renyi.law import Law
 from csgm_cli.roots import lowest
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from csgm_cli.renyi.law import Law
 
 #: The ratios log r, times the saddle point, between which the best is sought, the largest, and how closely in
 #: log log r.
@@ -64,7 +67,7 @@ def _add(law: Law, epsilon: float, exponent: float) -> Certificate | None:
         if grid is not None:
             return grid.estimated_mean(function)
         found = contour.mean(function) if contour is not None else None
-        return math.inf if found is None else found.upper
+        return math.inf if found is None else found.log_upper
 
     def at(place: float) -> float:
         return estimate(ConvexFunction(Direction.ADD, epsilon, exponent, math.exp(place)))
@@ -82,14 +85,13 @@ def _add(law: Law, epsilon: float, exponent: float) -> Certificate | None:
 
 def _certified(law: Law, function: ConvexFunction, proof: Proof) -> Certificate | None:
     found = upper_mean(law, function)
-    if found is None or not 0.0 <= found.value < math.inf:
+    if found is None or not found.log_value < math.inf:
         return None
-    log_delta = math.log(found.value) if found.value > 0.0 else -math.inf
     return Certificate(
         proof,
         function.direction,
         function.epsilon,
-        min(log_delta, 0.0),
+        min(found.log_value, 0.0),
         exponent=function.exponent,
         log_ratio=function.log_ratio,
         step=found.step,

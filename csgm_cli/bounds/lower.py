@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from csgm_cli import gaussian
 from csgm_cli.bounds.worst_case import Release, is_elementwise_largest, worst_case_law
 from csgm_cli.model.mechanism import Adjacency
-from csgm_cli.profile.means import in_reach, lower_hockey_stick
+from csgm_cli.profile.means import in_reach, log_lower_hockey_stick
 from csgm_cli.renyi.law import Coordinates, Law, gathered
 
 if TYPE_CHECKING:
@@ -62,5 +62,4 @@ def _at(law: Law, epsilon: float) -> float:
         return gaussian.log_delta(math.sqrt(law.gaussian), epsilon) - _ROUNDED_UP
     if not in_reach(law, epsilon):
         return -math.inf
-    found = lower_hockey_stick(law, epsilon)
-    return math.log(found) if found > 0.0 else -math.inf
+    return log_lower_hockey_stick(law, epsilon)

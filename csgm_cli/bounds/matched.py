@@ -19,7 +19,10 @@ import numpy as np
 from csgm_cli.gaussian import log_mills
 from csgm_cli.model.certificate import Direction
 from csgm_cli.renyi.conversion import log_shrink
-from csgm_cli.renyi.moment import LogMoment
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from csgm_cli.renyi.moment import LogMoment
 
 _LOG_SQRT_TWO_PI = 0.5 * math.log(2 * math.pi)
 #: The trapezoid rule in log y for integrals over y > 0, from e^-26 of the last node on (error 1e-15).
@@ -42,7 +45,7 @@ def matched_remove(order: float, moment: LogMoment, epsilon: float) -> float:
 def matched_log_delta(direction: Direction, order: float, moment: LogMoment, epsilon: float) -> float:
     """Log of the matched bound on delta at one order > 1, rounding errors added; it may be above 0.
 
-    ``moment``: the log-moment K of everything released, at that order; where it is infinite there is no bound.
+    ``moment``: the log-moment K of everything released, at that order; infinite: no bound.
     """
     if not 0.0 < moment.value < math.inf:
         return math.inf if moment.value > 0.0 else -math.inf
@@ -91,7 +94,7 @@ def _difference(order: float, x: np.ndarray) -> np.ndarray:
     """1 - e^-x - (1 - e^(-order x))/order >= 0."""
     near = order * x < 0.05
     far = -np.expm1(-x) + np.expm1(-order * x) / order
-    return np.where(near, _small_difference(order, np.where(near, x, 0.0)), far)
+    return np.asarray(np.where(near, _small_difference(order, np.where(near, x, 0.0)), far))
 
 
 def _small_difference(order: float, x: np.ndarray) -> np.ndarray:

@@ -14,7 +14,10 @@ from csgm_cli.bounds.by_order import RENYI, RENYI_REMOVE, ByOrder, Method
 from csgm_cli.bounds.concentrated import concentrated, exact_profile
 from csgm_cli.bounds.matched import matched_add, matched_remove
 from csgm_cli.model.certificate import Certificate, Direction, Proof
-from csgm_cli.renyi.law import Law
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from csgm_cli.renyi.law import Law
 
 NO_BOUND = Certificate(Proof.RENYI, None, 0.0, math.inf)
 

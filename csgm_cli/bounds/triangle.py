@@ -11,8 +11,11 @@ import math
 
 from csgm_cli.bounds.tight import direction_bound
 from csgm_cli.model.certificate import Certificate, Direction, Proof
-from csgm_cli.renyi.law import Law
 from csgm_cli.roots import valley
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from csgm_cli.renyi.law import Law
 
 #: log(e1/e2) is sought up to this, by such steps from 0 or from a known one on, and how closely. What the
 #: width leaves in log delta is of second order, below 1e-9.
@@ -20,7 +23,7 @@ _FURTHEST, _STRIDE, _WARM_STRIDE, _WIDTH = 8.0, 1.0, 0.1, 3e-6
 
 
 def triangle(law: Law, epsilon: float, near: float | None = None, *, exact: bool) -> Certificate:
-    """The least bound under replace-one; ``near``: a share e1/epsilon close to the best, where one is known."""
+    """The least bound under replace-one; ``near``: a share e1/epsilon close to the best."""
     orders: dict[Direction, float | None] = dict.fromkeys(Direction)
 
     def part(direction: Direction, at: float) -> Certificate:

@@ -37,7 +37,7 @@ def worst_case_law(releases: Sequence[Release]) -> Law:
 
 
 def paper_law(releases: Sequence[Release]) -> Law:
-    """The same with a real number k = norm_ratio^2 of coordinates at the clip, as in the paper's Theorem 4.1."""
+    """The same with a real number k = norm_ratio^2 of coordinates at the clip (the paper's Theorem 4.1)."""
     gaussian = [release for release in releases if release[0].is_gaussian]
     coordinates = [
         Coordinates(m.releases * m.coordinates, m.gamma, (m.linf_sensitivity / sigma) ** 2)

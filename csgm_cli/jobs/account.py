@@ -97,7 +97,7 @@ def epsilon_guarantee(
 def target_guarantee(
     mechanism: Mechanism, sigma: float, target: Target, spent: Spent, *, verify: bool
 ) -> Guarantee:
-    """The guarantee of a noise that was solved for: the target itself; ``lower_bound`` is left to the caller."""
+    """The guarantee of a noise that was solved for; ``lower_bound`` is left to the caller."""
     releases = [(mechanism, sigma)]
     verified = verified_by(releases, spent, target.epsilon, target.delta) if verify else None
     return _guarantee(mechanism, target.epsilon, target.delta, spent, verified)

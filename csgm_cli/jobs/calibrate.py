@@ -115,7 +115,7 @@ def with_errors(
 
 
 def shortfall(mechanism: Mechanism, accountant: Accountant, sigma: float, target: Target) -> float:
-    """Log of the delta that the accountant proves at this noise over the target's: at most 0 where it suffices."""
+    """Log of the delta proven at this noise over the target's: at most 0 where the noise suffices."""
     return log_delta_of([(mechanism, sigma)], accountant, target.epsilon) - math.log(target.delta)
 
 

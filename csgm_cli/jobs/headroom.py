@@ -1,4 +1,4 @@
-"""How far one release of a population can still go: rounds that fit beside the others, and noise that makes it fit.
+"""How far one release can still go: rounds that fit beside the others, and noise that makes it fit.
 
 Of a few releases these are what the accountant proves. Of more, so that the work stays linear in their
 number, what the closed forms prove at a handful of orders: there a log-moment is allowed that all

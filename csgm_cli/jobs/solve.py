@@ -142,7 +142,7 @@ class _Search:
             return ceiling
 
     def excess(self, method: Method) -> Excess:
-        """log of a method's delta over the target's, at x."""
+        """Log of a method's delta over the target's, at x."""
         if id(method) not in self._excess:
             self._excess[id(method)] = Excess(self.path, method)
         return self._excess[id(method)]

@@ -41,7 +41,7 @@ _PROOFS = {
     Proof.CONCENTRATED: "a convex test function for which the most concentrated client vector is the worst",
     Proof.PROFILE: "the privacy profile with every coordinate at its clip",
     Proof.MASK_REVEALED: "the exact privacy profile of the Gaussian mechanism with the masks revealed",
-    Proof.TRIANGLE: "removing the one vector and adding the other, by the triangle inequality for hockey-sticks",
+    Proof.TRIANGLE: "the triangle inequality for hockey-sticks, over removing one vector and adding another",
 }
 _PAPER = "Renyi differential privacy at an integer order (Chen et al. 2024, Theorem 4.1, corrected)"
 _DIRECTIONS = {
@@ -94,13 +94,14 @@ def statement(mechanism: Mechanism, sigma: float, guarantee: Guarantee) -> str:
         clip += f" and L-infinity norm {round_down(geometry.linf_norm)}"
     sent = "" if gaussian else f", each coordinate sent with probability {mechanism.gamma!r}"
     assumed = "; ".join(ASSUMPTIONS[slug] for slug in guarantee.assumptions)
+    proof = proof_in_words(guarantee.bound, guarantee.proof)
     name = (_NAMES if mechanism.factorization is None else _FACTORIZED)[mechanism.name]
     return (
         f"{name[0].upper()}{name[1:]} with client vectors clipped to {clip}{sent}, and"
         f" {_noise(mechanism, sigma)}, satisfies"
         f" ({round_up(guarantee.epsilon)}, {round_up(guarantee.delta)})-differential privacy over"
         f" {_composed(mechanism)}, where neighbouring inputs differ in that"
-        f" {_NEIGHBOURS[mechanism.adjacency]}. Proof: {proof_in_words(guarantee.bound, guarantee.proof)}. Assumed: {assumed}."
+        f" {_NEIGHBOURS[mechanism.adjacency]}. Proof: {proof}. Assumed: {assumed}."
     )
 
 

@@ -25,11 +25,14 @@ from csgm_cli.model.certificate import Direction
 from csgm_cli.profile.convex import ConvexFunction, Mean
 from csgm_cli.profile.crossing import crossing, slope_of
 from csgm_cli.profile.decay import decay
-from csgm_cli.renyi.law import Law
 from csgm_cli.renyi.log_moment import log_moment
 from csgm_cli.renyi.moment import OUT_OF_REACH, LogMoment
 from csgm_cli.renyi.tilt import tilt
 from csgm_cli.roots import Slope, increasing_root
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from csgm_cli.renyi.law import Law
 
 ComplexArray = NDArray[np.complex128]
 #: How fast one characteristic function falls: log of a bound on |E[Y^(a+iy)]|/E[Y^a] for all y >= height.
@@ -52,7 +55,7 @@ class Contour:
     """S along Re z = shift at Im z = 0, step, 2 step, ...
 
     ``log_tail``: log of a bound on |e^S| beyond, relative to e^S at the shift, over pi times the last
-    Im z. ``aliases`` bounds how much too large the mean of the hockey-stick comes out.
+    Im z. ``log_aliases``: log of a bound on how much too large the mean of the hockey-stick comes out.
     """
 
     direction: Direction
@@ -60,7 +63,7 @@ class Contour:
     exponent: ComplexArray
     step: float
     log_tail: float
-    aliases: float
+    log_aliases: float
 
     @property
     def shift(self) -> float:
@@ -74,14 +77,16 @@ class Contour:
         factor = function.factor(self.z)
         peak = float(exponent[0].real)
         poles = self.z * (self.z + 1) / self.step  # of the size of the step, so that no term underflows
-        terms = np.exp(exponent - peak) * factor / poles
-        size = float((np.abs(terms) * (1 + np.abs(exponent))).sum())
-        scale = math.exp(peak) / math.pi
-        value = scale * (float(terms.real.sum()) - float(terms[0].real) / 2)
-        error = scale * 1e-14 * size + math.exp(peak + self.log_tail) * float(abs(factor[0]))
-        if not error + self.aliases < _CONVERGED * value:
+        with np.errstate(all="ignore"):
+            terms = np.exp(exponent - peak) * factor / poles
+            size = float((np.abs(terms) * (1 + np.abs(exponent))).sum())
+        value = float(terms.real.sum()) - float(terms[0].real) / 2
+        error = 1e-14 * size + math.pi * math.exp(self.log_tail) * float(abs(factor[0]))
+        aliases = math.exp(min(self.log_aliases - peak, 700.0)) * math.pi
+        if not error + aliases < _CONVERGED * value:
             return None
-        return Mean(max(0.0, value - error - self.aliases), value + error)
+        scale = peak - math.log(math.pi)
+        return Mean(scale + math.log(value - error - aliases), scale + math.log(value + error))
 
 
 def build_contour(law: Law, direction: Direction, epsilon: float, pole: float = math.inf) -> Contour | None:
@@ -116,7 +121,7 @@ def _build(law: Law, direction: Direction, epsilon: float, pole: float) -> Conto
     exponent = law.complex_log_moment(1.0 + z if direction is Direction.ADD else -z)
     if exponent is None:
         return None
-    return Contour(direction, z, exponent, across.step, log_tail, across.aliases)
+    return Contour(direction, z, exponent, across.step, log_tail, across.log_aliases)
 
 
 def _moment(law: Law, order: float) -> LogMoment:

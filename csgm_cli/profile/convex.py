@@ -24,15 +24,15 @@ ComplexArray = NDArray[np.complex128]
 
 @dataclass(frozen=True)
 class Mean:
-    """``lower`` <= E phi(u) <= ``upper``."""
+    """``log_lower`` <= log E phi(u) <= ``log_upper``."""
 
-    lower: float
-    upper: float
+    log_lower: float
+    log_upper: float
 
 
 @dataclass(frozen=True)
 class ConvexFunction:
-    """phi of one ``direction`` at ``epsilon``; ``exponent`` above 1 where removing, or where r is infinite."""
+    """One phi; ``exponent`` is above 1 where removing, or where r is infinite."""
 
     direction: Direction
     epsilon: float
@@ -46,7 +46,7 @@ class ConvexFunction:
 
     @cached_property
     def scale(self) -> float:
-        """C in phi'' = c (y/v)^-B/y (add); phi(v) B, that is (B-1)/B, where removing; 1 for the hockey-stick."""
+        """The c of phi'' = c (y/v)^-B/y (add); (B-1)/B where removing; 1 for the hockey-stick."""
         if self.is_hockey_stick:
             return 1.0
         if self.direction is Direction.REMOVE:

@@ -47,17 +47,17 @@ class Crossing:
     further: float
 
     @property
-    def aliases(self) -> float:
-        """A bound on the sum over m != 0 of exp(2 pi m shift/step) delta(epsilon + 2 pi m/step).
+    def log_aliases(self) -> float:
+        """Log of a bound on the sum over m != 0 of exp(2 pi m shift/step) delta(epsilon + 2 pi m/step).
 
         For m > 0 by Chernoff further right: exp(S - further eps - 2 pi m (further - shift)/step).
         """
         lower = 2 * math.pi * self.shift / self.step
-        higher = math.inf
+        log_lower, higher = -lower - math.log(-math.expm1(-lower)), math.inf
         for log_chernoff, further in self.chernoff:
             gap = 2 * math.pi * (further - self.shift) / self.step
-            higher = min(higher, math.exp(min(log_chernoff - gap, 0.0)) / -math.expm1(-gap))
-        return math.exp(-lower) / -math.expm1(-lower) + higher
+            higher = min(higher, log_chernoff - gap - math.log(-math.expm1(-gap)))
+        return max(log_lower, higher) + math.log(2.0)
 
 
 def slope_of(moment: LogMoment, sign: float, epsilon: float, z: float) -> Slope:

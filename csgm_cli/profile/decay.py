@@ -34,7 +34,7 @@ _SIDE_LOBE = 0.2173
 
 @dataclass(frozen=True)
 class Decay:
-    """Of one coordinate at one real order a: uniform laws of ``widths`` that make up ``masses`` of its law."""
+    """One coordinate at one real order a: uniform laws of ``widths`` make up ``masses`` of its law."""
 
     masses: Array
     widths: Array

@@ -21,11 +21,14 @@ from scipy.linalg import solve_banded
 from scipy.special import ndtr
 
 from csgm_cli.model.certificate import Direction
-from csgm_cli.profile.convex import ConvexFunction
 from csgm_cli.renyi.law import Coordinates, Law
 from csgm_cli.roots import lowest
+from typing import TYPE_CHECKING
 
-Array = NDArray[np.floating]
+if TYPE_CHECKING:
+    from csgm_cli.profile.convex import ConvexFunction
+
+Array = NDArray[np.float64]
 
 #: Steps are powers of two between these. Rounding N coordinates changes the variance of log u by N step^2/6;
 #: at 6e-3 for step sqrt(N) that is 6e-6, and moves delta by some 1e-4 at tilts of 5 to 10.
@@ -112,7 +115,8 @@ class GridLaw:
     def estimated_mean(self, function: ConvexFunction) -> float:
         """About E phi(u), without any guarantee."""
         log_u, tilted = self._blocks
-        return float((function(log_u) * np.exp(self.log_mass - self.tilt * log_u)) @ tilted)
+        with np.errstate(all="ignore"):
+            return float(np.nan_to_num(function(log_u) * np.exp(self.log_mass - self.tilt * log_u)) @ tilted)
 
     def lower_hockey_stick(self, epsilon: float) -> float:
         """A lower bound on E(u - e^epsilon)_+, for the lower side's law."""
@@ -147,7 +151,7 @@ def grid_law(
 ) -> GridLaw | None:
     """The rounded law of log u for test functions of one direction about ``epsilon``, on either side.
 
-    ``pole``: the least of the functions'; the tilt stays well left of it. None where it would take too many points.
+    ``pole``: the least of the functions'; the tilt stays well left of it. None where there were too many points.
     """
     sign = 1.0 if direction is Direction.ADD else -1.0
     cut = _ABOVE + (epsilon if direction is Direction.ADD else 0.0)
@@ -183,11 +187,13 @@ def _convolved(factors: tuple[_Factor, ...], tilt: float, step: float, low: floa
     offset = math.fsum(f.count * f.offset for f in factors)
     first = math.floor((low - offset) / step)
     tilted = np.maximum(np.roll(irfft(transform, n), -(first % n)), 0.0)
-    return GridLaw(factors, tilt, step, offset + step * (first + np.arange(n)), tilted, noise)
+    return GridLaw(
+        factors, tilt, step, offset + step * (first + np.arange(n, dtype=np.float64)), tilted, noise
+    )
 
 
 def _cells(c: Coordinates, edges: Array) -> tuple[Array, Array, float, float]:
-    """Of one factor: P(Y in cell), E[Y; Y in cell], both between edges of log Y, P and E[Y] above the last."""
+    """P(Y in cell) and E[Y; Y in cell] between edges of log Y, and P(Y above the last), E[Y; Y above it]."""
     s = math.sqrt(c.t)
     with np.errstate(divide="ignore"):
         sent = np.maximum((np.expm1(edges) + c.gamma) / c.gamma, 0.0)  # M = sent at Y = e^edge
@@ -202,7 +208,7 @@ def _cells(c: Coordinates, edges: Array) -> tuple[Array, Array, float, float]:
 def _spread(c: Coordinates, cut: float, step: float) -> _Factor:
     """The mass of each cell at its two ends."""
     first = math.floor(_bottom(c) / step)
-    log_ratio = step * (first + np.arange(math.ceil(cut / step) - first + 1))
+    log_ratio = step * (first + np.arange(math.ceil(cut / step) - first + 1, dtype=np.float64))
     mass, mean, beyond, above = _cells(c, log_ratio)
     low = np.exp(log_ratio[:-1])
     upwards = np.clip((mean - mass * low) / (low * math.expm1(step)), 0.0, mass)
@@ -221,7 +227,9 @@ def _gathered(c: Coordinates, cut: float, step: float) -> _Factor:
     """
     offset = _heaviest_mean(c, step)
     first = math.floor((_bottom(c) - offset) / step) - 1
-    log_ratio = offset + step * (first + np.arange(math.ceil((cut - offset) / step) - first + 1))
+    log_ratio = offset + step * (
+        first + np.arange(math.ceil((cut - offset) / step) - first + 1, dtype=np.float64)
+    )
     mass, mean, beyond, above = _cells(c, np.append(log_ratio - step / 2, log_ratio[-1] + step / 2))
     # (mean of the cell)/(its point) - 1; a cell without mass has no mean
     with np.errstate(all="ignore"):
@@ -249,7 +257,9 @@ def _gathered(c: Coordinates, cut: float, step: float) -> _Factor:
 
 def _heaviest_mean(c: Coordinates, step: float) -> float:
     """The log of a grid point that is the mean of the cell around it, where most of the mass is."""
-    coarse = step * np.arange(math.floor(_bottom(c) / step) - 1, 2)  # P(Y <= 1) is above 1/2
+    coarse = step * np.arange(
+        math.floor(_bottom(c) / step) - 1, 2, dtype=np.float64
+    )  # P(Y <= 1) is above 1/2
     point = float(coarse[_cells(c, coarse)[0].argmax()]) + step / 2
     for _ in range(20):
         mass, mean, _, _ = _cells(c, np.array([point - step / 2, point + step / 2]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -14,15 +15,15 @@ if TYPE_CHECKING:
     from csgm_cli.profile.grid import GridLaw
     from csgm_cli.renyi.law import Law
 
-#: Where contours and the grid are promised: gamma and epsilon (design promise 3); elsewhere closed forms serve.
+#: The gammas and epsilons for which contours and the grid are promised; elsewhere closed forms serve.
 LEAST_GAMMA, LEAST_EPSILON, LARGEST_EPSILON = 1e-6, 1e-3, 100.0
 
 
 @dataclass(frozen=True)
 class UpperMean:
-    """E phi(u) <= ``value``; ``step``: of the grid that it is from, None for a contour."""
+    """log E phi(u) <= ``log_value``; ``step``: of the grid that it is from, None for a contour."""
 
-    value: float
+    log_value: float
     step: float | None
 
 
@@ -44,19 +45,23 @@ def upper_mean(law: Law, function: ConvexFunction) -> UpperMean | None:
     contour = contour_of(law, function.direction, function.epsilon, function.pole)
     found = None if contour is None else contour.mean(function)
     if found is not None:
-        return UpperMean(found.upper, None)
+        return UpperMean(found.log_upper, None)
     grid = grid_of(law, function.direction, function.epsilon, function.pole)
-    return None if grid is None else UpperMean(grid.upper_mean(function), grid.step)
+    return None if grid is None else UpperMean(_log(grid.upper_mean(function)), grid.step)
 
 
-def lower_hockey_stick(law: Law, epsilon: float) -> float:
-    """A lower bound on E(u - e^epsilon)_+; 0 where no method reaches."""
-    contour = contour_of(law, Direction.ADD, epsilon, float("inf"))
+def log_lower_hockey_stick(law: Law, epsilon: float) -> float:
+    """Log of a lower bound on E(u - e^epsilon)_+; -infinity where no method reaches."""
+    contour = contour_of(law, Direction.ADD, epsilon, math.inf)
     found = None if contour is None else contour.mean(ConvexFunction(Direction.ADD, epsilon))
     if found is not None:
-        return found.lower
-    grid = grid_of(law, Direction.ADD, epsilon, float("inf"), upper=False)
-    return 0.0 if grid is None else grid.lower_hockey_stick(epsilon)
+        return found.log_lower
+    grid = grid_of(law, Direction.ADD, epsilon, math.inf, upper=False)
+    return -math.inf if grid is None else _log(grid.lower_hockey_stick(epsilon))
+
+
+def _log(x: float) -> float:
+    return math.log(x) if x > 0.0 else -math.inf
 
 
 def grid_of(

@@ -78,7 +78,7 @@ def best_log_delta(
 
 
 def best_epsilon(curve: RenyiCurve, convert: Conversion, log_delta: float) -> tuple[float, float]:
-    """The least epsilon >= 0 over the orders that ``curve`` admits, and its order; infinite where none is found."""
+    """The least epsilon >= 0 over the orders that ``curve`` admits (or infinity), and its order."""
     known = [0.0]
 
     def epsilon(order: float, moment: LogMoment) -> float:

@@ -117,6 +117,7 @@ class Problem:
         residual -= float(residual @ weight / weight.sum())
         lower, upper = self._bounds(dual, found)
         scale = float(((found.columns + found.absolute) / dual.columns).max())
+        scale *= 1.0 + found.error  # rounded up: errors of rows are claimed from it
         return Point(x, residual, weight, dual, lower, upper, scale, 4.0 * found.error)
 
     def _dual(self, weight: Array) -> Dual:
