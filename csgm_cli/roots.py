@@ -216,9 +216,9 @@ def lowest(
 ) -> Point:
     """Where a function of one valley is least in ``low`` ... ``high``, and its value there.
 
-    ``known``: a point inside with a smaller value than the two ends, and these. To an absolute ``width``. Brent's method (1973): a parabola through the three best points says where to
-    look next, or a golden section where that is outside or steps do not shrink. Here, for the library's
-    import takes 0.2 s.
+    ``known``: a point inside with a smaller value than the two ends, and these. To an absolute ``width``.
+    Brent's method (1973): a parabola through the three best points says where to look next, or a golden
+    section where that is outside or steps do not shrink. Here, for the library's import takes 0.2 s.
     """
     if known:
         best, second, third = known[0], *sorted(known[1:], key=lambda point: point[1])

@@ -9,13 +9,13 @@ hockey-stick itself gives the exact profile.
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from csgm_cli.bounds.exponent import largest_exponent
 from csgm_cli.model.certificate import Certificate, Direction, Proof
 from csgm_cli.profile.convex import ConvexFunction
 from csgm_cli.profile.means import contour_of, grid_of, in_reach, upper_mean
 from csgm_cli.roots import lowest
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from csgm_cli.renyi.law import Law

@@ -13,16 +13,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from csgm_cli.gaussian import log_mills
 from csgm_cli.model.certificate import Direction
 from csgm_cli.renyi.conversion import log_shrink
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from csgm_cli.renyi.moment import LogMoment
+
+Array = NDArray[np.float64]
 
 _LOG_SQRT_TWO_PI = 0.5 * math.log(2 * math.pi)
 #: The trapezoid rule in log y for integrals over y > 0, from e^-26 of the last node on (error 1e-15).
@@ -90,23 +93,23 @@ def _remove_bracket(order: float, d: float, r: float) -> float:
     return math.log(_integral(u, lambda y: _difference(order, r * y)))
 
 
-def _difference(order: float, x: np.ndarray) -> np.ndarray:
+def _difference(order: float, x: Array) -> Array:
     """1 - e^-x - (1 - e^(-order x))/order >= 0."""
     near = order * x < 0.05
     far = -np.expm1(-x) + np.expm1(-order * x) / order
     return np.asarray(np.where(near, _small_difference(order, np.where(near, x, 0.0)), far))
 
 
-def _small_difference(order: float, x: np.ndarray) -> np.ndarray:
+def _small_difference(order: float, x: Array) -> Array:
     """The same for order x < 0.05: sum over j >= 2 of (-1)^j (order^(j-1) - 1) x^j/j!, to 1e-16."""
     total = np.zeros_like(x)
     for j in range(9, 1, -1):
         coefficient = math.expm1((j - 1) * math.log(order)) / math.factorial(j)
         total = total * -x + coefficient
-    return total * x * x
+    return np.asarray(total * x * x)
 
 
-def _integral(u: float, factor: Callable[[np.ndarray], np.ndarray]) -> float:
+def _integral(u: float, factor: Callable[[Array], Array]) -> float:
     """Integral over y > 0 of exp(-u y - y^2/2) factor(y), u >= -1, by the trapezoid rule in log y."""
     y = _last(u) * _NODES
     return _STEP * float((y * np.exp(-y * (u + y / 2)) * factor(y)).sum())

@@ -9,12 +9,12 @@ larger of the two, so that the value does not depend on what was tried.
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from csgm_cli.bounds.by_order import RENYI, RENYI_REMOVE, ByOrder, Method
 from csgm_cli.bounds.concentrated import concentrated, exact_profile
 from csgm_cli.bounds.matched import matched_add, matched_remove
 from csgm_cli.model.certificate import Certificate, Direction, Proof
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from csgm_cli.renyi.law import Law

@@ -8,11 +8,11 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from csgm_cli.bounds.tight import direction_bound
 from csgm_cli.model.certificate import Certificate, Direction, Proof
 from csgm_cli.roots import valley
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from csgm_cli.renyi.law import Law

@@ -254,15 +254,15 @@ def _profile_epsilon(releases: Sequence[Release], delta: float) -> tuple[Spent |
     """The tight answer, None where nothing in range proves delta, and what no analysis can go below."""
     from csgm_cli.jobs.solve import solve
 
-    at_zero = _profile_delta(releases, 0.0)
-    log_delta = math.log(delta)
-    if at_zero.decisive.log_delta <= log_delta:
-        return replace(at_zero, value=0.0), 0.0
-    path = epsilon_path(releases, log_delta)
+    path = epsilon_path(releases, math.log(delta))
     try:
         found = solve(path, _near_epsilon(releases, delta))
     except NoAnswerError:
         return None, 0.0
+    if found.proven <= path.floor:
+        at_zero = _profile_delta(releases, 0.0)
+        if at_zero.decisive.log_delta <= math.log(delta):
+            return replace(at_zero, value=0.0), 0.0
     proven = _by_certificates(math.exp(found.proven), found.certificates)
     return proven, math.exp(found.refuted)
 

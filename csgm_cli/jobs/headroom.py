@@ -21,6 +21,7 @@ from csgm_cli.jobs.accountants import bounds_of, least_sigma, log_delta_of, look
 from csgm_cli.model.mechanism import Accountant, Adjacency, Bound
 from csgm_cli.ranges import RANGES
 from csgm_cli.renyi.conversion import allowed_moment, best_log_delta
+from csgm_cli.renyi.law import together
 from csgm_cli.roots import safe_end
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 #: Up to so many releases the accountant is asked itself.
 FEW_RELEASES = 8
 #: Orders of the closed forms that are looked at, (order - 1) relative to the best of all releases together.
-_AROUND = (0.5, 0.7, 0.85, 1.0, 1.2, 1.6)
+_AROUND = (0.75, 1.0, 1.3)
 #: Room for the rounding of sums of log-moments, and of numbers derived from sigma.
 _MOMENT_ROOM, _SIGMA_ROOM = 1e-12, 4e-13
 _MOST_ROUNDS = int(RANGES["rounds"].high)
@@ -45,7 +46,7 @@ class Headroom:
     limit: Target
 
     def more_rounds(self, index: int) -> int:
-        """The most further rounds (or epochs) of one release that stay within the limit, up to 1e9 in all."""
+        """The most further rounds (or epochs) of one release within the limit, up to 1e9 in all."""
         most = _MOST_ROUNDS - self.releases[index][0].releases
         found = min(most, max(rows.more_rounds(index) for rows in self._ways))
         if len(self.releases) > FEW_RELEASES:
@@ -96,7 +97,7 @@ class Headroom:
 
 @dataclass(frozen=True)
 class _SquaredMus:
-    """Room by the Gaussian profile of all releases with every coordinate sent: squared mus up to ``most``^2."""
+    """Room by the Gaussian profile with every coordinate sent: squared mus up to ``most``^2."""
 
     releases: tuple[Release, ...]
     most: float
@@ -146,11 +147,17 @@ class _Moments:
             orders = dict.fromkeys(float(max(2, round(order))) for order in orders)
         rows = []
         for order in orders:
-            units = [self._moment(form, release, order) for release in self.releases]
+            units = self._units(form, order)
             spent = math.fsum(m.releases * unit for (m, _), unit in zip(self.releases, units, strict=True))
             allowed = allowed_moment(order, form.convert, self.limit.epsilon, math.log(self.limit.delta))
             rows.append(_Row(order, allowed * (1 - _MOMENT_ROOM), spent, units))
         return sorted(rows, key=lambda row: row.spent / max(row.allowed, 1e-300))
+
+    def _units(self, form: ByOrder, order: float) -> list[float]:
+        """The log-moment of one round of each release."""
+        laws = [self._law([(mechanism.with_releases(1), sigma)]) for mechanism, sigma in self.releases]
+        together(laws, (2 * order - 1, 2 * order) if form.replace_one else (order,))
+        return [float(form.curve(law).moment(order).value) for law in laws]
 
     def _law(self, releases: Sequence[Release]) -> Law:
         return (paper_law if self.is_paper else worst_case_law)(releases)

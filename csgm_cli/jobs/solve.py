@@ -33,7 +33,7 @@ _LOWER_WIDTH = 1e-10
 
 @dataclass(frozen=True)
 class Solved:
-    """``proven``: the least x at which the tight bound is at most the path's delta; ``certificates`` prove it there.
+    """``proven``: the least x at which the tight bound proves the target, by ``certificates``.
 
     ``refuted``: the greatest x at which a lower bound on delta exceeds it, -infinity where none does.
     """
@@ -93,7 +93,7 @@ class _Search:
         return least, refuted, by
 
     def removed(self, added: float, refuted: float) -> tuple[float, Method]:
-        """The answer of the remove direction, but at least that of the other, and the method that proves it."""
+        """The answer of the remove direction, from that of the other up, and the method that proves it."""
         methods, rough = CLOSED_FORMS[Direction.REMOVE], self.path.ceiling
         by: Method = methods[0]
         for method in methods:
@@ -126,11 +126,11 @@ class _Search:
     def root(
         self, method: Method, near: float, floor: float, ceiling: float, width: float | None = None
     ) -> float:
-        """The least x in [floor, ceiling] at which one method proves the target; the ceiling where none does."""
+        """The least x in [floor, ceiling] at which a method proves the target; the ceiling if none."""
         path = self.path
         if path.law is not None and isinstance(method, ByOrder):
             epsilon, _ = best_epsilon(method.curve(path.law), method.convert, path.log_delta)
-            return min(max(math.log(epsilon) if epsilon > 0.0 else -math.inf, floor), ceiling)
+            return min(max(math.log(epsilon) if epsilon > 0.0 else path.floor, floor), ceiling)
         excess, width = self.excess(method), width or path.width
         if floor > path.floor and excess(floor) <= 0.0:
             return floor

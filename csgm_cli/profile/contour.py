@@ -16,6 +16,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +30,6 @@ from csgm_cli.renyi.log_moment import log_moment
 from csgm_cli.renyi.moment import OUT_OF_REACH, LogMoment
 from csgm_cli.renyi.tilt import tilt
 from csgm_cli.roots import Slope, increasing_root
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from csgm_cli.renyi.law import Law

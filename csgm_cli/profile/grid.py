@@ -13,6 +13,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,6 @@ from scipy.special import ndtr
 from csgm_cli.model.certificate import Direction
 from csgm_cli.renyi.law import Coordinates, Law
 from csgm_cli.roots import lowest
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from csgm_cli.profile.convex import ConvexFunction
@@ -151,7 +151,7 @@ def grid_law(
 ) -> GridLaw | None:
     """The rounded law of log u for test functions of one direction about ``epsilon``, on either side.
 
-    ``pole``: the least of the functions'; the tilt stays well left of it. None where there were too many points.
+    ``pole``: the least of the functions'; the tilt stays well left of it. None where it is too large.
     """
     sign = 1.0 if direction is Direction.ADD else -1.0
     cut = _ABOVE + (epsilon if direction is Direction.ADD else 0.0)
@@ -236,9 +236,8 @@ def _gathered(c: Coordinates, cut: float, step: float) -> _Factor:
         excess = np.where(mass > 1e-290, np.expm1(np.log(mean / mass) - log_ratio), 0.0)
     up = excess > 0.0
     partner = np.where(up, np.roll(mass, 1), np.roll(mass, -1))
-    reach = np.where(
-        up, -np.expm1(-step + np.log1p(np.roll(excess, 1))), np.expm1(step + np.log1p(np.roll(excess, -1)))
-    )
+    below, beside = np.roll(excess, 1), np.roll(excess, -1)
+    reach = np.where(up, -np.expm1(-step + np.log1p(below)), np.expm1(step + np.log1p(beside)))
     with np.errstate(all="ignore"):
         share = np.where(excess != 0.0, np.abs(excess) / reach, 0.0)
     possible = (share * mass <= 0.25 * partner) & (reach > 0.0)

@@ -61,11 +61,17 @@ def run(request: Request) -> ExitCode:
     return _status(standings, exit_zero=request["exit_zero"])
 
 
+#: More hints of one kind help nobody.
+_MOST_HINTS = 5
+
+
 def _mistaken_for_effective(populations: Sequence[Population]) -> tuple[Notice, ...]:
-    """What account warns of, for each release by itself."""
+    """What account warns of, for each release by itself; after a few the others are not asked."""
     notices: list[Notice] = []
     for population in populations:
         for release in population.counted:
+            if len(notices) >= _MOST_HINTS:
+                return tuple(notices)
             called = f"{release.place}: release {release.name}"
             said = _mistaken(release.mechanism, release.sigma, population.limit.delta)
             notices += (
