@@ -84,7 +84,7 @@ def _crossing(c: Coordinates, edges: Array, *, opposite: bool) -> Array:
         log_h = math.log(g) - c.t / 2
         half = (1 - g) * np.expm1(np.abs(edges)) / 2
         root = np.log(half + np.hypot(half, np.exp(log_h + np.abs(edges) / 2))) - log_h
-        return np.asarray(np.where(edges >= 0.0, root, edges - (root - np.abs(edges)) - np.abs(edges)) / s)
+        return np.asarray(np.where(edges >= 0.0, root, -root) / s)  # Y at -z is 1/Y at z
 
 
 def spread(c: Coordinates, cut: float, step: float, *, opposite: bool = False) -> Factor:
@@ -121,8 +121,8 @@ def gathered(c: Coordinates, cut: float, step: float, *, opposite: bool = False)
     up = excess > 0.0
     partner = np.where(up, np.roll(mass, 1), np.roll(mass, -1))
     below, beside = np.roll(excess, 1), np.roll(excess, -1)
-    distance = np.where(up, -np.expm1(-step + np.log1p(below)), np.expm1(step + np.log1p(beside)))
     with np.errstate(all="ignore"):
+        distance = np.where(up, -np.expm1(-step + np.log1p(below)), np.expm1(step + np.log1p(beside)))
         share = np.where(excess != 0.0, np.abs(excess) / distance, 0.0)
     possible = (share * mass <= 0.25 * partner) & (distance > 0.0)
     possible[[0, -1]] = False

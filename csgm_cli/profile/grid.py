@@ -142,9 +142,9 @@ def grid_law(
     rough = [spread(c, cut, _ROUGH * step, opposite=opposite) for c in kinds]
     tilt = _best_tilt(rough, sign, epsilon, pole)
     low, high = _window(rough, tilt, sign * epsilon)
-    n = next_fast_len(math.ceil((high - low) / step) + 1, real=True)
-    if n > _MOST_POINTS:
+    if not math.isfinite(high - low) or (high - low) / step > _MOST_POINTS:
         return None
+    n = next_fast_len(math.ceil((high - low) / step) + 1, real=True)
     rounded = spread if upper else gathered
     factors = tuple(rounded(c, min(cut, reach(c, tilt)), step, opposite=opposite) for c in kinds)
     return _convolved(factors, tilt, step, low, n)
