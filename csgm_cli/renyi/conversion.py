@@ -113,7 +113,7 @@ def allowed_moment(order: float, convert: Conversion, epsilon: float, log_delta:
     """The largest log-moment at one order that gives (epsilon, delta); 0 where none does."""
 
     def excess(minus_log: float) -> float:
-        moment = LogMoment(math.exp(-minus_log), 0.0, 0.0, 0.0, 2.0**-50)
+        moment = LogMoment(math.exp(-minus_log), 0.0, 0.0, 2.0**-50)
         return convert(order, moment, epsilon) - log_delta
 
     try:
