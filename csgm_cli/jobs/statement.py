@@ -41,7 +41,7 @@ _PROOFS = {
     Proof.CONCENTRATED: "a convex test function for which the most concentrated client vector is the worst",
     Proof.PROFILE: "the privacy profile with every coordinate at its clip",
     Proof.MASK_REVEALED: "the exact privacy profile of the Gaussian mechanism with the masks revealed",
-    Proof.TRIANGLE: "removing the one vector and adding the other, by the triangle inequality for hockey-sticks",
+    Proof.TRIANGLE: "the triangle inequality of hockey-stick divergences through the data without the client",
 }
 _PAPER = "Renyi differential privacy at an integer order (Chen et al. 2024, Theorem 4.1, corrected)"
 _DIRECTIONS = {
@@ -49,24 +49,25 @@ _DIRECTIONS = {
     Bound.TIGHT_REMOVE: "; removing the client decides",
 }
 
+#: The theorems that a bound may rest on, the usual one first.
+PROOFS_OF = {
+    Bound.EXACT: (Proof.EXACT,),
+    Bound.RDP: (Proof.RENYI,),
+    Bound.PAPER: (Proof.RENYI,),
+    Bound.MASK_REVEALED: (Proof.MASK_REVEALED,),
+    Bound.TIGHT_ADD: (Proof.GAUSSIAN_MATCHED, Proof.CONCENTRATED),
+    Bound.TIGHT_REMOVE: (Proof.GAUSSIAN_MATCHED, Proof.CONCENTRATED, Proof.RENYI),
+    Bound.REPLACE_ONE: (Proof.TRIANGLE,),
+    Bound.PROFILE: (Proof.PROFILE,),
+}
+
 
 def proof_in_words(bound: Bound, proof: Proof | None) -> str:
     """The theorem behind an answer, and the direction that decides."""
     if bound is Bound.PAPER:
         return _PAPER
-    return _PROOFS[proof or _USUAL_PROOF[bound]] + _DIRECTIONS.get(bound, "")
+    return _PROOFS[proof or PROOFS_OF[bound][0]] + _DIRECTIONS.get(bound, "")
 
-
-#: The proof of a bound that has only one.
-_USUAL_PROOF = {
-    Bound.EXACT: Proof.EXACT,
-    Bound.RDP: Proof.RENYI,
-    Bound.MASK_REVEALED: Proof.MASK_REVEALED,
-    Bound.PROFILE: Proof.PROFILE,
-    Bound.REPLACE_ONE: Proof.TRIANGLE,
-    Bound.TIGHT_ADD: Proof.GAUSSIAN_MATCHED,
-    Bound.TIGHT_REMOVE: Proof.GAUSSIAN_MATCHED,
-}
 
 _NEIGHBOURS = {
     Adjacency.ADD_REMOVE: "one client's contribution is added or removed",
@@ -94,13 +95,14 @@ def statement(mechanism: Mechanism, sigma: float, guarantee: Guarantee) -> str:
         clip += f" and L-infinity norm {round_down(geometry.linf_norm)}"
     sent = "" if gaussian else f", each coordinate sent with probability {mechanism.gamma!r}"
     assumed = "; ".join(ASSUMPTIONS[slug] for slug in guarantee.assumptions)
+    proof = proof_in_words(guarantee.bound, guarantee.proof)
     name = (_NAMES if mechanism.factorization is None else _FACTORIZED)[mechanism.name]
     return (
         f"{name[0].upper()}{name[1:]} with client vectors clipped to {clip}{sent}, and"
         f" {_noise(mechanism, sigma)}, satisfies"
         f" ({round_up(guarantee.epsilon)}, {round_up(guarantee.delta)})-differential privacy over"
         f" {_composed(mechanism)}, where neighbouring inputs differ in that"
-        f" {_NEIGHBOURS[mechanism.adjacency]}. Proof: {proof_in_words(guarantee.bound, guarantee.proof)}. Assumed: {assumed}."
+        f" {_NEIGHBOURS[mechanism.adjacency]}. Proof: {proof}. Assumed: {assumed}."
     )
 
 
