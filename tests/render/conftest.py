@@ -101,7 +101,9 @@ FACTORIZED = replace(
     CALIBRATION,
     mechanism=replace(L2_CSGM, factorization=FACTORS, epochs=16),
     guarantee=replace(
-        GUARANTEE, assumptions=("clipping-enforced", "one-participation-per-epoch", *ASSUMPTIONS[2:])
+        GUARANTEE,
+        assumptions=("clipping-enforced", "one-participation-per-epoch", *ASSUMPTIONS[2:]),
+        lower_bound=None,
     ),
     mean_noise_std=None,
     noise_std_per_row=NoisePerRow(min=0.1000000001, mean=0.2000000001, max=0.3000000001),
