@@ -240,7 +240,7 @@ def contour_delta(world: World, vector: Vector, rounds: int) -> float | None:
 
 
 def _complex_log_moments(world: World, z: Spectrum, vector: Vector) -> Spectrum | None:
-    """Log E[e^(z loss)] of one round at complex z of one real part, up to multiples of 2 pi i.
+    """Log E[e^(z loss)] of one round at equidistant z of one real part, up to multiples of 2 pi i.
 
     None where that takes too many terms.
     """
@@ -256,7 +256,12 @@ def _complex_log_moments(world: World, z: Spectrum, vector: Vector) -> Spectrum 
             return None
         losses, weights = _losses(world.gamma, s, x), -x * x / 2
         peak = float((shift * losses + weights).max())
-        moments = np.exp(np.outer(orders, losses) + (weights - peak)).sum(axis=1)
+        powers = np.exp(orders[0] * losses + (weights - peak))
+        turn = np.exp((orders[1] - orders[0]) * losses)
+        moments = np.empty_like(z)
+        for i in range(z.size):  # equidistant orders: each power is the one before times ``turn``
+            moments[i] = powers.sum()
+            powers *= turn
         with np.errstate(divide="ignore"):
             logs = np.log(moments * (step / math.sqrt(2 * math.pi)))
         total += count * (peak + logs)
