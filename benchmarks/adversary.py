@@ -207,12 +207,16 @@ def _fine(world: World, vector: Vector, rounds: int) -> float:
 #: A contour integral has converged once halving its step changes it by less than this, relative, and its
 #: last term is below the second number, relative to the first term.
 _CONVERGED, _LAST_TERM = 1e-7, 1e-15
+#: Where cancellation leaves a larger relative rounding error, the integral is of no use.
+_TOO_MUCH_LOST = 1e-4
 #: Orders times quadrature nodes; where more are needed, the grid is quicker.
 _MOST_TERMS = 1 << 21
 
 
 def contour_delta(world: World, vector: Vector, rounds: int) -> float | None:
-    """Delta of the same vector in all rounds by the trapezoid rule on a contour; None if not converged.
+    """Delta of the same vector in all rounds by the trapezoid rule on a contour, less its rounding error.
+
+    None where that does not converge, or cancels too much.
 
     delta = (1/2 pi i) int E[e^(z loss)] e^(-z eps)/(z (z+1)) dz over Re z = tilt.
     """
@@ -234,8 +238,12 @@ def contour_delta(world: World, vector: Vector, rounds: int) -> float | None:
             count *= 2
             continue
         value = float(terms.real.sum() - terms[0].real / 2) * step / math.pi
+        # Each coordinate-round adds a few unit roundoffs to every term.
+        lost = 1e-15 * (1 + rounds * sum(n for n, _ in vector)) * float(abs(terms).sum()) * step / math.pi
+        if lost > _TOO_MUCH_LOST * abs(value):
+            return None
         if abs(value - previous) < _CONVERGED * abs(value):
-            return value * math.exp(there - z * world.epsilon)
+            return (value - lost) * math.exp(there - z * world.epsilon)
         previous, step, count = value, step / 2, 2 * count
 
 

@@ -112,6 +112,9 @@ class Record:
     def add(self, direction: str, proof: str, true: float, bound: float, strategy: str, at: Setting) -> None:
         """Compare a true delta with a bound."""
         ratio = true / bound if bound > 0.0 else (math.inf if true > 0.0 else 0.0)
+        if ratio > 1.0:
+            said = f"VIOLATION: {direction}, {proof}: {true!r} by {strategy} above {bound!r} at {at}"
+            print(said, file=sys.stderr, flush=True)
         self.findings.setdefault((direction, proof), Finding()).add(ratio, strategy, at)
 
     @property
