@@ -1,4 +1,4 @@
-"""``python -m benchmarks``: run the benchmarks, print tables, and record them in docs/benchmarks.md."""
+"""``python -m benchmarks``: run the benchmarks, print their tables, and record them in docs/benchmarks.md."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from benchmarks import check, solve, startup, sweep
 from benchmarks.measure import ROOT, Table
 
-_NAMES = ("startup", "solve", "sweep", "check", "scaling", "verify", "fuzz")
+_NAMES = ("startup", "solve", "sweep", "check", "waste", "scaling", "verify", "fuzz")
 _RECORD = ROOT / "docs" / "benchmarks.md"
 _PACKAGES = ("csgm-cli", "click", "numpy", "scipy", "mpmath", "dp-accounting")
 _OPTIONAL = "prv-accountant"
@@ -33,7 +33,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--only", choices=_NAMES, action="append", help="run this one; may be repeated")
     parser.add_argument("--quick", action="store_true", help="fewer repeats, no slow tools")
     parser.add_argument("--record", action="store_true", help="write the tables to docs/benchmarks.md")
-    parser.add_argument("--examples", type=int, metavar="N", help="how many fuzz and verify try")
+    parser.add_argument("--examples", type=int, metavar="N", help="number of examples of fuzz and verify")
     parser.add_argument("--seed", type=int, default=0, help="for fuzz and verify")
     return parser
 
@@ -48,7 +48,11 @@ def _tables(options: argparse.Namespace) -> Iterator[Table]:
         yield from sweep.tables(quick=options.quick)
     if "check" in chosen:
         yield from check.tables(quick=options.quick)
-    # These run in this process and make it large: not before the children's memory was measured.
+    # These run in this process and enlarge it, so they follow what measures the memory of child processes.
+    if "waste" in chosen:
+        from benchmarks import waste
+
+        yield from waste.tables(quick=options.quick)
     if "scaling" in chosen:
         from benchmarks import scaling
 
@@ -71,8 +75,8 @@ def _introduction() -> str:
     except PackageNotFoundError:
         versions += f"; no {_OPTIONAL}"
     return (
-        "Written by `python -m benchmarks --record`. CPU time (user and system, all threads) is what counts;"
-        " wall time is indicative, for other work shared the machine.\n\n"
+        "Written by `python -m benchmarks --record`. Compare CPU times (user and system, all threads): other"
+        " work shared the machine, which makes wall times unreliable.\n\n"
         f"Machine: {platform.machine()}, {cores} cores, {platform.system()}; load {load:.1f} at the start.\n"
         f"Python {platform.python_version()}; {versions}."
     )

@@ -1,10 +1,11 @@
-"""The most that an adversary can reach: exact profiles and adaptive strategies on a grid of losses.
+"""The largest delta of an adversary: privacy profiles of fixed vectors, and of adaptive strategies.
 
-Nothing of the package's profile code is used. In the add direction the losses are L under P and the
-payoff is (1 - e^(eps - L))_+, in the remove direction they are -L under Q, with the same payoff. A
-coordinate's law is put on the grid by splitting each cell onto its ends such that both its P-mass and
-its Q-mass are kept, which moves a profile up by less than the grid is fine. All is tilted by
-e^(tilt loss), so that the FFT's absolute errors do not matter to a small delta.
+Nothing of the package is used. In the add direction the losses are L under P and the payoff is
+(1 - e^(eps - L))_+; in the remove direction they are -L under Q, with the same payoff. The law of a
+coordinate is put on a grid of losses. Each cell is split onto its two ends such that its P-mass and its
+Q-mass are both kept, which raises the profile slightly. All masses are tilted by e^(tilt loss), so that
+the absolute errors of the FFT do not matter to a small delta. For a fixed vector `contour_delta` computes
+the profile by a contour integral as well.
 """
 
 from __future__ import annotations
@@ -160,7 +161,7 @@ def log_moments(world: World, z: Array, vector: Vector) -> Array:
 
 
 def best_tilt(world: World, menu: Sequence[Vector], rounds: int) -> float:
-    """Where the Chernoff bound on delta of the worst vector of the menu is."""
+    """The order at which the Chernoff bound on delta is least, for the vector where that is largest."""
     largest = math.sqrt(max(t for vector in menu for _, t in vector))
     z = np.geomspace(0.05, max(30.0, 20.0 / largest), 28)
     best, tilt = -math.inf, 1.0
@@ -201,3 +202,75 @@ def _fine(world: World, vector: Vector, rounds: int) -> float:
     by_size = 1e-3 / (stretch * math.fsum(n * min(size, 1.0) for n, size in typical))
     by_square = math.sqrt(4e-3 / (stretch * sum(n for n, _ in vector)))
     return max(by_size, min(by_square, 0.5 * min(size for _, size in typical)))
+
+
+#: A contour integral has converged once halving its step changes it by less than this, relative, and its
+#: last term is below the second number, relative to the first term.
+_CONVERGED, _LAST_TERM = 1e-7, 1e-15
+#: Where cancellation leaves a larger relative rounding error, the integral is of no use.
+_TOO_MUCH_LOST = 1e-4
+#: Orders times quadrature nodes; where more are needed, the grid is quicker.
+_MOST_TERMS = 1 << 21
+
+
+def contour_delta(world: World, vector: Vector, rounds: int) -> float | None:
+    """Delta of the same vector in all rounds by the trapezoid rule on a contour, less its rounding error.
+
+    None where that does not converge, or cancels too much.
+
+    delta = (1/2 pi i) int E[e^(z loss)] e^(-z eps)/(z (z+1)) dz over Re z = tilt.
+    """
+    z = best_tilt(world, [vector], rounds)
+    distances = np.array([0.9, 1.0, 1.1])
+    below, there, above = rounds * log_moments(world, z * distances, vector)
+    curvature = max((below + above - 2 * there) / (0.1 * z) ** 2, 1e-6 / z**2)
+    # Aliases fall as e^(-2 pi z/step) on one side, and as the tail of the loss on the other.
+    step = min(z / 5, 0.4 / math.sqrt(curvature))
+    count = 64
+    previous = math.nan
+    while True:
+        line = (z + 1j * step * np.arange(count)).astype(np.complex128)
+        moments = _complex_log_moments(world, line, vector)
+        if moments is None:
+            return None
+        terms = np.exp(rounds * moments - there - (line - z) * world.epsilon) / (line * (line + 1))
+        if abs(terms[-8:]).max() > _LAST_TERM * abs(terms[0]):
+            count *= 2
+            continue
+        value = float(terms.real.sum() - terms[0].real / 2) * step / math.pi
+        # Each coordinate-round adds a few unit roundoffs to every term.
+        lost = 1e-15 * (1 + rounds * sum(n for n, _ in vector)) * float(abs(terms).sum()) * step / math.pi
+        if lost > _TOO_MUCH_LOST * abs(value):
+            return None
+        if abs(value - previous) < _CONVERGED * abs(value):
+            return (value - lost) * math.exp(there - z * world.epsilon)
+        previous, step, count = value, step / 2, 2 * count
+
+
+def _complex_log_moments(world: World, z: Spectrum, vector: Vector) -> Spectrum | None:
+    """Log E[e^(z loss)] of one round at equidistant z of one real part, up to multiples of 2 pi i.
+
+    None where that takes too many terms.
+    """
+    orders = 1.0 + z if world.sign > 0 else -z
+    total = np.zeros_like(z)
+    shift, highest = float(orders[0].real), float(z[-1].imag)
+    for count, t in vector:
+        s = math.sqrt(t)
+        # The integrand is a normal density times Y^z, whose frequencies go up to s Im z.
+        step = min(0.15 / max(1.0, s), 3.0 / (9.0 + highest * s))
+        x = np.arange(min(shift, 0.0) * s - 9.0, max(shift, 1.0) * s + 9.0, step)
+        if x.size * z.size > _MOST_TERMS:
+            return None
+        losses, weights = _losses(world.gamma, s, x), -x * x / 2
+        peak = float((shift * losses + weights).max())
+        powers = np.exp(orders[0] * losses + (weights - peak))
+        turn = np.exp((orders[1] - orders[0]) * losses)
+        moments = np.empty_like(z)
+        for i in range(z.size):  # equidistant orders: each power is the one before times ``turn``
+            moments[i] = powers.sum()
+            powers *= turn
+        with np.errstate(divide="ignore"):
+            logs = np.log(moments * (step / math.sqrt(2 * math.pi)))
+        total += count * (peak + logs)
+    return total

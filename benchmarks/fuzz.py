@@ -1,4 +1,4 @@
-"""Ten thousand random command lines; every failure is reported with the shortest line that still fails."""
+"""Random command lines, checked for the promises of csgm; a failure is reported by its shortest line."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _place = ExitStack()
 
 
 def _settle() -> None:
-    """Let this process work in an empty place until it ends."""
+    """Run this process in an empty folder until it ends."""
     _place.enter_context(quiet_place())
     register(_place.close)
 

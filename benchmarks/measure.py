@@ -1,4 +1,4 @@
-"""What a child process costs, and tables to show it in."""
+"""CPU time, wall time and memory of child processes, and Markdown tables."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ ROOT = Path(__file__).parents[1]
 
 @dataclass(frozen=True)
 class Cost:
-    """CPU (user and system, all threads) and wall seconds, peak memory in MiB, and what was printed.
+    """CPU (user and system, all threads) and wall seconds, peak memory in MiB, and the standard output.
 
-    The peak cannot be below the parent's own, so whoever measures must stay small: no numpy here.
+    The peak is never below the parent's own, so the measuring process must stay small: it imports no numpy.
     """
 
     cpu: float
@@ -40,8 +40,8 @@ def python(*words: str) -> list[str]:
 
 
 def cost(command: Sequence[str]) -> Cost:
-    """Run ``command`` once in an empty folder, with the repository importable; it must succeed."""
-    # PYTHONDONTWRITEBYTECODE, for one, would make every run compile what an installation has compiled.
+    """Run ``command`` once in an empty folder, with the repository importable; raises if it fails."""
+    # PYTHONDONTWRITEBYTECODE, for example, would compile every module anew in each run.
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("CSGM_", "PYTHON"))}
     environment["PYTHONPATH"] = str(ROOT)
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+") as out:
@@ -63,14 +63,14 @@ def own_peak() -> float:
 
 
 def _mebibytes(peak: int) -> float:
-    """Of ``ru_maxrss``, whose unit is not the same everywhere."""
+    """``ru_maxrss`` in MiB; its unit depends on the system."""
     return peak / (2**20 if sys.platform == "darwin" else 2**10)
 
 
 def interleaved(commands: Mapping[str, Sequence[str]], repeats: int) -> dict[str, Cost]:
-    """The median cost of each command; they take turns, so that a busy machine is busy for all.
+    """The median cost of each command. The runs are interleaved, so that other load affects all alike.
 
-    One turn before the first fills the caches: bytecode, and the system's of files.
+    One untimed run of each fills the caches of bytecode and files.
     """
     for command in commands.values():
         cost(command)
@@ -92,7 +92,7 @@ def _median(costs: Sequence[Cost]) -> Cost:
 
 @dataclass(frozen=True)
 class Table:
-    """A Markdown table under a heading, with what has to be said about it."""
+    """A Markdown table under a heading and a text."""
 
     title: str
     text: str
@@ -106,17 +106,17 @@ class Table:
 
 
 def verdict(value: float, limit: float) -> str:
-    """Whether a promise was kept, in a word."""
+    """Met or missed."""
     return "met" if value <= limit else "missed"
 
 
 def missed(value: float, limit: float) -> str:
-    """What stands behind a number where a promise was not kept; else nothing."""
+    """A remark behind a number that exceeds its limit; else empty."""
     return "" if value <= limit else " (missed)"
 
 
 def show(number: float, digits: int = 3) -> str:
-    """``number`` with that many significant digits, without an exponent where it is of usual size."""
+    """``number`` with that many significant digits, without an exponent between 1e-3 and 1e6."""
     if number != 0 and not 1e-3 <= abs(number) < 1e6:
         return f"{number:.{digits}g}"
     text = f"{number:#.{digits}g}"

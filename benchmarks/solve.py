@@ -1,4 +1,4 @@
-"""csgm, dp-accounting and, if it is installed, prv-accountant calibrate the same problems in one run."""
+"""Calibration of the same problems by csgm, dp-accounting and, if installed, prv-accountant."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from benchmarks.measure import Cost, Table, cost, csgm, interleaved, python, sho
 from benchmarks.solver import PROBLEMS, Problem
 
 _IMPORT = "import dp_accounting"
-#: A competitor that need not be installed: an answer within 0.1 of epsilon, its own default.
+#: Optional; at its default error, 0.1 of epsilon.
 _PRV = "prv-accountant prv"
-#: Tools of these kinds are slow: measured once, and left out of a quick run.
+#: Slow tools: measured once, and left out of a quick run.
 _SLOW = (" pld", " prv")
 _HEADER = [
     "tool", "sigma", "process CPU s", "of csgm's", "process wall s", "peak MiB",
     "first solve ms", "solve ms", "of csgm's", "solve wall ms",
 ]  # fmt: skip
-#: By problem; the first is what the others are compared with.
+#: By problem; the others are compared with the first.
 _TOOLS = {
     "a": ("csgm exact", "csgm rdp", "dp-accounting exact", "dp-accounting rdp", "dp-accounting pld"),
-    "b": ("csgm rdp", "csgm tight", "dp-accounting rdp", "dp-accounting pld"),
-    "c": ("csgm rdp", "csgm tight", "dp-accounting rdp", "dp-accounting pld", _PRV),
-    "d": ("csgm rdp", "csgm tight", "dp-accounting rdp"),
+    "b": ("csgm rdp", "csgm auto", "dp-accounting rdp", "dp-accounting pld"),
+    "c": ("csgm rdp", "csgm auto", "dp-accounting rdp", "dp-accounting pld", _PRV),
+    "d": ("csgm rdp", "csgm auto", "dp-accounting rdp"),
 }
 
 
@@ -42,13 +42,13 @@ def tables(*, quick: bool) -> Iterator[Table]:
         wanted = [tool for tool in _TOOLS[name] if not (quick and tool.endswith(_SLOW))]
         tools = [tool for tool in wanted if tool != _PRV or find_spec("prv_accountant")]
         rows = _measured(name, problem, tools, repeats=3 if quick else 9)
-        missing = "" if tools == wanted else " prv-accountant is not installed, and was left out."
+        missing = "" if tools == wanted else " prv-accountant is not installed."
         yield Table(f"Solve ({name}): {problem.said}", _said(rows) + missing, _HEADER, list(_shown(rows)))
     yield _import_table(repeats=3 if quick else 9)
 
 
 def _measured(name: str, problem: Problem, tools: Sequence[str], repeats: int) -> list[_Row]:
-    """Measure the fast tools in turns, then the slow ones once."""
+    """Measure the fast tools in interleaved runs, and the slow ones once."""
     commands = {tool: _process(tool, name, problem) for tool in tools}
     fast = {tool: command for tool, command in commands.items() if not tool.endswith(_SLOW)}
     costs = interleaved(fast, repeats)
@@ -62,7 +62,7 @@ def _measured(name: str, problem: Problem, tools: Sequence[str], repeats: int) -
 
 
 def _process(tool: str, name: str, problem: Problem) -> list[str]:
-    """The whole way to the answer: csgm's own command line, or the shortest script for a library."""
+    """A whole process: the csgm command, or the shortest script that calls the library."""
     if tool.startswith("csgm "):
         return csgm("calibrate", *problem.words, "--accountant", tool.split()[1])
     return python("-m", "benchmarks.solver", tool, name, "0")
@@ -101,5 +101,5 @@ def _import_table(repeats: int) -> Table:
     costs = interleaved(commands, repeats)
     rows = [[name, show(used.cpu), show(used.wall), show(used.peak)] for name, used in costs.items()]
     share = costs[calibrate].cpu / costs[_IMPORT].cpu
-    said = f"The whole `csgm calibrate` takes {share:.2f} of the CPU of importing dp-accounting alone."
+    said = f"A whole `csgm calibrate` takes {share:.2f} of the CPU of importing dp-accounting."
     return Table("Against an import", said, ["process", "CPU s", "wall s", "peak MiB"], rows)

@@ -1,7 +1,7 @@
 """Solve one problem with one tool in this process: ``python -m benchmarks.solver TOOL PROBLEM REPEATS``.
 
-Prints, as JSON, the value and what solving cost once everything was imported. A program of its own
-so that its parent can measure the process, and so that no tool pays for another's imports.
+Prints, as JSON, the value and the time of a solve after all imports. It is a process of its own, so that
+its parent can measure it and no tool pays for the imports of another.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Problem:
     """The least noise for ``count`` coordinates, each of norm 1 and sent with probability ``gamma``.
 
     The same problem as a Gaussian mechanism subsampled at rate ``gamma`` and composed ``count`` times.
-    ``rounds``: how many releases csgm spreads them over. ``bracket``: a sensible one, for those who need it.
+    ``rounds``: over how many releases csgm spreads them. ``bracket``: for tools that need one.
     """
 
     said: str
@@ -41,7 +41,7 @@ class Problem:
 
     @property
     def words(self) -> list[str]:
-        """The options that ask csgm for it."""
+        """The options of ``csgm calibrate``."""
         target = ["--epsilon", repr(self.epsilon), "--delta", repr(self.delta)]
         if self.gamma == 1.0:
             return [*target, "--mechanism", "gaussian"]
@@ -123,7 +123,7 @@ def _prv_accountant(problem: Problem) -> Solve:
 
 
 def prepared(tool: str, problem: Problem) -> Solve:
-    """Import what ``tool`` needs and return what solves ``problem`` with it."""
+    """Import ``tool`` and return a function that solves ``problem`` with it."""
     name, _, kind = tool.rpartition(" ")
     if name == "csgm":
         return _csgm(problem, kind)
@@ -133,7 +133,7 @@ def prepared(tool: str, problem: Problem) -> Solve:
 
 
 def main(tool: str, problem: str, repeats: str) -> None:
-    """Solve once, and then ``repeats`` times more."""
+    """Solve once, then ``repeats`` times more."""
     solve = prepared(tool, PROBLEMS[problem])
     value, cpu, wall = 0.0, [], []
     for _ in range(1 + int(repeats)):

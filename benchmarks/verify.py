@@ -1,4 +1,4 @@
-"""Random settings whose answers are verified: how many are refused, and what the verification takes."""
+"""CPU time of ``--verify`` on random settings, and how many answers it confirms."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def tables(*, quick: bool, examples: int | None = None, seed: int = 0) -> Iterat
 
 
 def _verified(random: Random) -> tuple[str, float]:
-    """How a setting ends, and what the verification of its answer took."""
+    """The outcome of one setting, and the CPU seconds that verification added."""
     mechanism, target, question, factor = _setting(random)
     try:
         sigma = calibrate(mechanism, target).sigma * (1.0 if question == "calibrate" else factor)
