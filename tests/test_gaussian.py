@@ -1,4 +1,4 @@
-"""The analytic Gaussian mechanism against printed values, the oracle and closed forms."""
+"""The analytic Gaussian mechanism against printed values, high precision and closed forms."""
 
 import math
 import random
@@ -7,7 +7,7 @@ import mpmath
 import pytest
 
 from csgm_cli import gaussian
-from csgm_cli.core import oracle
+from csgm_cli.verify.renyi import gaussian_delta, gaussian_epsilon
 
 CLOSE = 1e-12  # relative, of mu: the safety margin is 2e-14
 
@@ -58,8 +58,8 @@ def test_mu_is_a_lower_bound_and_tight():
     """100 targets: the exact delta at mu is at most the target, at mu (1 + 1e-12) it is not."""
     for epsilon, delta in random_targets(100, seed=1):
         mu = gaussian.mu_for(epsilon, delta)
-        assert oracle.gaussian_delta(mu, epsilon, 30) <= delta, (epsilon, delta)
-        assert oracle.gaussian_delta(mu * (1 + CLOSE), epsilon, 30) > delta, (epsilon, delta)
+        assert gaussian_delta(mu, epsilon, 30) <= delta, (epsilon, delta)
+        assert gaussian_delta(mu * (1 + CLOSE), epsilon, 30) > delta, (epsilon, delta)
 
 
 def test_epsilon_is_an_upper_bound_and_tight():
@@ -68,10 +68,10 @@ def test_epsilon_is_an_upper_bound_and_tight():
     for _, delta in random_targets(100, seed=3):
         mu = 10 ** rng.uniform(-7, 1.6)
         found = gaussian.epsilon_for(mu, delta)
-        assert found >= oracle.gaussian_epsilon(mu, delta, 30), (mu, delta)
-        assert found <= oracle.gaussian_epsilon(mu * (1 + CLOSE), delta, 30), (mu, delta)
+        assert found >= gaussian_epsilon(mu, delta, 30), (mu, delta)
+        assert found <= gaussian_epsilon(mu * (1 + CLOSE), delta, 30), (mu, delta)
         if found > 1e-4 * mu:  # below, epsilon is a small difference of large numbers
-            assert relative(found, oracle.gaussian_epsilon(mu, delta, 30)) < 1e-8, (mu, delta)
+            assert relative(found, gaussian_epsilon(mu, delta, 30)) < 1e-8, (mu, delta)
 
 
 def test_log_delta_is_an_upper_bound_and_tight():
@@ -81,8 +81,8 @@ def test_log_delta_is_an_upper_bound_and_tight():
         mu = 10 ** rng.uniform(-7, 1.6)
         found = gaussian.log_delta(mu, epsilon)
         with mpmath.workdps(120):  # where delta is 1 - 1e-87 its logarithm is -1e-87
-            exact = mpmath.log(oracle.gaussian_delta(mu, epsilon, 120))
-            later = mpmath.log(oracle.gaussian_delta(mu * (1 + CLOSE), epsilon, 120))
+            exact = mpmath.log(gaussian_delta(mu, epsilon, 120))
+            later = mpmath.log(gaussian_delta(mu * (1 + CLOSE), epsilon, 120))
         assert exact <= found <= later, (mu, epsilon)
 
 
@@ -128,7 +128,7 @@ def test_delta_never_exceeds_one():
 def test_epsilon_of_a_hopeless_signal_is_large_and_right():
     """For large mu epsilon tends to mu^2/2 + mu sqrt(2 log(1/delta)) from below, to first order."""
     mu, delta = 1e6, 1e-5
-    exact = oracle.gaussian_epsilon(mu, delta, 30)
+    exact = gaussian_epsilon(mu, delta, 30)
     assert 0 <= relative(gaussian.epsilon_for(mu, delta), exact) < CLOSE
 
 

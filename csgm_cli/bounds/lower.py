@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from csgm_cli import gaussian
 from csgm_cli.bounds.worst_case import Release, is_elementwise_largest, worst_case_law
 from csgm_cli.model.mechanism import Adjacency
-from csgm_cli.profile.means import in_reach, log_lower_hockey_stick
+from csgm_cli.profile.means import in_reach, log_lower_hockey_stick, log_lower_opposite
 from csgm_cli.renyi.law import Coordinates, Law, gathered
 
 if TYPE_CHECKING:
@@ -25,11 +25,13 @@ _ROUNDED_UP = 1e-9
 def lower_log_delta(releases: Sequence[Release], epsilon: float) -> float:
     """Log of a lower bound on delta: at kappa*, and at vectors spread as far as they can be.
 
-    Under replace-one these are pairs (x, 0), and in the limit of spread vectors (x, -x), a Gaussian of twice
-    the mu.
+    Under replace-one these are the pairs (x, 0) and (x, -x), of spread vectors in the limit a Gaussian of
+    twice the mu.
     """
     law = worst_case_law(releases)
     found = [_at(law, epsilon)]
+    if releases[0][0].adjacency is Adjacency.REPLACE_ONE and law.coordinates and in_reach(law, epsilon):
+        found.append(log_lower_opposite(law, epsilon))
     if not is_elementwise_largest(releases):
         spread = spread_law(releases)
         if releases[0][0].adjacency is Adjacency.REPLACE_ONE and not spread.coordinates:

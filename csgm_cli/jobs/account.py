@@ -10,6 +10,7 @@ from csgm_cli.errors import CsgmError, UsageError
 from csgm_cli.jobs.accountants import DELTA_FLOOR, Spent, resolved, spent_delta, spent_epsilon
 from csgm_cli.jobs.statement import assumptions_of, statement
 from csgm_cli.jobs.utility import error_parts, last_row_parts, mean_noise_std, noise_std_per_row
+from csgm_cli.model.certificate import Proof
 from csgm_cli.model.mechanism import Accountant, Bound, Conversion, Mechanism, Target, accountant_named
 from csgm_cli.model.result import Account, Guarantee, Notice, Verification
 from csgm_cli.ranges import EPSILON_OR_ZERO, check_range, check_ranges, check_type
@@ -122,7 +123,7 @@ def _guarantee(
         delta,
         spent.order,
         spent.bound,
-        conversion_of(spent.bound),
+        conversion_of(spent.proof),
         assumptions_of(mechanism, spent.bound),
         lower_bound=spent.lower,
         verified=verified,
@@ -182,9 +183,9 @@ def _account(
     )
 
 
-def conversion_of(bound: Bound) -> Conversion | None:
-    """How an answer by ``bound`` was converted; None where no Renyi curve is involved."""
-    return Conversion.CKS20 if bound in (Bound.RDP, Bound.PAPER) else None
+def conversion_of(proof: Proof) -> Conversion | None:
+    """How a Renyi bound was converted; None for the other proofs."""
+    return Conversion.CKS20 if proof is Proof.RENYI else None
 
 
 def notices_of(spent: Spent) -> tuple[Notice, ...]:

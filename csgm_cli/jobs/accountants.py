@@ -31,6 +31,8 @@ _TRUST, _ORACLE_DIGITS = 4e-10, 30
 DELTA_FLOOR = 1e-300
 #: Room that calibrate leaves, in epsilon and in sigma, for rounding and for the brackets of account.
 _EPSILON_ROOM, _SIGMA_ROOM = 2.5e-13, 1e-13
+#: The first of these under replace-one, where the triangle's e1 is known to fewer digits.
+_TRIANGLE_ROOM = 1e-9
 #: A closed form further above the lower bound than this, relative (delta: by this factor), is warned about.
 _WASTE, _DELTA_WASTE = 0.05, 5.0
 
@@ -302,7 +304,8 @@ def least_sigma(
     Raises:
         NoAnswerError: no noise in range meets the target.
     """
-    inner = epsilon * (1 - _EPSILON_ROOM)
+    replaced = mechanism.adjacency is Adjacency.REPLACE_ONE
+    inner = epsilon * (1 - (_TRIANGLE_ROOM if replaced else _EPSILON_ROOM))
     bounds = bounds_of([(mechanism, 1.0), *others], accountant)
     found = [(_closed_sigma(mechanism, bound, inner, delta, others), bound) for bound in bounds]
     sigma, bound = min(found, key=lambda pair: pair[0])

@@ -72,7 +72,7 @@ def _answer(
         limit.delta,
         spent.order,
         spent.bound,
-        conversion_of(spent.bound),
+        conversion_of(spent.proof),
         _assumptions(counted, spent),
         lower_bound=spent.lower,
         verified=verified,

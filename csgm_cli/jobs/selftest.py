@@ -66,7 +66,7 @@ _CALIBRATED = (
     _Calibrated(Accountant.RDP, 5, 1e-8, 1, 0.025175552037827567, 0.01, 1e4, Adjacency.REPLACE_ONE),
     _Calibrated(Accountant.RDP, 3, 1e-6, 20, 1.4701779099046679, 0.1, 24414, Adjacency.REPLACE_ONE),
     # mask-revealed: the Gaussian mechanism's own noise, here at twice the sensitivity
-    _Calibrated(Accountant.AUTO, 1, 1e-5, 1, 2 * 3.7306316348159418, 0.9999, 100, Adjacency.REPLACE_ONE),
+    _Calibrated(Accountant.AUTO, 1, 1e-5, 1, 2 * 3.7306316348159418, 1 - 1e-12, 100, Adjacency.REPLACE_ONE),
 )
 
 

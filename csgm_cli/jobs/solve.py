@@ -9,7 +9,7 @@ of its methods, and that of both the larger.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from csgm_cli.bounds.by_order import RENYI, ByOrder, Method
@@ -27,8 +27,9 @@ from csgm_cli.roots import safe_end
 #: Width in x of the roots that only tell which method is the best; methods this close are both followed.
 #: Further than this from the lower bound, a bound at the worst-case vector may be out of reach.
 _ROUGH, _FAR = 1e-4, 0.02
-#: Width of the bracket around what is refuted.
-_LOWER_WIDTH = 1e-10
+#: Width of the bracket around what is refuted; and under replace-one around the answer, which is this far
+#: above, about.
+_LOWER_WIDTH, _TRIANGLE_WIDTH, _LOOSE = 1e-10, 3e-10, 0.02
 
 
 @dataclass(frozen=True)
@@ -53,8 +54,10 @@ def solve(path: Path, near: float) -> Solved:
     exact = is_elementwise_largest(releases)
     if releases[0][0].adjacency is Adjacency.REPLACE_ONE:
         method: Method = partial(triangle, exact=exact)
-        proven, certificate = least_by(path, method, near)
-        return Solved(proven, min(_greatest_refuted(path, proven), proven), (certificate,))
+        refuted = _greatest_refuted(path, near)
+        start = refuted + _LOOSE if math.isfinite(refuted) else near
+        proven, certificate = least_by(replace(path, width=_TRIANGLE_WIDTH), method, start)
+        return Solved(proven, min(refuted, proven), (certificate,))
     search = _Search(path, exact=exact)
     added, refuted, by = search.added(near)
     removed, by_other = search.removed(added, refuted)

@@ -41,7 +41,7 @@ _PROOFS = {
     Proof.CONCENTRATED: "a convex test function for which the most concentrated client vector is the worst",
     Proof.PROFILE: "the privacy profile with every coordinate at its clip",
     Proof.MASK_REVEALED: "the exact privacy profile of the Gaussian mechanism with the masks revealed",
-    Proof.TRIANGLE: "the triangle inequality for hockey-sticks, over removing one vector and adding another",
+    Proof.TRIANGLE: "the triangle inequality of hockey-stick divergences through the data without the client",
 }
 _PAPER = "Renyi differential privacy at an integer order (Chen et al. 2024, Theorem 4.1, corrected)"
 _DIRECTIONS = {
@@ -49,24 +49,25 @@ _DIRECTIONS = {
     Bound.TIGHT_REMOVE: "; removing the client decides",
 }
 
+#: The theorems that a bound may rest on, the usual one first.
+PROOFS_OF = {
+    Bound.EXACT: (Proof.EXACT,),
+    Bound.RDP: (Proof.RENYI,),
+    Bound.PAPER: (Proof.RENYI,),
+    Bound.MASK_REVEALED: (Proof.MASK_REVEALED,),
+    Bound.TIGHT_ADD: (Proof.GAUSSIAN_MATCHED, Proof.CONCENTRATED),
+    Bound.TIGHT_REMOVE: (Proof.GAUSSIAN_MATCHED, Proof.CONCENTRATED, Proof.RENYI),
+    Bound.REPLACE_ONE: (Proof.TRIANGLE,),
+    Bound.PROFILE: (Proof.PROFILE,),
+}
+
 
 def proof_in_words(bound: Bound, proof: Proof | None) -> str:
     """The theorem behind an answer, and the direction that decides."""
     if bound is Bound.PAPER:
         return _PAPER
-    return _PROOFS[proof or _USUAL_PROOF[bound]] + _DIRECTIONS.get(bound, "")
+    return _PROOFS[proof or PROOFS_OF[bound][0]] + _DIRECTIONS.get(bound, "")
 
-
-#: The proof of a bound that has only one.
-_USUAL_PROOF = {
-    Bound.EXACT: Proof.EXACT,
-    Bound.RDP: Proof.RENYI,
-    Bound.MASK_REVEALED: Proof.MASK_REVEALED,
-    Bound.PROFILE: Proof.PROFILE,
-    Bound.REPLACE_ONE: Proof.TRIANGLE,
-    Bound.TIGHT_ADD: Proof.GAUSSIAN_MATCHED,
-    Bound.TIGHT_REMOVE: Proof.GAUSSIAN_MATCHED,
-}
 
 _NEIGHBOURS = {
     Adjacency.ADD_REMOVE: "one client's contribution is added or removed",

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.model.certificate import Direction
 from csgm_cli.profile.convex import ConvexFunction, Mean
-from csgm_cli.profile.crossing import crossing, slope_of
+from csgm_cli.profile.crossing import LEFT_OF_POLE, crossing, slope_of
 from csgm_cli.profile.decay import decay
 from csgm_cli.renyi.log_moment import log_moment
 from csgm_cli.renyi.moment import OUT_OF_REACH, LogMoment
@@ -105,8 +105,12 @@ def _build(law: Law, direction: Direction, epsilon: float, pole: float) -> Conto
         return _moment(law, 1.0 + z if direction is Direction.ADD else -z)
 
     sign = 1.0 if direction is Direction.ADD else -1.0
-    saddle = _saddle(law, sign, epsilon, moment) or pole  # without a saddle point the integrand falls
-    across = crossing(moment, sign, epsilon, saddle, pole) if math.isfinite(saddle) else None
+    saddle: float | None = pole
+    if not _falls_up_to(pole, sign, epsilon, moment):
+        saddle = _saddle(law, sign, epsilon, moment)
+    if saddle is None:
+        return None
+    across = crossing(moment, sign, epsilon, saddle, pole)
     if across is None:
         return None
     # 1 + z without rounding, which counts where z is small and epsilon large
@@ -129,6 +133,14 @@ def _moment(law: Law, order: float) -> LogMoment:
     if any(abs(tilt(order, c.gamma, math.sqrt(c.t))) > _REACH for c in law.coordinates):
         return OUT_OF_REACH
     return law.log_moment(order)
+
+
+def _falls_up_to(pole: float, sign: float, epsilon: float, moment: Callable[[float], LogMoment]) -> bool:
+    """Whether the integrand falls on the real axis all the way to where the contour may cross it."""
+    if math.isinf(pole):
+        return False
+    last = moment(LEFT_OF_POLE * pole)
+    return math.isfinite(last.value) and slope_of(last, sign, epsilon, LEFT_OF_POLE * pole)[0] < 0.0
 
 
 def _saddle(law: Law, sign: float, epsilon: float, moment: Callable[[float], LogMoment]) -> float | None:

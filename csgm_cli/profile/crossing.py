@@ -24,7 +24,7 @@ Moments = Callable[[float], LogMoment]
 #: Size of the aliases relative to the answer.
 _NEGLIGIBLE = 1e-13
 #: Where a contour is at most, of a pole. Halfway from there to the pole Chernoff bounds end.
-_LEFT_OF_POLE = 7 / 9
+LEFT_OF_POLE = 7 / 9
 #: How far left of the saddle contours go, relative to it, to where aliases are bounded: if elsewhere the step
 #: is less than this, relative to the largest there can be.
 _LEFT_OF_WALL, _SHORT_STEP = (0.93, 0.85), 0.05
@@ -71,7 +71,7 @@ def crossing(moments: Moments, sign: float, epsilon: float, saddle: float, pole:
 
     So it does where Y has rare large values. None where no step suits.
     """
-    rightmost = min(saddle, _LEFT_OF_POLE * pole)
+    rightmost = min(saddle, LEFT_OF_POLE * pole)
     best: Crossing | None = None
     for share in (1.0, *_LEFT_OF_WALL):
         shift = share * rightmost

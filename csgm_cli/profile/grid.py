@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
-from scipy.linalg import solve_banded
-from scipy.special import ndtr
 
 from csgm_cli.model.certificate import Direction
+from csgm_cli.profile.factors import Factor, bottom, gathered, reach, spread
 from csgm_cli.renyi.law import Coordinates, Law
 from csgm_cli.roots import lowest
 
@@ -43,41 +42,13 @@ _MOST_POINTS = 1 << 22
 
 
 @dataclass(frozen=True)
-class _Factor:
-    """``count`` factors with ``mass`` on exp(offset + step (first + i)).
-
-    ``beyond``: P(Y beyond the last point), and ``above``: E[Y; Y beyond it], which are not in ``mass``.
-    """
-
-    count: float
-    log_ratio: Array
-    first: int
-    offset: float
-    mass: Array
-    beyond: float
-    above: float
-
-    @cached_property
-    def log_mass(self) -> Array:
-        """Log of the mass."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.mass)
-
-    def log_moment(self, order: float) -> float:
-        """Log E[Y^order] of the rounded law."""
-        exponents = order * self.log_ratio + self.log_mass
-        top = float(exponents.max())
-        return top + math.log(float(np.exp(exponents - top).sum()))
-
-
-@dataclass(frozen=True)
 class GridLaw:
     """The law of log u: mass ``tilted`` exp(log_mass - tilt log u) on the points ``log_ratio``.
 
     ``noise`` bounds the error of each entry of ``tilted``.
     """
 
-    factors: tuple[_Factor, ...]
+    factors: tuple[Factor, ...]
     tilt: float
     step: float
     log_ratio: Array
@@ -147,31 +118,39 @@ def grid_step(law: Law) -> float:
 
 @lru_cache(maxsize=8)
 def grid_law(
-    law: Law, direction: Direction, epsilon: float, step: float, pole: float = math.inf, *, upper: bool = True
+    law: Law,
+    direction: Direction,
+    epsilon: float,
+    step: float,
+    pole: float = math.inf,
+    *,
+    upper: bool = True,
+    opposite: bool = False,
 ) -> GridLaw | None:
     """The rounded law of log u for test functions of one direction about ``epsilon``, on either side.
 
-    ``pole``: the least of the functions'; the tilt stays well left of it. None where it is too large.
+    ``pole``: the least of the functions'; the tilt stays well left of it. ``opposite``: of the ratio of
+    kappa* to -kappa*. None where it would be too large.
     """
     sign = 1.0 if direction is Direction.ADD else -1.0
     cut = _ABOVE + (epsilon if direction is Direction.ADD else 0.0)
     kinds = list(law.coordinates)
     if law.gaussian > 0.0:
         kinds.append(Coordinates(1.0, 1.0, law.gaussian))
-    if any((cut - _bottom(c)) / step > _MOST_POINTS for c in kinds):
+    if any((cut - bottom(c, opposite=opposite)) / step > _MOST_POINTS for c in kinds):
         return None
-    rough = [_spread(c, cut, _ROUGH * step) for c in kinds]
+    rough = [spread(c, cut, _ROUGH * step, opposite=opposite) for c in kinds]
     tilt = _best_tilt(rough, sign, epsilon, pole)
     low, high = _window(rough, tilt, sign * epsilon)
-    n = next_fast_len(math.ceil((high - low) / step) + 1, real=True)
-    if n > _MOST_POINTS:
+    if not math.isfinite(high - low) or (high - low) / step > _MOST_POINTS:
         return None
-    rounded = _spread if upper else _gathered
-    factors = tuple(rounded(c, min(cut, _reach(c, tilt)), step) for c in kinds)
+    n = next_fast_len(math.ceil((high - low) / step) + 1, real=True)
+    rounded = spread if upper else gathered
+    factors = tuple(rounded(c, min(cut, reach(c, tilt)), step, opposite=opposite) for c in kinds)
     return _convolved(factors, tilt, step, low, n)
 
 
-def _convolved(factors: tuple[_Factor, ...], tilt: float, step: float, low: float, n: int) -> GridLaw:
+def _convolved(factors: tuple[Factor, ...], tilt: float, step: float, low: float, n: int) -> GridLaw:
     """The law of the product from ``low`` on, ``n`` points; what is outside wraps around."""
     log_transform = np.zeros(n // 2 + 1, dtype=np.complex128)
     for f in factors:
@@ -192,108 +171,11 @@ def _convolved(factors: tuple[_Factor, ...], tilt: float, step: float, low: floa
     )
 
 
-def _cells(c: Coordinates, edges: Array) -> tuple[Array, Array, float, float]:
-    """P(Y in cell) and E[Y; Y in cell] between edges of log Y, and P(Y above the last), E[Y; Y above it]."""
-    s = math.sqrt(c.t)
-    with np.errstate(divide="ignore"):
-        sent = np.maximum((np.expm1(edges) + c.gamma) / c.gamma, 0.0)  # M = sent at Y = e^edge
-        z = (np.log(sent) + c.t / 2) / s
-    left, left_sent, right, right_sent = ndtr(z), ndtr(z - s), ndtr(-z), ndtr(s - z)
-    is_left = z[1:] < 0.0
-    mass = np.where(is_left, np.diff(left), -np.diff(right))
-    mean = (1 - c.gamma) * mass + c.gamma * np.where(is_left, np.diff(left_sent), -np.diff(right_sent))
-    return mass, mean, float(right[-1]), float((1 - c.gamma) * right[-1] + c.gamma * right_sent[-1])
-
-
-def _spread(c: Coordinates, cut: float, step: float) -> _Factor:
-    """The mass of each cell at its two ends."""
-    first = math.floor(_bottom(c) / step)
-    log_ratio = step * (first + np.arange(math.ceil(cut / step) - first + 1, dtype=np.float64))
-    mass, mean, beyond, above = _cells(c, log_ratio)
-    low = np.exp(log_ratio[:-1])
-    upwards = np.clip((mean - mass * low) / (low * math.expm1(step)), 0.0, mass)
-    points = np.append(mass - upwards, 0.0)
-    points[1:] += upwards
-    return _Factor(c.count, log_ratio, first, 0.0, points, beyond, above)
-
-
-def _gathered(c: Coordinates, cut: float, step: float) -> _Factor:
-    """The mass of each cell at a point next to its mean, on a grid through the mean of the heaviest cell.
-
-    A cell whose mean is above its point borrows mass from the cell below, and one whose mean is
-    below its point from the cell above, so that their common mean is the point: convex functions
-    only fall. Where the neighbour has too little, the cell goes to the next point below its mean:
-    increasing functions only fall.
-    """
-    offset = _heaviest_mean(c, step)
-    first = math.floor((_bottom(c) - offset) / step) - 1
-    log_ratio = offset + step * (
-        first + np.arange(math.ceil((cut - offset) / step) - first + 1, dtype=np.float64)
-    )
-    mass, mean, beyond, above = _cells(c, np.append(log_ratio - step / 2, log_ratio[-1] + step / 2))
-    # (mean of the cell)/(its point) - 1; a cell without mass has no mean
-    with np.errstate(all="ignore"):
-        excess = np.where(mass > 1e-290, np.expm1(np.log(mean / mass) - log_ratio), 0.0)
-    up = excess > 0.0
-    partner = np.where(up, np.roll(mass, 1), np.roll(mass, -1))
-    below, beside = np.roll(excess, 1), np.roll(excess, -1)
-    reach = np.where(up, -np.expm1(-step + np.log1p(below)), np.expm1(step + np.log1p(beside)))
-    with np.errstate(all="ignore"):
-        share = np.where(excess != 0.0, np.abs(excess) / reach, 0.0)
-    possible = (share * mass <= 0.25 * partner) & (reach > 0.0)
-    possible[[0, -1]] = False
-    points, down = mass.copy(), ~possible & (excess < 0.0)
-    share = np.where(possible, share, 0.0)
-    borrowed = _borrowed(share, mass, up)
-    points += borrowed
-    points[:-1] -= np.where(up, borrowed, 0.0)[1:]
-    points[1:] -= np.where(up, 0.0, borrowed)[:-1]
-    moved = np.where(down, points, 0.0)
-    points -= moved
-    points[:-1] += moved[1:]
-    return _Factor(c.count, log_ratio, first, offset, np.maximum(points, 0.0), beyond, above)
-
-
-def _heaviest_mean(c: Coordinates, step: float) -> float:
-    """The log of a grid point that is the mean of the cell around it, where most of the mass is."""
-    coarse = step * np.arange(
-        math.floor(_bottom(c) / step) - 1, 2, dtype=np.float64
-    )  # P(Y <= 1) is above 1/2
-    point = float(coarse[_cells(c, coarse)[0].argmax()]) + step / 2
-    for _ in range(20):
-        mass, mean, _, _ = _cells(c, np.array([point - step / 2, point + step / 2]))
-        point = math.log(mean[0] / mass[0])
-    return point
-
-
-def _borrowed(share: Array, mass: Array, up: NDArray[np.bool_]) -> Array:
-    """The solution of b_i = share_i (mass_i - what its neighbours borrow from it)."""
-    bands = np.zeros((3, mass.size))
-    bands[0, 1:] = share[:-1] * up[1:]  # the cell above borrows from this one
-    bands[1] = 1.0
-    bands[2, :-1] = share[1:] * ~up[:-1]
-    return np.asarray(solve_banded((1, 1), bands, share * mass))
-
-
-def _bottom(c: Coordinates) -> float:
-    """Where the grid of one factor begins; below there is nothing, or less than e^-90."""
-    if c.gamma < 1.0:
-        return math.log1p(-c.gamma)
-    return -c.t / 2 - 13.5 * math.sqrt(c.t)
-
-
-def _reach(c: Coordinates, tilt: float) -> float:
-    """Where a factor's tilted law has all but some e^-30 of its mass below."""
-    s = math.sqrt(c.t)
-    log_sent = math.log(c.gamma) + s * (8.0 + max(tilt, 1.0) * s) - c.t / 2
-    return max(log_sent, 0.0) + 1.0
-
-
-def _log_moment(factors: Sequence[_Factor], order: float) -> float:
+def _log_moment(factors: Sequence[Factor], order: float) -> float:
     return math.fsum(f.count * f.log_moment(order) for f in factors)
 
 
-def _best_tilt(factors: Sequence[_Factor], sign: float, epsilon: float, pole: float) -> float:
+def _best_tilt(factors: Sequence[Factor], sign: float, epsilon: float, pole: float) -> float:
     """The order at the saddle point: 1 + z (add) or -z (remove)."""
 
     def exponent(log_z: float) -> float:
@@ -304,7 +186,7 @@ def _best_tilt(factors: Sequence[_Factor], sign: float, epsilon: float, pole: fl
     return 1.0 + z if sign > 0 else -z
 
 
-def _window(factors: Sequence[_Factor], tilt: float, strike: float) -> tuple[float, float]:
+def _window(factors: Sequence[Factor], tilt: float, strike: float) -> tuple[float, float]:
     """An interval around the strike with all but e^-20 of the tilted law, by Chernoff bounds."""
     at = _log_moment(factors, tilt)
     etas = [0.25 * 1.6**i for i in range(16)]

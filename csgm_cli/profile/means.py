@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 LEAST_GAMMA, LEAST_EPSILON, LARGEST_EPSILON = 1e-6, 1e-3, 100.0
 #: Of more kinds of coordinates, which a budget of many releases has, the closed forms are close enough.
 _MOST_KINDS = 64
+#: Of more coordinates the Gaussian limit is close.
+_MOST_OPPOSITE = 1e4
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,17 @@ def log_lower_hockey_stick(law: Law, epsilon: float) -> float:
     if found is not None:
         return found.log_lower
     grid = grid_of(law, Direction.ADD, epsilon, math.inf, upper=False)
+    return -math.inf if grid is None else _log(grid.lower_hockey_stick(epsilon))
+
+
+def log_lower_opposite(law: Law, epsilon: float) -> float:
+    """Log of a lower bound on the hockey-stick of kappa* against -kappa*; -infinity where no grid reaches."""
+    from csgm_cli.profile.grid import grid_law, grid_step
+
+    if math.fsum(c.count for c in law.coordinates) > _MOST_OPPOSITE:
+        return -math.inf
+    step = grid_step(law)
+    grid = grid_law(law, Direction.ADD, epsilon, step, upper=False, opposite=True)
     return -math.inf if grid is None else _log(grid.lower_hockey_stick(epsilon))
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from csgm_cli.model.result import Guarantee
 
 #: Keys that say how much is spent and why; null for a population that releases nothing.
-_GUARANTEE_KEYS = ("order", "bound", "conversion", "assumptions", "lower_bound", "verified")
+_GUARANTEE_KEYS = ("order", "bound", "proof", "conversion", "assumptions", "lower_bound", "verified")
 
 #: Keys of a release, in order.
 RELEASE_KEYS = (

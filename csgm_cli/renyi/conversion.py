@@ -74,7 +74,10 @@ def best_log_delta(
     curve: RenyiCurve, convert: Conversion, epsilon: float, near: float | None = None
 ) -> tuple[float, float]:
     """The least log delta over the orders that ``curve`` admits, and its order; ``near``: one close to it."""
-    return _best(curve, lambda order, moment: convert(order, moment, epsilon), epsilon, near)
+    found = _best(curve, lambda order, moment: convert(order, moment, epsilon), epsilon, near)
+    if near is not None and not found[0] < 0.0:  # beyond orders at which no moment can be computed
+        return best_log_delta(curve, convert, epsilon)
+    return found
 
 
 def best_epsilon(curve: RenyiCurve, convert: Conversion, log_delta: float) -> tuple[float, float]:
@@ -113,7 +116,7 @@ def allowed_moment(order: float, convert: Conversion, epsilon: float, log_delta:
     """The largest log-moment at one order that gives (epsilon, delta); 0 where none does."""
 
     def excess(minus_log: float) -> float:
-        moment = LogMoment(math.exp(-minus_log), 0.0, 0.0, 0.0, 2.0**-50)
+        moment = LogMoment(math.exp(-minus_log), 0.0, 0.0, 2.0**-50)
         return convert(order, moment, epsilon) - log_delta
 
     try:

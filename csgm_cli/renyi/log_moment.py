@@ -38,7 +38,7 @@ _LONG, _TOO_LONG = 3000, 4_000_000
 _MOST_BATCHED = 30_000
 #: The most nodes of one call at complex orders.
 _MOST_COMPLEX = 6_000_000
-#: So many products of nodes and orders are summed one by one; and the most nodes for a transform.
+#: More products of nodes and complex orders are summed by a transform, of so many nodes at most.
 _FAST, _MOST_FAR = 200_000, 300_000
 
 
@@ -83,7 +83,7 @@ def _closed_form(order: float, gamma: float, t: float) -> LogMoment | None:
     if gamma == 1.0:
         return gaussian_moment(order, t)
     if t == 0.0:
-        return LogMoment(0.0, 0.0, 0.0, 0.0, 0.0)
+        return LogMoment(0.0, 0.0, 0.0, 0.0)
     return _far_apart(order, gamma, t) if math.sqrt(t) >= _FAR else None
 
 
@@ -95,7 +95,7 @@ def _far_apart(a: float, g: float, t: float) -> LogMoment:
     """
     log_g, log_rest = math.log(g), math.log1p(-g)
     if a < 0.0:  # Y^a is largest where the coordinate is not sent, and there it is constant
-        return LogMoment(a * log_rest, log_rest, 0.0, 0.0, 16 * _ULP)
+        return LogMoment(a * log_rest, log_rest, 0.0, 16 * _ULP)
     exponent = (a - 1) * (log_g + a * t / 2)
     if not math.isfinite(exponent):
         return OUT_OF_REACH
@@ -108,7 +108,7 @@ def _far_apart(a: float, g: float, t: float) -> LogMoment:
     d_order = high * slope + (1 - high) * log_rest
     d2_order = high * (t + slope**2) + (1 - high) * log_rest**2 - d_order**2
     error = _ULP * (20.0 + 8.0 * exponent / max(1.0, value))
-    return LogMoment(value, d_order, max(d2_order, high * t), a * (a - 1) * t / 2 * high, error)
+    return LogMoment(value, d_order, max(d2_order, high * t), error)
 
 
 def _quadrature(a: float, coordinates: Sequence[tuple[float, float]]) -> list[LogMoment]:
@@ -135,13 +135,13 @@ def _quadrature(a: float, coordinates: Sequence[tuple[float, float]]) -> list[Lo
     sums = np.add.reduceat(f.summed(), starts, axis=1).T
     uneven = np.abs(np.add.reduceat(f.h[::2] - f.h[1::2], starts // 2))  # every grid is even
     columns = zip(laid, f.shifts, sums.tolist(), uneven.tolist(), strict=True)
-    computed = iter([_moment(a, s, step, shift, row, odd) for (_, s, _, step), shift, row, odd in columns])
+    computed = iter([_moment(step, shift, row, odd) for (_, _, _, step), shift, row, odd in columns])
     return [OUT_OF_REACH if grid is None else next(computed) for grid in grids]
 
 
-def _moment(a: float, s: float, step: float, shift: float, sums: Sequence[float], uneven: float) -> LogMoment:
+def _moment(step: float, shift: float, sums: Sequence[float], uneven: float) -> LogMoment:
     """K and its derivatives from the sums over one grid."""
-    sum_h, sum_order, sum_order2, sum_sent2, sum_exponents = sums
+    sum_h, sum_order, sum_order2, sum_exponents = sums
     if sum_h == 0.0:  # the order is 0 or 1 but for rounding
         return OUT_OF_REACH
     excess = step / math.sqrt(2 * math.pi) * sum_h
@@ -150,13 +150,12 @@ def _moment(a: float, s: float, step: float, shift: float, sums: Sequence[float]
     share = excess / total / sum_h
     d_order = share * sum_order
     d2_order = share * sum_order2 - d_order**2
-    d_log_t = s * s * a * (a - 1) / 2 * share * sum_sent2
     # Rounding of the exponents, and the trapezoid rule: halving the step at least squares its error,
     # and the two interlaced grids of twice the step show what it was before.
     halves = 2.0 * uneven / sum_h
     relative = _ULP * (60.0 + 2.0 * sum_exponents / sum_h) + 100.0 * halves * halves
     error = relative * min(1.0, 1.0 / value) + 8 * _ULP
-    return LogMoment(value, d_order, max(d2_order, 0.0), d_log_t, error)
+    return LogMoment(value, d_order, max(d2_order, 0.0), error)
 
 
 def _step(s: float) -> float:
@@ -200,7 +199,6 @@ class _Integrand:
     """The integrands at the nodes; those from ``h`` on carry exp(-x^2/2 - shift)."""
 
     u: Array  # log Y
-    sent: Array  # R = g M / Y, the posterior probability that the coordinate was sent
     exponents: Array  # sizes of the exponents, to bound their rounding
     h: Array  # Y^a - 1 - a (Y - 1)
     h_order: Array  # dh/da = Y^a log Y - (Y - 1)
@@ -209,11 +207,10 @@ class _Integrand:
 
     def summed(self) -> Array:
         """What `_moment` needs the sums of, one per row."""
-        rows = np.empty((5, self.h.size))
+        rows = np.empty((4, self.h.size))
         rows[0], rows[1] = self.h, self.h_order
         rows[2] = self.tilted * self.u * self.u
-        rows[3] = self.tilted * self.sent * self.sent
-        rows[4] = self.h * self.exponents
+        rows[3] = self.h * self.exponents
         return rows
 
 
@@ -243,7 +240,7 @@ def _integrand(x: Array, a: float, g: float | Array, s: Array, starts: NDArray[n
     h_order = np.where(small, slope * bell, tilted * u - y * bell)
     sent = np.exp(np.minimum(z + log_g - u, 0.0))
     exponents = abs(a) * (np.abs(u) + sent * s * (np.abs(x) + s / 2)) + x * x / 2
-    return _Integrand(u, sent, exponents, h, h_order, tilted, shifts.tolist())
+    return _Integrand(u, exponents, h, h_order, tilted, shifts.tolist())
 
 
 def _series(y: Array, a: float) -> Array:
@@ -339,24 +336,24 @@ def _direct(orders: ComplexArray, u: Array, log_weight: Array) -> ComplexArray:
     these would be long, by a fast transform.
     """
     if orders.size * u.size > _FAST:
-        return _transformed(orders, u, log_weight)
-    rows = math.isqrt(orders.size - 1) + 1
-    blocks = -(-orders.size // rows)
-    offsets = np.exp((orders[:rows] - orders[0])[:, None] * u[None, :])
-    bases = np.exp(orders[::rows][None, :] * u[:, None] + log_weight[:, None])
-    powers = (offsets @ bases).T.reshape(rows * blocks)[: orders.size]
+        powers = _transformed(orders, u, log_weight)
+    else:
+        rows = math.isqrt(orders.size - 1) + 1
+        blocks = -(-orders.size // rows)
+        offsets = np.exp((orders[:rows] - orders[0])[:, None] * u[None, :])
+        bases = np.exp(orders[::rows][None, :] * u[:, None] + log_weight[:, None])
+        powers = (offsets @ bases).T.reshape(rows * blocks)[: orders.size]
     weight = np.exp(log_weight)
     return np.asarray(powers - float(weight.sum()) - orders * float((weight * u).sum()))
 
 
 def _transformed(orders: ComplexArray, u: Array, log_weight: Array) -> ComplexArray:
-    """The same by exponential sums, to 1e-14 of the sum of moduli."""
-    first, weight = orders[0], np.exp(log_weight)
+    """Sum of exp(log_weight + orders u) by exponential sums, to 1e-14 of the sum of moduli."""
+    first = orders[0]
     step, size = float((orders[-1] - first).imag) / (orders.size - 1), np.exp(first.real * u + log_weight)
     phase = float(first.imag) * u
     powers = exponential_sums(u, size * np.cos(phase), step, orders.size)
-    powers = powers + 1j * exponential_sums(u, size * np.sin(phase), step, orders.size)
-    return np.asarray(powers - float(weight.sum()) - orders * float((weight * u).sum()))
+    return np.asarray(powers + 1j * exponential_sums(u, size * np.sin(phase), step, orders.size))
 
 
 def _complex_log1p(z: ComplexArray) -> ComplexArray:

@@ -14,25 +14,23 @@ from dataclasses import dataclass
 class LogMoment:
     """K = log E[Y^order], at one order and noise.
 
-    ``error`` bounds the relative error of ``value``. The derivatives only steer searches;
-    ``d_log_t`` is t dK/dt, that is -1/2 of the derivative in log sigma.
+    ``error`` bounds the relative error of ``value``. The derivatives only steer searches.
     """
 
     value: float
     d_order: float
     d2_order: float
-    d_log_t: float
     error: float
 
 
-_NOTHING = LogMoment(0.0, 0.0, 0.0, 0.0, 0.0)
-OUT_OF_REACH = LogMoment(math.inf, math.inf, math.inf, math.inf, math.inf)
+_NOTHING = LogMoment(0.0, 0.0, 0.0, 0.0)
+OUT_OF_REACH = LogMoment(math.inf, math.inf, math.inf, math.inf)
 
 
 def gaussian_moment(order: float, t: float) -> LogMoment:
     """K of the plain Gaussian: order (order - 1) t / 2 with t = (sensitivity / sigma)^2."""
     value = order * (order - 1) * t / 2
-    return LogMoment(value, (order - 0.5) * t, t, value, 2.0**-50)
+    return LogMoment(value, (order - 0.5) * t, t, 2.0**-50)
 
 
 def combine(terms: Iterable[tuple[float, LogMoment]]) -> LogMoment:
@@ -43,7 +41,6 @@ def combine(terms: Iterable[tuple[float, LogMoment]]) -> LogMoment:
         value,
         math.fsum(w * m.d_order for w, m in pairs),
         math.fsum(w * m.d2_order for w, m in pairs),
-        math.fsum(w * m.d_log_t for w, m in pairs),
         max(m.error for _, m in pairs) + 2.0**-52,
     )
 
@@ -73,6 +70,5 @@ def replace_one(order: float, at_odd: LogMoment, at_even: LogMoment) -> LogMomen
         mixed.value,
         2 * mixed.d_order + slope * step,
         4 * mixed.d2_order + 4 * slope * d_step - curvature * step,
-        mixed.d_log_t,
         mixed.error,
     )

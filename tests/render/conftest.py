@@ -16,6 +16,7 @@ from csgm_cli.model.budget import (
     ReleaseStanding,
     Standing,
 )
+from csgm_cli.model.certificate import Proof
 from csgm_cli.model.comparison import Comparison, ComparisonRow, Plan
 from csgm_cli.model.factorization import (
     Claim,
@@ -60,6 +61,7 @@ GUARANTEE = Guarantee(
     lower_bound=0.01199999999,
     verified=Verification(50, 1.234e-15),
     notices=(Notice("high-precision", "mpmath gave the value"), Notice("capped", "the ratio was capped")),
+    proof=Proof.RENYI,
 )
 CALIBRATION = Calibration(
     mechanism=L2_CSGM,
@@ -86,7 +88,7 @@ BARE = Calibration(
     noise_multiplier=1.2181234,
     effective_noise_multiplier=1.2181234,
     sigma=1.2181234,
-    guarantee=Guarantee(5.0, 1e-8, None, Bound.EXACT, None, ASSUMPTIONS[:3]),
+    guarantee=Guarantee(5.0, 1e-8, None, Bound.EXACT, None, ASSUMPTIONS[:3], proof=Proof.EXACT),
     statement="The Gaussian mechanism is private.",
     mean_noise_std=None,
     mse=None,
@@ -99,7 +101,9 @@ FACTORIZED = replace(
     CALIBRATION,
     mechanism=replace(L2_CSGM, factorization=FACTORS, epochs=16),
     guarantee=replace(
-        GUARANTEE, assumptions=("clipping-enforced", "one-participation-per-epoch", *ASSUMPTIONS[2:])
+        GUARANTEE,
+        assumptions=("clipping-enforced", "one-participation-per-epoch", *ASSUMPTIONS[2:]),
+        lower_bound=None,
     ),
     mean_noise_std=None,
     noise_std_per_row=NoisePerRow(min=0.1000000001, mean=0.2000000001, max=0.3000000001),
@@ -163,11 +167,21 @@ def _calibrations():
 def _accounts():
     spent = replace(GUARANTEE, delta=1.2345678e-8, lower_bound=4.3210987, notices=())
     yield "account", _account({"delta": 1.2345678e-8}, spent)
-    yield "account-delta", _account({"epsilon": 4.99999999999}, replace(spent, lower_bound=1e-9))
+    matched = replace(
+        spent, lower_bound=1e-9, bound=Bound.TIGHT_ADD, proof=Proof.GAUSSIAN_MATCHED, conversion=None
+    )
+    yield "account-delta", _account({"epsilon": 4.99999999999}, matched)
     yield "account-limit", _account({"delta": 1e-8, "max_epsilon": 4.9999}, replace(spent, delta=1e-8))
     # The second row rests on another bound, which has no order.
     other = replace(
-        spent, epsilon=3.25, delta=1e-6, bound=Bound.MASK_REVEALED, order=None, conversion=None, verified=None
+        spent,
+        epsilon=3.25,
+        delta=1e-6,
+        bound=Bound.MASK_REVEALED,
+        proof=Proof.MASK_REVEALED,
+        order=None,
+        conversion=None,
+        verified=None,
     )
     curve = {"delta": [1.2345678e-8, 1e-6], "max_epsilon": 5.0}
     yield "account-curve", _account(curve, spent, other)

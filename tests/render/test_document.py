@@ -21,6 +21,7 @@ CALIBRATE_KEYS = [
     "delta",
     "order",
     "bound",
+    "proof",
     "conversion",
     "assumptions",
     "statement",
@@ -37,6 +38,7 @@ ACCOUNT_KEYS = [
     "delta",
     "order",
     "bound",
+    "proof",
     "conversion",
     "assumptions",
     "statement",
@@ -69,7 +71,7 @@ CALIBRATION = Calibration(
     1.25,
     1.25,
     1.25,
-    Guarantee(5.0, 1e-8, None, "exact", None, ()),
+    Guarantee(5.0, 1e-8, None, "exact", None, (), proof="exact"),
     "It is private.",
     None,
     None,
@@ -162,6 +164,7 @@ def test_plain_types_only():
     assert document["inputs"] == {"accountant": "exact", "pair": [1, "rdp"]}
     assert type(document["inputs"]["accountant"]) is str
     assert type(document["result"]["bound"]) is str
+    assert type(document["result"]["proof"]) is str
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])

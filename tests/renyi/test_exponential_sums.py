@@ -4,16 +4,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from csgm_cli.renyi.exponential_sums import (
-    _SHARPNESS,
-    _WIDTH,
-    NEAR,
-    _bump_transform,
-    excess_series,
-    exponential_sums,
-    power_series,
-    sum_errors,
-)
+from csgm_cli.renyi.exponential_sums import _SHARPNESS, _WIDTH, _bump_transform, exponential_sums
 
 
 @pytest.mark.parametrize("count", [3, 64, 1536, 1 << 15])
@@ -22,8 +13,10 @@ def test_every_sum_is_within_its_error(count, span):
     """Points inside one period and across thousands of them, the first, last and some other frequencies."""
     source = np.random.default_rng(count)
     points, weights, step = span * source.normal(size=60), source.random(60), 0.179
-    sums, errors = exponential_sums(points, weights, step, count), sum_errors(points, weights, step, count)
-    assert sums.shape == errors.shape == (count,)
+    sums = exponential_sums(points, weights, step, count)
+    # 1e-14 of the sum of the weights, and as much of all phases
+    errors = 1e-14 * (weights.sum() + step * (weights * np.abs(points)).sum() * np.arange(count))
+    assert sums.shape == (count,)
     for j in {0, 1, 2, count // 3, count - 1}:
         with mpmath.workdps(30):
             direct = mpmath.fsum(
@@ -31,7 +24,6 @@ def test_every_sum_is_within_its_error(count, span):
                 for p, w in zip(points.tolist(), weights.tolist(), strict=True)
             )
         assert abs(complex(direct) - sums[j]) <= errors[j]
-    assert errors[0] < 1e-13 * weights.sum()
 
 
 def test_many_points_are_summed_block_by_block():
@@ -56,32 +48,3 @@ def test_bump_transform():
 
             exact = _WIDTH * mpmath.quad(integrand, mpmath.linspace(0, 1, 5))
         assert seen[j] == pytest.approx(float(exact), rel=5e-15)
-
-
-@pytest.mark.parametrize("least", [1e-9, 1e-3, 1.0])
-def test_excess_series_is_within_its_error(least):
-    """Exponents of all sizes and signs, at units around the circle and on the real line."""
-    source = np.random.default_rng(3)
-    scaled = NEAR * np.geomspace(least, 1.0, 50) * source.choice([-1.0, 1.0], 50)
-    weights, angles = source.random(50), np.linspace(0.0, 2 * np.pi, 9)
-    signed, sizes = excess_series(scaled, weights)
-    for unit in (np.exp(1j * angles), np.linspace(-1.0, 1.0, 8)):
-        sums, errors = power_series(unit, signed), 4e-15 * power_series(np.abs(unit), sizes)
-        assert sums.dtype == unit.dtype
-        for j in range(unit.size):
-            with mpmath.workdps(40):
-                exact = mpmath.fsum(
-                    mpmath.mpf(weight) * (mpmath.exp(w) - 1 - w)
-                    for weight, w in zip(
-                        weights, (mpmath.mpmathify(unit[j]) * s for s in scaled), strict=True
-                    )
-                )
-            assert abs(complex(exact) - sums[j]) <= errors[j]
-        assert errors.max() < 1e-13 * NEAR**2 * weights.sum()
-
-
-def test_excess_of_nothing():
-    """No points, no sum."""
-    signed, sizes = excess_series(np.empty(0), np.empty(0))
-    assert power_series(np.ones(3), signed).tolist() == [0.0, 0.0, 0.0]
-    assert not sizes.any()

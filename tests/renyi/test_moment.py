@@ -5,9 +5,9 @@ import math
 import mpmath
 import pytest
 
-from csgm_cli.core import oracle
 from csgm_cli.renyi.log_moment import log_moment
-from csgm_cli.renyi.moment import OUT_OF_REACH, LogMoment, combine, gaussian_moment, replace_one
+from csgm_cli.renyi.moment import OUT_OF_REACH, LogMoment, combine, gaussian_moment, replace_one, summed
+from csgm_cli.verify.log_moment import log_moment as precise_log_moment
 
 
 def test_combine_adds_values_and_derivatives_and_keeps_the_worst_error():
@@ -25,12 +25,20 @@ def test_combine_loses_no_small_part():
     assert combine([(1.0, whole)] + [(1.0, small)] * 10_000).value == pytest.approx(1 + 1e-12, rel=1e-16)
 
 
+def test_sum_of_no_moments_is_zero():
+    """Nothing released, nothing charged; nothing is infinite but what has an infinite part."""
+    assert summed([]) == LogMoment(0.0, 0.0, 0.0, 0.0, 0.0)
+    one = gaussian_moment(3.0, 0.5)
+    assert summed([(2.0, one)]).value == 2 * one.value
+    assert summed([(2.0, one), (1.0, OUT_OF_REACH)]) == OUT_OF_REACH
+
+
 def through_the_absent_world(order, gamma, t):
     """(a-1) times the weak triangle bound, from Renyi divergences, in 40 digits."""
     with mpmath.workdps(50):
         a = mpmath.mpf(order)
-        there = oracle.log_moment(2 * a - 1, gamma, t, 45) / (2 * a - 2)
-        back = oracle.log_moment(2 * a, gamma, t, 45) / (2 * a - 1)
+        there = precise_log_moment(2 * a - 1, gamma, t, 45) / (2 * a - 2)
+        back = precise_log_moment(2 * a, gamma, t, 45) / (2 * a - 1)
         return (a - 1) * (2 * a / (2 * a - 1) * there + back)
 
 

@@ -4,6 +4,7 @@ import jsonschema
 import pytest
 
 from csgm_cli.errors import UsageError
+from csgm_cli.jobs.statement import PROOFS_OF
 from csgm_cli.model.mechanism import Accountant, Adjacency, Bound, Conversion, MechanismName
 from csgm_cli.storage.schema import NAMES, load_schema
 
@@ -44,6 +45,7 @@ def test_words_of_the_model_are_allowed():
         (Conversion, result["conversion"]),
     ):
         assert {member.value for member in kind} <= set(schema["enum"])
+    assert set(result["proof"]["enum"]) == {proof.value for proofs in PROOFS_OF.values() for proof in proofs}
 
 
 @pytest.mark.parametrize("kind", ["answered", "mse", "verified", "slug"])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from csgm_cli.errors import shown
 from csgm_cli.jobs.account import conversion_of
-from csgm_cli.jobs.statement import assumptions_of, statement
+from csgm_cli.jobs.statement import PROOFS_OF, assumptions_of, proof_in_words, statement
 from csgm_cli.jobs.utility import (
     bits_per_client,
     error_parts,
@@ -15,6 +15,7 @@ from csgm_cli.jobs.utility import (
     mean_noise_std,
     noise_std_per_row,
 )
+from csgm_cli.model.certificate import Proof
 from csgm_cli.model.geometry import rounds_from_participation
 from csgm_cli.model.mechanism import Bound
 from csgm_cli.model.result import Guarantee, Notice
@@ -37,6 +38,11 @@ _SAME_NORM = 1e-8
 _OF_FACTORIZATION = ("T", "workload", "strategy", "sensitivity", "factorization_sha256", "epochs")
 #: Inputs that csgm 0.1.0 left null where their other form was given.
 _NOT_ALWAYS_SAID = ("compression", "linf_norm")
+#: What the statement said of these bounds when results had no key ``proof``.
+_BEFORE_PROOFS = {
+    Bound.TIGHT_ADD: "a convex test function whose worst vector is known; adding the client decides",
+    Bound.TIGHT_REMOVE: "a convex test function whose worst vector is known; removing the client decides",
+}
 _PARTICIPATION = ("population", "cohort_size", "training_rounds")
 
 
@@ -155,15 +161,30 @@ def _error(
 def _words(
     row: Mapping[str, Any], mechanism: Mechanism, sigma: float, epsilon: float, delta: float
 ) -> dict[str, object]:
-    """The words of a row that follow from its numbers and its bound; of no known bound, that it is one."""
+    """The words of a row that follow from its numbers, its bound and its proof.
+
+    Of an unknown bound or proof, or one that the bound does not have, the words that it may be.
+    """
     if row.get("bound") not in list(Bound):
         return {"bound": " or ".join(Bound)}
     bound = Bound(row["bound"])
-    guarantee = Guarantee(epsilon, delta, None, bound, conversion_of(bound), assumptions_of(mechanism, bound))
+    if "proof" in row and row["proof"] not in PROOFS_OF[bound]:
+        return {"proof": " or ".join(PROOFS_OF[bound])}
+    proofs = (Proof(row["proof"]),) if "proof" in row else PROOFS_OF[bound]
+    assumptions = assumptions_of(mechanism, bound)
+    guarantees = [
+        Guarantee(epsilon, delta, None, bound, conversion_of(proof), assumptions, proof=proof)
+        for proof in proofs
+    ]
+    statements = [statement(mechanism, sigma, guarantee) for guarantee in guarantees]
+    if "proof" not in row:
+        words = proof_in_words(bound, proofs[0])
+        statements.append(statements[0].replace(words, _BEFORE_PROOFS.get(bound, words)))
+    said = row.get("statement")
     return {
-        "assumptions": list(guarantee.assumptions),
-        "statement": statement(mechanism, sigma, guarantee),
-        "conversion": guarantee.conversion,
+        "assumptions": list(assumptions),
+        "statement": said if said in statements else statements[0],
+        "conversion": guarantees[0].conversion,
     }
 
 

@@ -30,14 +30,18 @@ if TYPE_CHECKING:
     from csgm_cli.render.document import Document
 
 
-_BOUND = {
-    "exact": "the Gaussian mechanism's own privacy curve",
-    "rdp": "Renyi divergence, real orders",
-    "paper": "Renyi divergence, integer orders",
-    "mask-revealed": "the Gaussian mechanism, as if the masks were public",
-    "tight-add": "a test function whose worst vector is known, adding the client",
-    "tight-remove": "a test function whose worst vector is known, removing the client",
-    "profile": "the privacy curve with every coordinate at its clip",
+_PROOF = {
+    "exact": "exact privacy profile of the Gaussian mechanism",
+    "renyi": "Renyi bound at the best real order",
+    "gaussian-matched": "Gaussian-matched conversion",
+    "concentrated": "convex test-function bound",
+    "triangle": "hockey-stick triangle inequality of add and remove bounds",
+    "profile": "exact privacy profile, every coordinate at its clip",
+    "mask-revealed": "privacy profile of the Gaussian mechanism, masks public",
+}
+_DIRECTION = {
+    "tight-add": "; adding one client decides",
+    "tight-remove": "; removing one client decides",
 }
 _SIGMA = "noise std on each coordinate of the sum"
 _CONVERSION = {"canonne-kamath-steinke-2020": "Canonne-Kamath-Steinke 2020"}
@@ -240,11 +244,18 @@ def _privacy(result: Document, answer_first: tuple[str, str]) -> tuple[Fact, ...
     converted = f", converted by {_CONVERSION.get(conversion, conversion)}" if conversion else ""
     facts = [
         Fact(answer, round_up(result[answer]), f"at {given} {round_up(result[given])}"),
-        Fact("bound", result["bound"], _BOUND.get(result["bound"], "") + converted),
+        Fact("bound", result["bound"], _proof(result) + converted),
     ]
     if (order := order_text(result["order"])) is not None:
         facts.append(Fact("order", order, "of the Renyi divergence"))
     return tuple(facts)
+
+
+def _proof(result: Document) -> str:
+    """The theorem behind the bound, and the direction that decides."""
+    if result["bound"] == "paper":
+        return "Renyi bound at the best integer order"
+    return _PROOF.get(result["proof"], "") + _DIRECTION.get(result["bound"], "")
 
 
 def _limit(inputs: Document, rows: list[Document]) -> tuple[Fact, ...]:
@@ -267,7 +278,7 @@ def _utility(inputs: Document, result: Document) -> tuple[Fact, ...]:
         facts += last_row
         if "ratio" in mse:
             gaussian = f"to {round_up(mse['gaussian_total'])}, the {plain_mechanism(inputs)} mechanism's"
-            facts.append(Fact("MSE ratio", round_up(mse["ratio"]), f"{gaussian} {_baseline(inputs, result)}"))
+            facts.append(Fact("MSE ratio", round_up(mse["ratio"]), f"{gaussian} {_baseline(result)}"))
     if (bits := result.get("bits_per_client")) is not None:
         facts.append(Fact("bits per client", round_up(bits), "expected, for the values alone"))
     return tuple(facts)
@@ -282,10 +293,10 @@ def _rows(result: Document) -> tuple[tuple[Fact, ...], tuple[Fact, ...]]:
     return row_noise(result), last_row_error(result)
 
 
-def _baseline(inputs: Document, result: Document) -> str:
-    """How the Gaussian mechanism is accounted that the MSE is held against."""
-    bounds_profile = inputs["accountant"] == "tight" and inputs["adjacency"] == "add-remove"
-    if result["bound"] not in ("rdp", "paper") or bounds_profile:
+def _baseline(result: Document) -> str:
+    """The accountant of the Gaussian mechanism in the MSE ratio."""
+    looks_at_profile = result["lower_bound"] is not None
+    if result["bound"] not in ("rdp", "paper") or looks_at_profile:
         return "by exact"
     return f"by {result['bound']} as well; by exact it is less"
 

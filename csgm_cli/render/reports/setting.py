@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from csgm_cli.render.document import Document
 
 _ADJACENCY = {
-    "add-remove": "one client's vector is there or not",
-    "replace-one": "one client's vector is replaced by any other",
+    "add-remove": "adding or removing one client",
+    "replace-one": "replacing one client's vector",
 }
 _ROUNDS = "releases that one client can influence"
 _ONE_ROUND = "one release per client in all; give --rounds where training repeats"

@@ -73,7 +73,7 @@ def test_an_effective_multiplier_in_the_wrong_place(csgm):
     assert mistaken.status == 0
     [warning] = mistaken.document["warnings"]
     assert warning["slug"] == "perhaps-effective"
-    assert "give 0.011429 instead: then epsilon is 5, not" in warning["message"]
+    assert "give 0.011429 instead: then epsilon is 4.99, not" in warning["message"]
     for right in ("--noise-multiplier 0.011429", "--noise-multiplier 0.12", "--noise-multiplier 50"):
         assert csgm(f"{common} {right}").document["warnings"] == []
     assert csgm("account --mechanism gaussian --sigma 20 --delta 1e-8").stderr == ""

@@ -191,7 +191,7 @@ def test_rerun_as_a_check(csgm):
     assert csgm("account --from saved.json --max-epsilon 4").status == 1
     outcome = csgm("account --from saved.json --max-epsilon 5 --verify --format json")
     assert outcome.status == 0
-    assert outcome.document["result"]["verified"]["digits"] == 30
+    assert outcome.document["result"]["verified"]["digits"] == 15
 
 
 def test_rerun_is_stronger_than_a_weaker_source(csgm, monkeypatch):
@@ -206,7 +206,7 @@ def test_rerun_is_stronger_than_a_weaker_source(csgm, monkeypatch):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"gamma": 0.02}, "noise_multiplier 0.011428819196420066 disagrees"),
+        ({"gamma": 0.02}, "noise_multiplier 0.0114171020438258 disagrees"),
         ({"gamma": 1e-10}, "disagrees with effective_noise_multiplier gamma"),
         ({"dim": 0}, "inputs.dim must be at least 1, got 0"),
         ({"dim": 1e13}, "dim in the saved inputs must be"),
@@ -260,7 +260,11 @@ COHORT = "--population 1000 --cohort-size 30 --training-rounds 101 --dim 1e6 --a
         (CALIBRATE, "inputs.value_bits", 16, "bits_per_client 320000.0 disagrees"),
         (CALIBRATE, "result.mean_noise_std", 0.5, "mean_noise_std 0.5 disagrees"),
         (CALIBRATE, "result.assumptions", [], "result.assumptions disagrees with its numbers: [] instead"),
-        (CALIBRATE, "result.bound", "exact", "result.statement disagrees with its numbers"),
+        (CALIBRATE, "result.bound", "exact", "result.proof disagrees with its numbers: 'renyi' instead of"),
+        (CALIBRATE, "result.bound", "tight-remove", "result.statement disagrees with its numbers"),
+        (CALIBRATE, "result.proof", "triangle", "result.proof disagrees with its numbers: 'triangle' instead"),
+        (CALIBRATE, "result.proof", "luck", 'result.proof must be "exact" or "renyi"'),
+        (CALIBRATE, "result.proof", None, 'result.proof must be "exact" or "renyi"'),
         (
             CALIBRATE,
             "result.bound",
@@ -329,6 +333,50 @@ def test_inputs_that_contradict_each_other(csgm, line, path, value, said):
     assert said in refusal(csgm)
 
 
+TIGHT = {
+    f"{CALIBRATE} --accountant tight": ("tight-add", "concentrated"),
+    "calibrate --epsilon 1 --delta 1e-5 --gamma 0.05 --norm-ratio 30": ("tight-remove", "gaussian-matched"),
+    f"{CALIBRATE} --adjacency replace-one": ("replace-one", "triangle"),
+}
+
+
+@pytest.mark.parametrize("line", TIGHT)
+def test_the_statement_says_what_the_proof_is(csgm, line):
+    """Another theorem than that of the statement is refused, also one that the bound may have."""
+    save(csgm, line)
+    result = json.loads(Path("saved.json").read_text(encoding="utf-8"))["result"]
+    assert (result["bound"], result["proof"]) == TIGHT[line]
+    assert csgm("account --from saved.json").status == 0
+    for proof in {"concentrated", "gaussian-matched", "renyi", "triangle", "profile"} - {result["proof"]}:
+        edit("result.proof", proof)
+        assert "disagrees with its numbers: " in refusal(csgm)
+
+
+@pytest.mark.parametrize("line", TIGHT)
+def test_a_result_without_its_proof(csgm, line):
+    """Results had no key for it: then the statement may name any theorem that the bound can have."""
+    save(csgm, line)
+    edit("result.proof", ...)
+    outcome = csgm("account --from saved.json --format json")
+    assert (outcome.status, outcome.document["warnings"]) == (0, [])
+    assert outcome.document["result"]["proof"] == TIGHT[line][1]
+    edit("result.statement", "Private.")
+    assert "result.statement disagrees with its numbers: 'Private.'" in refusal(csgm)
+
+
+def test_the_words_before_there_was_a_proof(csgm):
+    """The statement then said what the bounds of both directions have in common."""
+    save(csgm, f"{CALIBRATE} --accountant tight")
+    statement = json.loads(Path("saved.json").read_text(encoding="utf-8"))["result"]["statement"]
+    words = statement.partition("Proof: ")[2].partition(". Assumed: ")[0]
+    before = "a convex test function whose worst vector is known; adding the client decides"
+    edit("result.statement", statement.replace(words, before))
+    assert "result.statement disagrees with its numbers" in refusal(csgm)
+    edit("result.proof", ...)
+    outcome = csgm("account --from saved.json --format json")
+    assert (outcome.status, outcome.document["warnings"]) == (0, [])
+
+
 def test_a_result_of_the_first_version(csgm):
     """Csgm 0.1.0 said gamma, the ratio and the noise once, as given, and less of the answer."""
     save(csgm, f"{ACCOUNT} --delta 1e-8 --dim 1e6 --cohort-size 1000")
@@ -336,7 +384,7 @@ def test_a_result_of_the_first_version(csgm):
         edit(f"inputs.{name}", None)
     for name in ("inputs.effective_noise_multiplier", "inputs.factorization", "inputs.epochs"):
         edit(name, ...)
-    for name in ("mean_noise_std", "mse", "noise_std_per_row", "mse_last_row"):
+    for name in ("proof", "mean_noise_std", "mse", "noise_std_per_row", "mse_last_row"):
         edit(f"result.{name}", ...)
     outcome = csgm("account --from saved.json --format json")
     assert (outcome.status, outcome.document["warnings"]) == (0, [])

@@ -12,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from csgm_cli.errors import UsageError
+from csgm_cli.jobs.statement import PROOFS_OF
+from csgm_cli.model.mechanism import Bound
 from csgm_cli.render import FORMATS, render, value
 from csgm_cli.render.formats import as_csv, as_markdown
 from csgm_cli.render.reports import report
@@ -166,3 +168,20 @@ def test_formats_load_on_first_use(form):
     assert not {"rich", "numpy", "scipy", "mpmath", "click", "csgm_cli.render.formats.as_terminal"} & set(
         loaded
     )
+
+
+@pytest.mark.parametrize(
+    ("bound", "proof"), [(bound, proof) for bound in Bound for proof in PROOFS_OF[bound]]
+)
+def test_the_bound_names_its_theorem(documents, bound, proof):
+    """The note beside a bound says how it is proven, and which direction decides."""
+    result = documents["account"]["result"]
+    result |= {"bound": str(bound), "proof": str(proof), "conversion": None}
+    [fact] = [fact for fact in report.report(documents["account"]).facts if fact.label == "bound"]
+    theorem, *direction = fact.note.split("; ")
+    assert fact.value == bound
+    assert theorem
+    assert direction == {
+        "tight-add": ["adding one client decides"],
+        "tight-remove": ["removing one client decides"],
+    }.get(bound, [])

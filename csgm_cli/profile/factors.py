@@ -1,0 +1,179 @@
+"""The law of one factor Y of the likelihood ratio, rounded to points exp(offset + step i).
+
+Spread: the mass between two neighbouring points goes to these two, so that E[Y] is kept; the rounded law is
+larger in convex order. Gathered: the mass of each cell goes to a point next to its mean; means of increasing
+convex functions fall (docs/theory.md, Theorems 16 and 17).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_banded
+from scipy.special import ndtr
+
+if TYPE_CHECKING:
+    from csgm_cli.renyi.law import Coordinates
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Factor:
+    """``count`` factors with ``mass`` on exp(offset + step (first + i)).
+
+    ``beyond``: P(Y beyond the last point), and ``above``: E[Y; Y beyond it], which are not in ``mass``.
+    """
+
+    count: float
+    log_ratio: Array
+    first: int
+    offset: float
+    mass: Array
+    beyond: float
+    above: float
+
+    @cached_property
+    def log_mass(self) -> Array:
+        """Log of the mass."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.mass)
+
+    def log_moment(self, order: float) -> float:
+        """Log E[Y^order] of the rounded law."""
+        exponents = order * self.log_ratio + self.log_mass
+        top = float(exponents.max())
+        return top + math.log(float(np.exp(exponents - top).sum()))
+
+
+def _cells(c: Coordinates, edges: Array, *, opposite: bool) -> tuple[Array, Array, float, float]:
+    """P(Y in cell) and E[Y; Y in cell] between edges of log Y, and P(Y above the last), E[Y; Y above it].
+
+    Y is the ratio of a coordinate x to its absence, or ``opposite``: to -x.
+    """
+    s, g = math.sqrt(c.t), c.gamma
+    z = _crossing(c, edges, opposite=opposite)
+    away = s if opposite else 0.0  # under the base law a coordinate that is sent has mean -away
+    left, left_base, left_sent = ndtr(z), ndtr(z + away), ndtr(z - s)
+    right, right_base, right_sent = ndtr(-z), ndtr(-z - away), ndtr(s - z)
+    is_left = z[1:] < 0.0
+
+    def between(lower: Array, upper: Array) -> Array:
+        return np.asarray(np.where(is_left, np.diff(lower), -np.diff(upper)))
+
+    rest = between(left, right)
+    mass = (1 - g) * rest + g * between(left_base, right_base)
+    mean = (1 - g) * rest + g * between(left_sent, right_sent)
+    beyond = float((1 - g) * right[-1] + g * right_base[-1])
+    return mass, mean, beyond, float((1 - g) * right[-1] + g * right_sent[-1])
+
+
+def _crossing(c: Coordinates, edges: Array, *, opposite: bool) -> Array:
+    """The noise at which log Y crosses each edge; -infinity where it is always above."""
+    s, g = math.sqrt(c.t), c.gamma
+    with np.errstate(all="ignore"):
+        if not opposite:
+            log_sent = np.log(np.maximum((np.expm1(edges) + g) / g, 0.0))
+            return np.asarray((log_sent + c.t / 2) / s)
+        # With X = e^(s z): (1-g + h X)/(1-g + h/X) = e^edge, h = g e^(-t/2), a quadratic equation for X
+        log_h = math.log(g) - c.t / 2
+        half = (1 - g) * np.expm1(np.abs(edges)) / 2
+        root = np.log(half + np.hypot(half, np.exp(log_h + np.abs(edges) / 2))) - log_h
+        return np.asarray(np.where(edges >= 0.0, root, -root) / s)  # Y at -z is 1/Y at z
+
+
+def spread(c: Coordinates, cut: float, step: float, *, opposite: bool = False) -> Factor:
+    """The mass of each cell at its two ends."""
+    first = math.floor(bottom(c, opposite=opposite) / step)
+    log_ratio = step * (first + np.arange(math.ceil(cut / step) - first + 1, dtype=np.float64))
+    mass, mean, beyond, above = _cells(c, log_ratio, opposite=opposite)
+    low = np.exp(log_ratio[:-1])
+    upwards = np.clip((mean - mass * low) / (low * math.expm1(step)), 0.0, mass)
+    points = np.append(mass - upwards, 0.0)
+    points[1:] += upwards
+    return Factor(c.count, log_ratio, first, 0.0, points, beyond, above)
+
+
+def gathered(c: Coordinates, cut: float, step: float, *, opposite: bool = False) -> Factor:
+    """The mass of each cell at a point next to its mean, on a grid through the mean of the heaviest cell.
+
+    A cell whose mean is above its point borrows mass from the cell below, and one whose mean is
+    below its point from the cell above, so that their common mean is the point: convex functions
+    only fall. Where the neighbour has too little, the cell goes to the next point below its mean:
+    increasing functions only fall.
+    """
+    offset = _heaviest_mean(c, step, opposite=opposite)
+    first = math.floor((bottom(c, opposite=opposite) - offset) / step) - 1
+    log_ratio = offset + step * (
+        first + np.arange(math.ceil((cut - offset) / step) - first + 1, dtype=np.float64)
+    )
+    mass, mean, beyond, above = _cells(
+        c, np.append(log_ratio - step / 2, log_ratio[-1] + step / 2), opposite=opposite
+    )
+    # (mean of the cell)/(its point) - 1; a cell without mass has no mean
+    with np.errstate(all="ignore"):
+        excess = np.where(mass > 1e-290, np.expm1(np.log(mean / mass) - log_ratio), 0.0)
+    up = excess > 0.0
+    partner = np.where(up, np.roll(mass, 1), np.roll(mass, -1))
+    below, beside = np.roll(excess, 1), np.roll(excess, -1)
+    with np.errstate(all="ignore"):
+        distance = np.where(up, -np.expm1(-step + np.log1p(below)), np.expm1(step + np.log1p(beside)))
+        share = np.where(excess != 0.0, np.abs(excess) / distance, 0.0)
+    possible = (share * mass <= 0.25 * partner) & (distance > 0.0)
+    possible[[0, -1]] = False
+    points, down = mass.copy(), ~possible & (excess < 0.0)
+    share = np.where(possible, share, 0.0)
+    borrowed = _borrowed(share, mass, up)
+    points += borrowed
+    points[:-1] -= np.where(up, borrowed, 0.0)[1:]
+    points[1:] -= np.where(up, 0.0, borrowed)[:-1]
+    moved = np.where(down, points, 0.0)
+    points -= moved
+    points[:-1] += moved[1:]
+    return Factor(c.count, log_ratio, first, offset, np.maximum(points, 0.0), beyond, above)
+
+
+def _heaviest_mean(c: Coordinates, step: float, *, opposite: bool) -> float:
+    """The log of a grid point that is the mean of the cell around it, where most of the mass is."""
+    coarse = step * np.arange(
+        math.floor(bottom(c, opposite=opposite) / step) - 1, 2, dtype=np.float64
+    )  # P(Y <= 1) is above 1/2
+    point = float(coarse[_cells(c, coarse, opposite=opposite)[0].argmax()]) + step / 2
+    for _ in range(20):
+        mass, mean, _, _ = _cells(c, np.array([point - step / 2, point + step / 2]), opposite=opposite)
+        if not mass[0] > 0.0:
+            break
+        point = math.log(mean[0] / mass[0])
+    return point
+
+
+def _borrowed(share: Array, mass: Array, up: NDArray[np.bool_]) -> Array:
+    """The solution of b_i = share_i (mass_i - what its neighbours borrow from it)."""
+    bands = np.zeros((3, mass.size))
+    bands[0, 1:] = share[:-1] * up[1:]  # the cell above borrows from this one
+    bands[1] = 1.0
+    bands[2, :-1] = share[1:] * ~up[:-1]
+    return np.asarray(solve_banded((1, 1), bands, share * mass))
+
+
+def bottom(c: Coordinates, *, opposite: bool = False) -> float:
+    """Where the grid of one factor begins; below there is nothing, or less than e^-90."""
+    s = math.sqrt(c.t)
+    if c.gamma < 1.0 and not opposite:
+        return math.log1p(-c.gamma)
+    if not opposite:
+        return -c.t / 2 - 13.5 * s
+    log_rest = math.log1p(-c.gamma) if c.gamma < 1.0 else -math.inf
+    return -float(np.logaddexp(log_rest, math.log(c.gamma) + 13.5 * s + c.t / 2))
+
+
+def reach(c: Coordinates, tilt: float) -> float:
+    """Where a factor's tilted law has all but some e^-30 of its mass below."""
+    s = math.sqrt(c.t)
+    log_sent = math.log(c.gamma) + s * (8.0 + max(tilt, 1.0) * s) - c.t / 2
+    return max(log_sent, 0.0) + 1.0
