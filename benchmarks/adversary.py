@@ -207,6 +207,8 @@ def _fine(world: World, vector: Vector, rounds: int) -> float:
 #: A contour integral has converged once halving its step changes it by less than this, relative, and its
 #: last term is below the second number, relative to the first term.
 _CONVERGED, _LAST_TERM = 1e-7, 1e-15
+#: Steps shrink by this factor: by 2, some aliases of both steps would be the same.
+_FINER = 1.7
 #: Where cancellation leaves a larger relative rounding error, the integral is of no use.
 _TOO_MUCH_LOST = 1e-4
 #: Orders times quadrature nodes; where more are needed, the grid is quicker.
@@ -224,7 +226,6 @@ def contour_delta(world: World, vector: Vector, rounds: int) -> float | None:
     distances = np.array([0.9, 1.0, 1.1])
     below, there, above = rounds * log_moments(world, z * distances, vector)
     curvature = max((below + above - 2 * there) / (0.1 * z) ** 2, 1e-6 / z**2)
-    # Aliases fall as e^(-2 pi z/step) on one side, and as the tail of the loss on the other.
     step = min(z / 5, 0.4 / math.sqrt(curvature))
     count = 64
     previous = math.nan
@@ -242,9 +243,11 @@ def contour_delta(world: World, vector: Vector, rounds: int) -> float | None:
         lost = 1e-15 * (1 + rounds * sum(n for n, _ in vector)) * float(abs(terms).sum()) * step / math.pi
         if lost > _TOO_MUCH_LOST * abs(value):
             return None
-        if abs(value - previous) < _CONVERGED * abs(value):
+        # The aliases are exp(-2 pi m z/step) times delta at epsilon - 2 pi m/step, which is at most 1.
+        alias = math.exp(min(z * world.epsilon - there - 2 * math.pi * z / step, 0.0))
+        if alias + abs(value - previous) < _CONVERGED * abs(value):
             return (value - lost) * math.exp(there - z * world.epsilon)
-        previous, step, count = value, step / 2, 2 * count
+        previous, step, count = value, step / _FINER, math.ceil(_FINER * count)
 
 
 def _complex_log_moments(world: World, z: Spectrum, vector: Vector) -> Spectrum | None:

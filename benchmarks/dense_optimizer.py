@@ -1,7 +1,7 @@
-"""The dense optimiser of jax-privacy on one prefix sum: ``PYTHON -m benchmarks.dense_optimizer T``.
+"""The dense optimizer of jax-privacy on one prefix sum: ``PYTHON -m benchmarks.dense_optimizer T``.
 
-``PYTHON`` has jax-privacy; nothing of csgm is imported. Prints, as JSON, what the process had used before
-the first call, what that call took and a second one, and the error of the C that it returned.
+``PYTHON`` has jax-privacy; nothing of csgm is imported. Prints, as JSON, the time of the imports, of the
+first call and of a second one, and the error of the resulting C.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Time and memory of the factorizations against T, and jax-privacy's dense optimiser beside them.
+"""Time and memory of factorizations against T, and of jax-privacy's dense optimizer.
 
 ``python -m benchmarks.factorize [--quick] [--record] [--jax-privacy PYTHON]``; PYTHON is an interpreter that
-has jax-privacy, for example of a virtual environment of its own. Each row is a process of its own, so that
-its peak memory is that of one problem.
+has jax-privacy, for example that of a virtual environment. Each row is measured in its own process.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ from benchmarks.startup import LIMITS
 _RECORD = ROOT / "docs" / "factorize.md"
 _PICTURE = ROOT / "docs" / "factorize-scaling.svg"
 _MARK = "<!-- figures -->\n"
-#: Problems: workload, objective, dense factors or not; and at which T, to which gap, with which promised CPU
-#: seconds and MiB.
+#: Problems (workload, objective, whether dense factors are computed), and for each T the tolerance on the gap
+#: and the limits on CPU seconds and MiB.
 _PROBLEMS: dict[tuple[str, str, bool], dict[int, tuple[float, float | None, float | None]]] = {
     ("prefix-sum", "mean", False): {
         32: (1e-9, None, None),
@@ -51,7 +50,7 @@ _PROBLEMS: dict[tuple[str, str, bool], dict[int, tuple[float, float | None, floa
     },
 }
 _QUICK = 10_000
-#: Sizes that are given to jax-privacy, and the seconds after which it is stopped.
+#: Sizes for jax-privacy, and the time limit in seconds.
 _DENSE_SIZES, _PATIENCE = (32, 128, 512, 1024), 120.0
 
 
@@ -60,9 +59,9 @@ def main() -> None:
         print(json.dumps(_solve(*sys.argv[2:])))
         return
     parser = argparse.ArgumentParser(prog="python -m benchmarks.factorize", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="nothing beyond T = 10,000")
+    parser.add_argument("--quick", action="store_true", help="T up to 10,000 only")
     parser.add_argument("--record", action="store_true", help="write tables and picture to docs/")
-    parser.add_argument("--jax-privacy", metavar="PYTHON", help="an interpreter that has jax-privacy")
+    parser.add_argument("--jax-privacy", metavar="PYTHON", help="an interpreter with jax-privacy")
     options = parser.parse_args()
     measured = _measured(quick=options.quick)
     tables = [_scaling(measured), _process(), *_beside(options.jax_privacy), _baselines()]
@@ -147,7 +146,7 @@ def _limit(value: float, limit: float | None) -> str:
 
 
 def _draw(measured: dict[tuple[str, str, bool], dict[int, dict[str, float]]]) -> None:
-    """CPU and memory against T, as the command draws its pictures."""
+    """Plot CPU and memory against T."""
     from csgm_cli.render.plots.figure import Axis, Figure, Line, Panel
     from csgm_cli.render.plots.image_file import picture
 
@@ -167,7 +166,7 @@ def _draw(measured: dict[tuple[str, str, bool], dict[int, dict[str, float]]]) ->
 
 
 def _process() -> Table:
-    """The whole command against the import of click."""
+    """CPU of the whole command, in multiples of importing click."""
     commands = {
         'python -c "import click"': python("-c", "import click"),
         'python -c "import numpy"': python("-c", "import numpy"),
@@ -191,9 +190,9 @@ def _process() -> Table:
 
 
 def _beside(interpreter: str | None) -> Iterator[Table]:
-    """Nothing without an interpreter that has jax-privacy."""
+    """The comparison with jax-privacy, if ``interpreter`` has it."""
     if interpreter is None:
-        said = "jax-privacy is left out: --jax-privacy PYTHON names an interpreter that has it"
+        said = "skipping jax-privacy; pass --jax-privacy PYTHON to include it"
         print(said, file=sys.stderr)
         return
     ask = "import importlib.metadata as m; print(m.version('jax-privacy'), m.version('jax'))"
@@ -217,7 +216,7 @@ def _beside(interpreter: str | None) -> Iterator[Table]:
         " The excess is over csgm's proven bound; jax-privacy proves none."
     )
     header = ["tool", "T", "CPU s", "wall s", "squared error", "excess", "peak MiB"]
-    yield Table("Beside a dense optimiser", said, header, rows)
+    yield Table("Compared with a dense optimizer", said, header, rows)
 
 
 def _compared(tool: str, size: int, found: dict[str, Any], bound: float) -> list[str]:
@@ -228,7 +227,7 @@ def _compared(tool: str, size: int, found: dict[str, Any], bound: float) -> list
 
 
 def _jax_privacy(interpreter: str, size: int) -> dict[str, Any]:
-    """What ``benchmarks.dense_optimizer`` printed last before its time was up; empty where nothing."""
+    """The last output of ``benchmarks.dense_optimizer`` within the time limit; empty without any."""
     command = [interpreter, "-m", "benchmarks.dense_optimizer", str(size)]
     try:
         done = subprocess.run(command, capture_output=True, cwd=ROOT, timeout=_PATIENCE, check=True)

@@ -1,6 +1,6 @@
-"""Time and memory of the noise: ``python -m benchmarks.noise [--quick] [--record]``.
+"""Time and memory of correlated noise: ``python -m benchmarks.noise [--quick] [--record]``.
 
-Each row is a process of its own with one thread, so that its peak memory is its own.
+Each row is measured in its own process with one thread.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _RECORD = ROOT / "docs" / "noise.md"
 _MARK = "<!-- figures -->\n"
 _DIM, _T, _BUFFERS, _BLOCK = 10**6, 1000, 4, 16_384
-#: Promised: time as a multiple of drawing and N multiply-adds, or of a matrix product; and MB.
+#: Limits: time as a multiple of drawing and N multiply-adds, or of a matrix product; memory in MB.
 _STREAMING_LIMIT, _DENSE_LIMIT, _MEMORY_LIMIT = 2.0, 1.5, 100.0
 _DENSE_T, _DENSE_DIM = 1024, 8 * _BLOCK
 
@@ -42,7 +42,7 @@ def main() -> None:
         _RECORD.write_text(f"{text}{_MARK}\n{found}", encoding="utf-8")
 
 
-# ---------------------------------------------------------------- in a process of its own
+# ---------------------------------------------------------------- cases, each in its own process
 
 
 def _timed(work: Callable[[], object]) -> dict[str, float]:
@@ -62,19 +62,19 @@ def _stream(on: str) -> NoiseStream:
 
 
 def _by_round(on: str, rounds: str) -> dict[str, float]:
-    """Round after round, as in training."""
+    """Round by round, as in training."""
     stream = _stream(on)
     return _timed(lambda: [stream.next_round()[0] for _ in range(int(rounds))])
 
 
 def _by_block(on: str, rounds: str) -> dict[str, float]:
-    """All rounds of a block after those of another."""
+    """Block by block, all rounds of each."""
     stream = _stream(on)
     return _timed(lambda: [b.next_round()[0] for b in stream.blocks(_BLOCK) for _ in range(int(rounds))])
 
 
 def _draws(rounds: str) -> dict[str, float]:
-    """What nobody can do without: NumPy's normals and N multiply-adds, in blocks that fit in cache."""
+    """The least possible work: NumPy's normals and N multiply-adds, in blocks that fit in cache."""
     import numpy as np
 
     generator = np.random.default_rng()
@@ -95,7 +95,7 @@ def _draws(rounds: str) -> dict[str, float]:
 
 
 def _matrix(dtype: str) -> dict[str, float]:
-    """Noise by blocks, all rounds of each, and the product of the two matrices alone."""
+    """Noise block by block, and the matrix product alone."""
     import numpy as np
 
     from csgm_cli import NoiseStream
