@@ -2,7 +2,7 @@
 
 Each bound is monotone: a matched one at every fixed order, and the mean of a convex function at the
 worst-case vector for a fixed exponent B, while the exponent that is proven only grows with sigma
-(docs/theory.md, "Monotonicity"). So the answer of each method is one root, and of the two directions the
+(docs/theory.md, "The tight accountant"). So the answer of each method is one root, and of the two directions the
 larger, each by its best method.
 """
 
