@@ -230,6 +230,8 @@ def lowest(
         best = second = third = (at, function(at))
         step = before = 0.0
     while abs(inwards := (low + high) / 2 - best[0]) > 2 * width - (high - low) / 2:
+        if max(second[1], third[1]) - best[1] <= 64 * _ULP * abs(best[1]) and best is not second:
+            break  # nothing but rounding is left
         x = best[0]
         last, before = before, step
         step = _to_vertex(best, second, third)

@@ -4,7 +4,7 @@ Upper side: the mass that one factor Y has between two neighbouring grid points 
 that E[Y] is kept. The rounded law is larger in convex order, products keep the order, and so the mean of
 every convex function of u = prod Y rises. Lower side: the mass of each cell is gathered near its mean,
 which lowers these means. The rounded laws are convolved by an FFT of the masses tilted by
-exp(tilt log u) (docs/theory.md, "Certified grid").
+exp(tilt log u) (docs/theory.md, "Numerics").
 """
 
 from __future__ import annotations
