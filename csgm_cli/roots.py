@@ -14,6 +14,8 @@ _MAX_STEPS = 300
 _ULP = 2.0**-53
 #: Relative width of the brackets of `least_safe`.
 _SAFE_WIDTH = 4e-13
+#: Longest step away from a guess of `safe_end`, whose arguments are logarithms.
+_FARTHEST = 2.0
 #: The smaller part of a golden section.
 _GOLDEN = (3.0 - math.sqrt(5.0)) / 2.0
 
@@ -103,7 +105,7 @@ def safe_end(
     """The smallest x, to an absolute ``width``, from which on a decreasing function is at most 0.
 
     The function is at most 0 at the x returned. ``near`` is a guess and ``slope`` > 0 about how fast the
-    function falls; steps away from the guess double. ``floor`` where the function is at most 0 even there.
+    function falls; steps away from the guess grow. ``floor`` where the function is at most 0 even there.
     Values may be infinite.
 
     Raises:
@@ -124,7 +126,7 @@ def safe_end(
             return narrowed(function, (ahead, at_ahead), (x, value), width)
         gain = abs(at_ahead - value)
         left = 1.2 * abs(at_ahead) * abs(ahead - x) / gain if gain > 0.0 and math.isfinite(gain) else math.inf
-        step = min(max(left, width), 8.0 * step)
+        step = min(max(left, width), 8.0 * step, _FARTHEST)
         x, value = ahead, at_ahead
 
 

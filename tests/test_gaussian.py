@@ -92,11 +92,11 @@ def test_log_delta_is_an_upper_bound_and_tight():
 )
 def test_elasticity_is_the_slope_of_log_epsilon_in_log_mu(mu, delta):
     """Against the central difference of the oracle's epsilon; positive, as epsilon grows with mu."""
-    epsilon = float(oracle.gaussian_epsilon(mu, delta, 40))
+    epsilon = float(gaussian_epsilon(mu, delta, 40))
     found = gaussian.elasticity(mu, epsilon)
     with mpmath.workdps(40):
         step = mpmath.mpf("1e-12")
-        up, down = (oracle.gaussian_epsilon(mu * (1 + sign * step), delta, 40) for sign in (1, -1))
+        up, down = (gaussian_epsilon(mu * (1 + sign * step), delta, 40) for sign in (1, -1))
         slope = mpmath.log(up / down) / mpmath.log((1 + step) / (1 - step))
     assert found > 0.0
     assert found == pytest.approx(float(slope), rel=1e-9)

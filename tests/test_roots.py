@@ -1,4 +1,4 @@
-"""The searches on made-up functions, apart from any accounting."""
+"""Root finding and minimisation on made-up functions, apart from any accounting."""
 
 import math
 
@@ -6,7 +6,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from csgm_cli.errors import NoAnswerError
-from csgm_cli.roots import descend, increasing_root, interpolated, least_safe, lowest, secant
+from csgm_cli.roots import increasing_root, least_safe, lowest, narrowed, safe_end, valley
 
 
 def counted(function):
@@ -124,7 +124,7 @@ def test_least_safe_refuses_what_it_cannot_certify(always):
 
 FALLING = {
     "line": (lambda x: -3.0 - x, -3.0),
-    "steep exponential": (lambda x: math.exp(-40 * (x + 3)) - 1, -3.0),
+    "steep exponential": (lambda x: math.expm1(min(-40 * (x + 3), 700.0)), -3.0),
     "step": (lambda x: 1.0 if x < -3 else -1.0, -3.0),
     "infinite below": (lambda x: math.inf if x < -3 else -1e-9, -3.0),
     "flat foot": (lambda x: max(-1e-12, -3.0 - x), -3.0),
@@ -132,76 +132,60 @@ FALLING = {
 }
 
 
+@pytest.mark.parametrize("slope", [1e-3, 1.0, 40.0])
+@pytest.mark.parametrize("near", [-40.0, -3.1, -2.999, 0.0, 30.0])
 @pytest.mark.parametrize("name", FALLING)
-def test_descend_ends_on_the_side_that_holds(name):
-    """The answer is not positive, and within the width of where the function turns positive."""
+def test_safe_end_is_on_the_side_that_holds(name, near, slope):
+    """The value is at most 0 there, and above 0 a width further left."""
     function, root = FALLING[name]
     counting = counted(function)
-    found = descend(counting, 0.0, -math.inf, width=1e-10)
+    found = safe_end(counting, near, slope=slope, width=1e-10)
     assert function(found) <= 0.0
-    assert root - 1e-9 <= found <= root + 1e-9
-    assert counting.calls < 120
+    assert function(found - 1.1e-10) > 0.0 or abs(found - root) < 1e-9
+    assert counting.calls < 200
 
 
-def test_descend_of_a_function_unknown_at_its_start_stays_there():
-    """NaN is neither negative nor positive; what is not known to hold is not searched below."""
-    assert descend(lambda _: math.nan, 2.0, 0.0) == 2.0
-
-
-def test_descend_of_a_function_positive_at_its_start_stays_there():
-    """Nothing below is looked at: the start is returned for the caller to judge."""
-    counting = counted(lambda x: 1.0)
-    assert descend(counting, 2.0, 0.0) == 2.0
-    assert counting.calls == 1
-
-
-@pytest.mark.parametrize("root", [0.9, 0.02, 1e-9])
-def test_descend_is_as_close_to_a_small_root(root):
-    """For a positive variable the width is relative to the root, however far below the start that is."""
-    for floor in (0.0, 1e-40):
-        found = descend(lambda x: math.log(root / max(x, 1e-300)), 1.0, floor, width=1e-12)
-        assert root <= found <= root * (1 + 1.1e-12)
-
-
-def test_descend_of_a_straight_line_is_quick():
+def test_safe_end_of_a_straight_line_is_quick():
     """With the right slope the first step ends next to the root."""
-    counting = counted(lambda x: 10.0 * (0.3 - x) / 0.3)
-    assert descend(counting, 1.0, 0.0, width=1e-12, slope=10.0) == pytest.approx(0.3, rel=1e-11)
+    counting = counted(lambda x: 10.0 * (0.3 - x))
+    assert safe_end(counting, 1.0, slope=10.0, width=1e-12) == pytest.approx(0.3, abs=1e-12)
     assert counting.calls <= 6
 
 
-def test_descend_stops_at_the_floor():
-    """A function that stays at most 0 leads to the floor itself."""
-    assert descend(lambda x: -1.0, 8.0, 0.5) == 0.5
+def test_safe_end_stops_at_the_floor():
+    """A function that stays at most 0 leads to the floor itself, also where the guess is below it."""
+    for near in (8.0, 0.5, -3.0):
+        assert safe_end(lambda x: -1.0, near, slope=1.0, width=1e-9, floor=0.5) == 0.5
 
 
-@pytest.mark.parametrize("slope", [0.4, 0.5, 0.6])
-def test_secant_finds_a_root_from_a_rough_slope(slope):
-    """log x = log 3, from 2; the slope there is 1/2."""
-    counting = counted(lambda x: math.log(x / 3.0))
-    assert secant(counting, 2.0, math.log(2 / 3), slope) == pytest.approx(3.0, rel=1e-12)
-    assert counting.calls <= 6
+def test_safe_end_refuses_a_function_above_zero_up_to_the_ceiling():
+    """And looks at the ceiling before it does."""
+    seen = []
+    with pytest.raises(NoAnswerError) as caught:
+        safe_end(lambda x: seen.append(x) or 1.0, 0.0, slope=1.0, width=1e-9, ceiling=7.0)
+    assert caught.value.slug == "no-root"
+    assert max(seen) == 7.0
+    assert safe_end(lambda x: 7.0 - x, 0.0, slope=1.0, width=1e-9, ceiling=7.0) == 7.0
 
 
-@pytest.mark.parametrize(
-    ("function", "slope"),
-    [
-        (lambda x: math.log(x / 3e3), 0.5),  # far away
-        (lambda x: 1.0 + x * x, 4.0),  # no root
-        (lambda x: math.nan, 1.0),
-        (lambda x: x - 3.0, 0.0),
-    ],
-)
-def test_secant_gives_up(function, slope):
-    """Where nothing is found close by it says so."""
-    assert secant(function, 2.0, function(2.0), slope) is None
+@pytest.mark.parametrize("relative", [False, True])
+@pytest.mark.parametrize("name", FALLING)
+def test_narrowed_bracket_ends_where_the_function_is_at_most_zero(name, relative):
+    """Either end may be the newer one; the width is absolute, or relative to the root."""
+    function, root = FALLING[name]
+    left, right = (-5.0, function(-5.0)), (-1.0, function(-1.0))
+    width = 1e-10
+    for new, old in ((left, right), (right, left)):
+        found = narrowed(function, new, old, width, relative=relative)
+        assert function(found) <= 0.0
+        assert found == pytest.approx(root, abs=width * (6.0 if relative else 1.1))
 
 
-def test_a_parabola_is_interpolated_exactly():
-    """Three points tell a parabola."""
-    points = [(x, 3.0 * x * x - 2.0 * x + 1.0) for x in (0.5, 1.0, 3.0)]
-    assert interpolated(points, 2.0) == pytest.approx(9.0, rel=1e-14)
-    assert interpolated(points[:1], 2.0) == points[0][1]
+def test_narrowed_ends_at_a_zero():
+    """No evaluation more than needed."""
+    counting = counted(lambda x: 2.0 - x)
+    assert narrowed(counting, (0.0, 2.0), (4.0, -2.0), 1e-12) == 2.0
+    assert counting.calls == 1
 
 
 VALLEYS = {
@@ -225,3 +209,25 @@ def test_lowest_is_as_low_as_another_method_finds_and_as_quick(name):
     assert VALLEYS[name](at) == value
     assert value <= found.fun + 1e-7
     assert function.calls <= 1.3 * found.nfev + 3
+
+
+@pytest.mark.parametrize("start", [-70.0, -0.9, 0.31, 1.9, 60.0])
+@pytest.mark.parametrize("name", [name for name in VALLEYS if name != "wall"])
+def test_valley_is_as_low_as_another_method_finds(name, start):
+    """From any start, inside the limits or not."""
+    function = counted(VALLEYS[name])
+    at, value = valley(function, start, stride=0.3, low=-1.0, high=2.0, width=1e-8)
+    found = minimize_scalar(VALLEYS[name], bounds=(-1.0, 2.0), options={"xatol": 1e-8})
+    assert -1.0 <= at <= 2.0
+    assert VALLEYS[name](at) == value
+    assert value <= found.fun + 1e-7
+    assert function.calls <= found.nfev + 60
+
+
+@pytest.mark.parametrize("start", [-30.0, -4.0, 0.0, 5.0, 40.0])
+def test_valley_between_infinite_walls_is_found(start):
+    """Where the start is not in the valley values are infinite, and steps grow until it is reached."""
+    walls = lambda x: (x - 1.0) ** 2 if -6.0 < x < 8.0 else math.inf
+    at, value = valley(walls, start, stride=1.5, low=-50.0, high=50.0, width=1e-7)
+    assert at == pytest.approx(1.0, abs=1e-6)
+    assert value == pytest.approx(0.0, abs=1e-12)

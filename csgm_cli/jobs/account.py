@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from csgm_cli.accounting.accountants import DELTA_FLOOR, Spent, resolved, spent_delta, spent_epsilon
 from csgm_cli.errors import CsgmError, UsageError
-from csgm_cli.jobs.accountants import DELTA_FLOOR, Spent, resolved, spent_delta, spent_epsilon
 from csgm_cli.jobs.statement import assumptions_of, statement
 from csgm_cli.jobs.utility import error_parts, last_row_parts, mean_noise_std, noise_std_per_row
 from csgm_cli.model.certificate import Proof

@@ -7,9 +7,9 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
+from csgm_cli.accounting.accountants import Spent, looks_at_profile, spent_epsilon
+from csgm_cli.accounting.headroom import FEW_RELEASES, Headroom, shares
 from csgm_cli.jobs.account import conversion_of, notices_of, verified_by
-from csgm_cli.jobs.accountants import Spent, looks_at_profile, spent_epsilon
-from csgm_cli.jobs.headroom import FEW_RELEASES, Headroom, shares
 from csgm_cli.jobs.statement import assumptions_of
 from csgm_cli.model.budget import Population, ReleaseStanding, Standing
 from csgm_cli.model.mechanism import Accountant, Target, accountant_named

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from csgm_cli.errors import NoAnswerError
-from csgm_cli.jobs.account import target_guarantee
-from csgm_cli.jobs.accountants import (
+from csgm_cli.accounting.accountants import (
     check_accountant,
     least_sigma,
     log_delta_of,
     looks_at_profile,
     resolved,
 )
+from csgm_cli.errors import NoAnswerError
+from csgm_cli.jobs.account import target_guarantee
 from csgm_cli.jobs.statement import statement
 from csgm_cli.jobs.utility import (
     Rows,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from csgm_cli.accounting.accountants import least_sigma
 from csgm_cli.errors import NoAnswerError, UsageError
-from csgm_cli.jobs.accountants import least_sigma
 from csgm_cli.jobs.calibrate import calibrate, shortfall
 from csgm_cli.jobs.compare import common_accountant
 from csgm_cli.jobs.utility import gaussian_like, require_error_inputs, sigma_at_equal_error

@@ -68,6 +68,10 @@ class Conversion(StrEnum):
     CKS20 = "canonne-kamath-steinke-2020"
 
 
+#: The square of a rounded square root of dim is dim.
+_ROUNDED = 1e-14
+
+
 @dataclass(frozen=True)
 class Geometry:
     """What is known of one client's clipped vector and of the cohort.
@@ -98,7 +102,9 @@ class Geometry:
     def k(self) -> float:
         """Delta_2^2 / Delta_inf^2: how many coordinates can sit at the clip at once."""
         k = self.norm_ratio**2
-        return k if self.dim is None else min(k, float(self.dim))
+        if self.dim is None or k < self.dim * (1 - _ROUNDED):
+            return k
+        return float(self.dim)
 
     @property
     def linf_norm(self) -> float:

@@ -168,6 +168,9 @@ def _triangle(releases: Sequence[Release], certificate: Certificate, digits: int
         found.append(_recomputed(add_remove, certificate.parts[index], digits, epsilon))
         return found[-1].value
 
+    sides = [part.direction or side for part, side in zip(certificate.parts, Direction, strict=False)]
+    if sides != list(Direction):
+        raise _refused("the parts of a triangle are not a bound for add and one for remove")
     first, second = (part.epsilon for part in certificate.parts)
     if abs(first + second - certificate.epsilon) > AGREEMENT * certificate.epsilon:
         raise _refused("the parts of a triangle do not add up to its epsilon")

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
+from csgm_cli.accounting.headroom import Headroom
 from csgm_cli.errors import NoAnswerError, UsageError
 from csgm_cli.jobs import budget as check
 from csgm_cli.jobs.budget import check_population, spent_by
 from csgm_cli.jobs.budget_diff import population_changes
-from csgm_cli.jobs.headroom import Headroom
 from csgm_cli.model.budget import Population, Release, Standing
 from csgm_cli.model.mechanism import Accountant, Adjacency, Bound, Geometry, Mechanism, Target
 from csgm_cli.model.result import Guarantee

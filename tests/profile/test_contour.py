@@ -1,50 +1,62 @@
 """The float64 contour integrals against printed values, closed forms and high precision."""
 
+import dataclasses
 import math
 
 import mpmath
 import numpy as np
 import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
 
-from csgm_cli.core import profile_oracle
 from csgm_cli.gaussian import log_delta
+from csgm_cli.model.certificate import Direction
 from csgm_cli.profile import contour
-from csgm_cli.profile.contour import Direction, Law, build_contour
+from csgm_cli.profile.contour import build_contour
+from csgm_cli.profile.convex import ConvexFunction
+from csgm_cli.renyi.law import Coordinates, gathered
+from csgm_cli.verify import concentrated as precise
+from csgm_cli.verify.renyi import gaussian_delta
+
+
+def law_of(gamma, parts, gaussian=0.0):
+    """The law of (count, t) parts of one gamma; gamma 1 is Gaussian."""
+    return gathered([Coordinates(count, gamma, t) for count, t in parts], gaussian)
 
 
 def delta(law, direction, epsilon):
-    """Delta by the contour integral, and the bound on its error."""
+    """The interval that a contour integral gives for delta."""
     built = build_contour(law, direction, epsilon)
     assert built is not None
-    value, error = built.integral(-epsilon, np.ones_like(built.z))
-    return value, error + built.aliases
+    found = built.mean(ConvexFunction(direction, epsilon))
+    assert found is not None
+    return found
 
 
-def gaussian(mu, epsilon):
-    """The exact delta of the Gaussian mechanism, in 40 digits."""
-    with mpmath.workdps(40):
-        mu, epsilon = mpmath.mpf(mu), mpmath.mpf(epsilon)
-        first = mpmath.ncdf(mu / 2 - epsilon / mu)
-        return float(first - mpmath.exp(epsilon) * mpmath.ncdf(-mu / 2 - epsilon / mu))
+def precise_delta(gamma, parts, direction, epsilon, digits=11, gaussian=0.0):
+    """The same in high precision."""
+    kinds = [(int(count), mpmath.mpf(gamma), mpmath.mpf(t)) for count, t in parts]
+    return precise.mean_at_worst_case(
+        kinds, gaussian, precise.ConvexFunction(direction, mpmath.mpf(epsilon)), digits
+    )
 
 
 def kappa_star(row):
-    """The loss at kappa* for one row of the reference file."""
+    """The law at kappa* for one row of the reference file."""
     t, whole, rounds = row["sigma_over_dinf"] ** -2.0, math.floor(row["k"]), row["rounds"]
     parts = [(float(rounds * whole), t)]
     if row["k"] > whole:
         parts.append((float(rounds), (row["k"] - whole) * t))
-    return Law(row["gamma"], tuple(parts))
+    return law_of(row["gamma"], parts)
 
 
 @pytest.mark.parametrize("direction", Direction)
 def test_reference_profiles(reference, direction):
     """Delta at kappa* agrees with every recorded value to 1e-8, or to what the record itself has."""
     for row in reference["profile"]:
-        value, error = delta(kappa_star(row), direction, row["epsilon"])
-        recorded = row[f"delta_{direction.value}"]
-        assert value == pytest.approx(recorded, rel=1e-8)
-        assert error < 1e-10 * value
+        found = delta(kappa_star(row), direction, row["epsilon"])
+        assert found.upper == pytest.approx(row[f"delta_{direction}"], rel=1e-8)
+        assert (1 - 2e-10) * found.upper < found.lower < found.upper
 
 
 @pytest.mark.parametrize("direction", Direction)
@@ -52,21 +64,20 @@ def test_reference_profiles(reference, direction):
 @pytest.mark.parametrize(
     ("parts", "epsilon"),
     [
-        (((3.0, 0.04), (1.0, 0.01)), 2.0),
-        (((2.0, 0.4),), 1.0),
+        (((80.0, 0.04), (1.0, 0.01)), 5.0),
+        (((20.0, 0.4),), 4.0),
         (((1e6, 1e-6),), 0.0),
         (((100.0, 0.3),), 20.0),
-        (((5.0, 1e-4),), 0.1),
+        (((50.0, 1e-4),), 0.1),
     ],
 )
 def test_gamma_one_is_the_gaussian_mechanism(direction, gamma, parts, epsilon):
     """With every coordinate sent, delta is the analytic Gaussian's to 1e-10, down to 1e-80."""
-    law = Law(gamma, parts)
-    value, error = delta(law, direction, epsilon)
-    exact = gaussian(math.sqrt(law.total_t), epsilon)
-    assert value == pytest.approx(exact, rel=1e-10)
+    found = delta(law_of(gamma, parts), direction, epsilon)
+    exact = float(gaussian_delta(mpmath.sqrt(mpmath.fsum(n * mpmath.mpf(t) for n, t in parts)), epsilon, 20))
+    assert found.upper == pytest.approx(exact, rel=1e-10)
     if gamma == 1.0:
-        assert value - error <= exact <= value + error
+        assert found.lower <= exact <= found.upper
 
 
 _CASES = [
@@ -90,97 +101,157 @@ _CASES = [
 
 @pytest.mark.parametrize(("gamma", "parts", "epsilon"), _CASES)
 @pytest.mark.parametrize("direction", Direction)
-def test_high_precision_lies_within_the_error(gamma, parts, epsilon, direction):
-    """The mpmath value lies within the bound on the error, which is small."""
-    value, error = delta(Law(gamma, parts), direction, epsilon)
-    exact = float(profile_oracle.profile_delta(gamma, parts, direction.value, epsilon, 11))
-    assert abs(value - exact) <= error
-    assert error < 1e-9 * exact
+def test_high_precision_lies_within_the_interval(gamma, parts, epsilon, direction):
+    """The mpmath value lies within the interval, which is narrow."""
+    found = delta(law_of(gamma, parts), direction, epsilon)
+    exact = precise_delta(gamma, parts, direction, epsilon)
+    assert found.lower <= exact <= found.upper
+    assert found.upper - found.lower < 2e-9 * exact
+
+
+@pytest.mark.parametrize("direction", Direction)
+@pytest.mark.parametrize(
+    ("gamma", "parts", "gaussian", "epsilon"),
+    [
+        (0.1, ((12.0, 0.3),), 0.5, 1.0),
+        (0.01, ((3.0, 2.0), (1.0, 0.5)), 0.04, 0.5),
+        (1e-6, ((9.0, 1.0),), 1.0, 5.0),
+    ],
+)
+def test_releases_with_a_gaussian_part(gamma, parts, gaussian, epsilon, direction):
+    """Few mask bits converge as well: the Gaussian ends the contour."""
+    found = delta(law_of(gamma, parts, gaussian), direction, epsilon)
+    exact = precise_delta(gamma, parts, direction, epsilon, 13, gaussian)
+    assert found.lower <= exact <= found.upper
+    assert found.upper - found.lower < 2e-9 * exact
 
 
 @pytest.mark.parametrize(
-    ("gamma", "parts", "epsilon"),
+    ("direction", "exponent", "log_ratio"),
     [
-        (2.2e-8, ((3.0 * 209746596361, 8.2696e-4**2),), 6e-5),  # order times s is over 270
-        (2.2e-8, ((3.0 * 209746596361, 2e-4**2),), 6e-5),
-        (1.511706439222781e-06, ((12165230.0, 0.00024693934850074356),), 1e-5),
+        ("add", 0.0, 0.3),
+        pytest.param(
+            *("add", 0.0, 2.0),
+            marks=pytest.mark.xfail(reason="aliases are bounded at epsilon, but the strike is far below it"),
+        ),
+        ("add", 0.7, 0.5),
+        ("add", 1.0, 0.1),
+        ("add", 6.0, 1.5),
+        ("add", 6.0, math.inf),
+        ("add", 40.0, 0.2),
+        ("remove", 20.0, math.inf),
+        ("remove", 300.0, math.inf),
     ],
 )
-def test_orders_far_out_have_a_contour(gamma, parts, epsilon):
+def test_means_of_convex_functions_in_high_precision(direction, exponent, log_ratio):
+    """The functions of the class C_B for two gammas at once, beside a Gaussian part."""
+    kinds, gaussian = [(2000, 0.02, 0.04), (30, 0.3, 0.01)], 0.01
+    law = gathered([Coordinates(*kind) for kind in kinds], gaussian)
+    function = ConvexFunction(Direction(direction), 1.5, exponent, log_ratio)
+    found = build_contour(law, function.direction, 1.5, function.pole).mean(function)
+    shape = precise.ConvexFunction(direction, 1.5, exponent, log_ratio)
+    exact = precise.mean_at_worst_case(kinds, mpmath.mpf(gaussian), shape, 13)
+    assert found.lower <= exact <= found.upper
+    assert found.upper - found.lower < 2e-9 * exact
+
+
+@pytest.mark.parametrize(
+    ("gamma", "parts", "epsilon", "exact"),
+    [  # exact values: 20 digits, by mpmath
+        (2.2e-8, ((3.0 * 209746596361, 8.2696e-4**2),), 6e-5, 5.071560087352294e-11),  # order s over 270
+        (2.2e-8, ((3.0 * 209746596361, 2e-4**2),), 6e-5, 3.150404616184784e-73),
+        (1.511706439222781e-06, ((12165230.0, 0.00024693934850074356),), 1e-5, 2.829728274827888e-5),
+    ],
+)
+def test_orders_far_out_have_a_contour(gamma, parts, epsilon, exact):
     """Orders of 1000/s and more move a coordinate that is hardly ever sent by next to nothing."""
-    built = build_contour(Law(gamma, parts), Direction.REMOVE, epsilon)
+    built = build_contour(law_of(gamma, parts), Direction.REMOVE, epsilon)
     assert built is not None
     assert len(built.z) < 100
-    value, error = delta(Law(gamma, parts), Direction.REMOVE, epsilon)
-    exact = float(profile_oracle.profile_delta(gamma, parts, "remove", epsilon, 11))
-    assert abs(value - exact) <= error < 1e-9 * exact
+    found = delta(law_of(gamma, parts), Direction.REMOVE, epsilon)
+    assert found.lower <= exact <= found.upper
+    assert found.upper - found.lower < 2e-9 * exact
 
 
 def test_too_few_nodes_are_refused(monkeypatch):
     """Where 40 nodes do not carry the integrand there is no contour, rather than a wrong one."""
-    law = Law(0.01, ((300.0, 1.0),))
+    law = law_of(0.01, ((300.0, 1.0),))
+    assert build_contour(law, Direction.ADD, 1.0) is not None
     monkeypatch.setattr(contour, "_MOST_NODES", 40)
     assert build_contour(law, Direction.ADD, 1.0) is None
 
 
 def test_both_directions_agree_at_epsilon_zero():
     """At epsilon 0 delta is the total variation distance, which has no direction."""
-    law = Law(0.1, ((40.0, 0.2), (2.0, 0.1)))
-    add, _ = delta(law, Direction.ADD, 0.0)
-    remove, _ = delta(law, Direction.REMOVE, 0.0)
-    assert add == pytest.approx(remove, rel=1e-11)
+    law = law_of(0.1, ((40.0, 0.2), (2.0, 0.1)))
+    add, remove = delta(law, Direction.ADD, 0.0), delta(law, Direction.REMOVE, 0.0)
+    assert add.upper == pytest.approx(remove.upper, rel=1e-11)
 
 
-def test_mixtures_are_the_integrals_one_by_one():
-    """Many test functions at once cost no accuracy: each is the integral with its own factor."""
-    law, epsilon, exponent = Law(0.1, ((40.0, 0.2),)), 1.0, 2.5
-    built = build_contour(law, Direction.ADD, epsilon)
-    tilts, weights = np.array([-1.0, -0.8, -1.3]), np.array([0.5, 2.0, 7.0])
-    for tilt, weight, value in zip(tilts, weights, built.mixtures(tilts, weights, exponent), strict=True):
-        single, error = built.integral(tilt, weight / (exponent + built.z))
-        assert single <= value <= single + 10 * error
+def test_integrals_that_did_not_converge_have_no_mean():
+    """Where half of the nodes are left out the error exceeds what is promised, and there is no value."""
+    built = build_contour(law_of(0.01, ((300.0, 1.0),)), Direction.ADD, 1.0)
+    assert built.mean(ConvexFunction(Direction.ADD, 1.0)) is not None
+    rough = dataclasses.replace(built, log_tail=built.log_tail + 20.0)
+    assert rough.mean(ConvexFunction(Direction.ADD, 1.0)) is None
+    assert dataclasses.replace(built, aliases=1e-3).mean(ConvexFunction(Direction.ADD, 1.0)) is None
 
 
-def test_the_floor_is_the_loss_when_nothing_is_sent():
-    """Seven coordinates that are surely absent: 7 log(1 - gamma)."""
-    assert Law(0.3, ((5.0, 1.0), (2.0, 0.1))).floor == pytest.approx(7 * math.log(0.7), rel=1e-14)
-
-
-@pytest.mark.parametrize("law", [Law(0.01, ((10.0, 0.25),)), Law(0.05, ((1e4, 0.01),))])
-@pytest.mark.parametrize("exponent", [0.0, 1.0, 7.5])
-def test_mixtures_are_the_sums_over_the_contour(law, exponent):
-    """Each is above the sum of its terms taken one by one, and by no more than the errors that are added."""
-    built = build_contour(law, Direction.ADD, 2.0)
-    assert built is not None
-    tilts, weights = np.array([-3.0, -2.0, -1.7]), np.array([0.5, 1.0, 2.0])
-    for tilt, weight, found in zip(tilts, weights, built.mixtures(tilts, weights, exponent), strict=True):
-        terms = np.exp(built.exponent + tilt * built.z) / (built.z * (built.z + 1) * (exponent + built.z))
-        direct = weight * built.step / math.pi * (math.fsum(terms.real) - terms[0].real / 2)
-        assert direct <= found <= direct * (1 + 1e-6)
+@settings(max_examples=60)
+@given(
+    gamma=st.floats(math.log(1e-6), math.log(0.95)).map(math.exp),
+    t=st.floats(math.log(1e-4), math.log(10.0)).map(math.exp),
+    count=st.integers(1, 300_000),
+    epsilon=st.floats(math.log(1e-3), math.log(30.0)).map(math.exp),
+    direction=st.sampled_from(list(Direction)),
+)
+@example(gamma=0.01, t=1.0, count=300, epsilon=1.0, direction=Direction.ADD)
+@example(gamma=0.01, t=1.0, count=1, epsilon=0.5, direction=Direction.ADD)
+@example(gamma=0.9, t=9.0, count=1, epsilon=1.0, direction=Direction.REMOVE)
+def test_a_finer_and_longer_contour_gives_the_same_mean(gamma, t, count, epsilon, direction):
+    """Where there is a contour at all: half the step, twice as far, and elsewhere on the real axis."""
+    law, function = law_of(gamma, ((float(count), t),)), ConvexFunction(direction, epsilon)
+    built = build_contour(law, direction, epsilon)
+    found = None if built is None else built.mean(function)
+    assume(found is not None and found.upper > 1e-200)
+    z = 0.96 * built.shift + 1j * built.step / 2 * np.arange(4 * built.z.size)
+    exponent = law.complex_log_moment(1.0 + z if direction is Direction.ADD else -z)
+    assume(exponent is not None)
+    finer = dataclasses.replace(built, z=z, step=built.step / 2, exponent=exponent).mean(function)
+    assert finer is not None
+    assert finer.lower <= found.upper
+    assert found.lower <= finer.upper
 
 
 #: E[Y^a] explodes from about a = 81 on, where Y^a is made by single losses that hardly ever occur.
-_WALL = Law(1e-9, ((8778290000000000.0, 0.4995582652851448), (1e9, 0.2503406371515683)))
+_WALL = ((8778290000000000.0, 0.4995582652851448), (1e9, 0.2503406371515683))
 
 
-@pytest.mark.parametrize("epsilon", [0.37, 0.373, 0.42, 0.48, 0.6])
-def test_rare_large_losses_leave_contours_a_way(epsilon):
+@pytest.mark.parametrize(
+    ("epsilon", "exact"),  # 20 digits, by mpmath
+    [
+        (0.37, 7.9999861525256885e-9),
+        (0.373, 6.4911416424311986e-9),
+        (0.42, 2.0218263642397279e-10),
+        (0.48, 1.4114285586363684e-12),
+        (0.6, 1.1083493738114339e-17),
+    ],
+)
+def test_rare_large_losses_leave_contours_a_way(epsilon, exact):
     """Where the saddle is next to such a wall, a contour on its left has few points and all digits."""
-    value, error = delta(_WALL, Direction.ADD, epsilon)
-    parts = tuple((int(count), mpmath.mpf(t)) for count, t in _WALL.parts)
-    exact = profile_oracle.profile_delta(_WALL.gamma, parts, "add", epsilon, 20)
-    assert abs(value - exact) <= error < 1e-9 * value
-    built = build_contour(_WALL, Direction.ADD, epsilon)
-    assert built is not None
+    law = law_of(1e-9, _WALL)
+    found = delta(law, Direction.ADD, epsilon)
+    assert found.lower <= exact <= found.upper
+    assert found.upper - found.lower < 2e-9 * exact
+    built = build_contour(law, Direction.ADD, epsilon)
     assert built.z.size < 1000
-    assert built.aliases < 1e-11 * value
+    assert built.aliases < 1e-11 * found.upper
 
 
 def test_terms_do_not_underflow_at_huge_orders():
     """z near 5e18 and delta 1e-300: exp(S - z eps)/(z (z+1)) is 1e-317, of which floats keep seven digits."""
-    law = Law(0.7899534677763107, ((127433.0, 7.847260913578115e-40),))
-    contour = build_contour(law, Direction.ADD, 2.833532928130587e-16)
-    value, error = contour.integral(-2.833532928130587e-16, np.ones_like(contour.z))
-    mu = law.gamma * math.sqrt(law.total_t)  # so little noise is seen that the loss is a Gaussian's
-    assert math.log(value) == pytest.approx(log_delta(mu, 2.833532928130587e-16), rel=1e-13)
-    assert error < 1e-10 * value
+    gamma, count, t = 0.7899534677763107, 127433.0, 7.847260913578115e-40
+    found = delta(law_of(gamma, ((count, t),)), Direction.ADD, 2.833532928130587e-16)
+    mu = gamma * math.sqrt(count * t)  # so little noise is seen that the loss is a Gaussian's
+    assert math.log(found.upper) == pytest.approx(log_delta(mu, 2.833532928130587e-16), rel=1e-13)
+    assert found.upper - found.lower < 2e-10 * found.upper

@@ -145,7 +145,7 @@ def test_few_mask_bits_do_not_converge():
 
 @pytest.mark.parametrize(
     "arguments",
-    [("both", 1), ("add", -1), ("add", 1, -0.5, 1), ("add", 1, 1), ("add", 1, 5, 0), ("remove", 1, 1)],
+    [("add", -1), ("add", 1, -0.5, 1), ("add", 1, 1), ("add", 1, 5, 0), ("remove", 1, 1)],
 )
 def test_parameters_without_a_function_are_refused(arguments):
     """An infinite ratio and the remove direction need an exponent above 1."""

@@ -7,7 +7,7 @@ import mpmath
 import pytest
 
 from csgm_cli.errors import UsageError, VerificationError
-from csgm_cli.model.certificate import Certificate, Direction
+from csgm_cli.model.certificate import Certificate, Direction, Proof
 from csgm_cli.model.mechanism import Adjacency, Bound, Geometry, Mechanism
 from csgm_cli.verify import renyi
 from csgm_cli.verify.concentrated import ConvexFunction, mean_at_worst_case
@@ -24,21 +24,26 @@ FEW_BITS = (Mechanism("l2-csgm", 0.01, Geometry(1.5)), 1.0)
 
 def upper(certificate, releases, above=1e-12):
     """The certificate with a delta just above what it proves."""
-    value = verify_certificate(releases, certificate)
-    return replace(certificate, delta=float(value * (1 + mpmath.mpf(above))))
+    return with_delta(certificate, verify_certificate(releases, certificate) * (1 + mpmath.mpf(above)))
+
+
+def with_delta(certificate, delta):
+    """The certificate with another delta."""
+    return replace(certificate, log_delta=float(mpmath.log(delta)))
 
 
 def claim(proof, direction, epsilon=2.0, **parameters):
     """A certificate whose delta is still to be filled in."""
-    return Certificate(proof, direction, epsilon, 1.0, **parameters)
+    direction = None if direction is None else Direction(direction)
+    return Certificate(Proof(proof), direction, epsilon, 0.0, **parameters)
 
 
 @pytest.mark.parametrize(
     ("certificate", "releases", "expected"),
     [
-        (claim("exact", "both"), [GAUSSIAN], renyi.delta([GAUSSIAN], 2, None, Bound.EXACT)),
-        (claim("mask-revealed", "both"), [SPARSE], renyi.delta([SPARSE], 2, None, Bound.MASK_REVEALED)),
-        (claim("renyi", "both", order=9), [SPARSE], renyi.delta([SPARSE], 2, 9, Bound.RDP)),
+        (claim("exact", None), [GAUSSIAN], renyi.delta([GAUSSIAN], 2, None, Bound.EXACT)),
+        (claim("mask-revealed", None), [SPARSE], renyi.delta([SPARSE], 2, None, Bound.MASK_REVEALED)),
+        (claim("renyi", None, order=9), [SPARSE], renyi.delta([SPARSE], 2, 9, Bound.RDP)),
         (claim("renyi-remove", "remove", order=9), [SPARSE], renyi.remove_delta([SPARSE], 2, 9, 15)),
         (
             claim("gaussian-matched", "add", order=9.5),
@@ -71,7 +76,7 @@ def test_each_proof_has_its_own_recomputation(certificate, releases, expected):
 def test_both_directions_take_the_larger():
     """A certificate of both directions is worth the worse one."""
     one, other, both = (
-        verify_certificate([LARGEST], claim("profile", direction)) for direction in ("add", "remove", "both")
+        verify_certificate([LARGEST], claim("profile", direction)) for direction in ("add", "remove", None)
     )
     assert both == max(one, other)
     assert one != other
@@ -89,19 +94,19 @@ def test_answers_that_agree_are_verified():
 @pytest.mark.parametrize("factor", [1 - 1e-11, 1 + 2e-9, 0.5])
 def test_deltas_that_do_not_agree_are_refused(factor):
     """Too low by more than rounding, or off by more than 1e-9."""
-    certificate = upper(claim("renyi", "both", order=12.5), [SPARSE], 1e-14)
-    wrong = replace(certificate, delta=certificate.delta * factor)
+    certificate = upper(claim("renyi", None, order=12.5), [SPARSE], 1e-14)
+    assert verify([SPARSE], [certificate], 1.0, 2.0).relative_difference < 1e-12
     with pytest.raises(VerificationError) as caught:
-        verify([SPARSE], [wrong], 1.0)
+        verify([SPARSE], [with_delta(certificate, certificate.delta * factor)], 1.0, 2.0)
     assert caught.value.slug == "verification-failed"
 
 
 def test_answers_below_their_certificates_are_refused():
     """The delta that was answered must be at least what the certificates prove."""
-    certificate = upper(claim("mask-revealed", "both"), [SPARSE])
-    assert verify([SPARSE], [certificate], certificate.delta).digits == 50
+    certificate = upper(claim("mask-revealed", None), [SPARSE])
+    assert verify([SPARSE], [certificate], certificate.delta, 2.0).digits == 50
     with pytest.raises(VerificationError):
-        verify([SPARSE], [certificate], certificate.delta * (1 - 1e-9))
+        verify([SPARSE], [certificate], certificate.delta * (1 - 1e-9), 2.0)
     with pytest.raises(VerificationError):
         verify([SPARSE], [certificate], certificate.delta, epsilon=1.9)
 
@@ -110,7 +115,7 @@ def test_a_direction_must_not_be_missing():
     """Two add certificates say nothing of remove."""
     add = upper(claim("gaussian-matched", "add", order=10), [SPARSE])
     with pytest.raises(VerificationError):
-        verify([SPARSE], [add, add], 1.0)
+        verify([SPARSE], [add, add], 1.0, 2.0)
 
 
 @pytest.mark.parametrize("direction", ["add", "remove"])
@@ -118,37 +123,37 @@ def test_few_mask_bits_are_compared_on_the_grid(direction):
     """Where the contour does not converge, and where the answer has a step, agreement is to 1e-3."""
     release = (Mechanism("linf-csgm", 0.05, Geometry(2, dim=5)), 0.5)
     certificate = replace(upper(claim("profile", direction, 0.2), [release]), step=1e-4)
-    other = upper(claim("mask-revealed", "both", 0.2), [release])
-    assert verify([release], [certificate, other], 1.0).digits == 50  # the other one decides
+    other = upper(claim("mask-revealed", None, 0.2), [release])
+    assert verify([release], [certificate, other], 1.0, 0.2).digits == 50  # the other one decides
     for factor in (1 - 9e-4, 1 + 9e-4):
-        verify([release], [replace(certificate, delta=certificate.delta * factor), other], 1.0)
+        verify([release], [with_delta(certificate, certificate.delta * factor), other], 1.0, 0.2)
     for factor in (1 - 2e-3, 1 + 2e-3):
         with pytest.raises(VerificationError):
-            verify([release], [replace(certificate, delta=certificate.delta * factor), other], 1.0)
+            verify([release], [with_delta(certificate, certificate.delta * factor), other], 1.0, 0.2)
 
 
 def test_renyi_remove_may_be_as_loose_as_its_closed_form():
     """Any answer from the supremum over vectors up to the closed bound above it agrees."""
     certificate = claim("renyi-remove", "remove", order=12)
-    other = upper(claim("renyi", "both", order=12), [SPARSE])
+    other = upper(claim("renyi", None, order=12), [SPARSE])
     low = verify_certificate([SPARSE], certificate)
     closed = renyi.remove_log_moment([SPARSE], 12, closed=True)
     high = renyi.converted_delta(closed, mpmath.mpf(12), 2.0)
     assert low < high
     for delta in (low, (low + high) / 2, high):
-        verify([SPARSE], [replace(certificate, delta=float(delta)), other], 1.0)
+        verify([SPARSE], [with_delta(certificate, delta), other], 1.0, 2.0)
     for delta in (low * 0.999, high * 1.001):
         with pytest.raises(VerificationError):
-            verify([SPARSE], [replace(certificate, delta=float(delta)), other], 1.0)
+            verify([SPARSE], [with_delta(certificate, delta), other], 1.0, 2.0)
 
 
 @pytest.mark.parametrize(
     ("certificate", "releases"),
     [
         (claim("concentrated", "add", exponent=20, log_ratio=1), [SPARSE]),
-        (claim("profile", "both"), [SPARSE]),
+        (claim("profile", None), [SPARSE]),
         (claim("renyi-remove", "add", order=5), [SPARSE]),
-        (claim("profile", "both"), [(replace(LARGEST[0], adjacency=Adjacency.REPLACE_ONE), 0.3)]),
+        (claim("profile", None), [(replace(LARGEST[0], adjacency=Adjacency.REPLACE_ONE), 0.3)]),
     ],
 )
 def test_proofs_that_do_not_hold_are_refused(certificate, releases):
@@ -160,25 +165,24 @@ def test_proofs_that_do_not_hold_are_refused(certificate, releases):
 def test_exact_needs_every_coordinate_sent():
     """The Gaussian profile is refused for a sparse release."""
     with pytest.raises(UsageError):
-        verify_certificate([SPARSE], claim("exact", "both"))
+        verify_certificate([SPARSE], claim("exact", None))
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    ("certificate", "release"),
     [
-        {"proof": "renyi", "direction": "both"},
-        {"proof": "renyi", "direction": "both", "order": 1.0},
-        {"proof": "exact", "direction": "both", "order": 2.0},
-        {"proof": "concentrated", "direction": "remove"},
-        {"proof": "concentrated", "direction": "add", "exponent": 3.0},
-        {"proof": "concentrated", "direction": "add", "exponent": -1.0, "log_ratio": 1.0},
-        {"proof": "triangle", "direction": "both"},
+        (claim("renyi", None), SPARSE),
+        (claim("renyi", None, order=1.0), SPARSE),
+        (claim("exact", None, order=2.0), GAUSSIAN),
+        (claim("gaussian-matched", "add"), SPARSE),
+        (claim("concentrated", "add", exponent=-1.0, log_ratio=1.0), SPARSE),
+        (claim("concentrated", "remove", exponent=1.0), SPARSE),
     ],
 )
-def test_malformed_certificates_are_refused(arguments):
-    """Each proof has exactly the parameters that it needs."""
+def test_certificates_without_what_their_proof_needs_are_refused(certificate, release):
+    """An order above 1, an exponent for which there is a function."""
     with pytest.raises(UsageError):
-        Certificate(epsilon=1.0, delta=0.1, **arguments)
+        verify_certificate([release], certificate)
 
 
 def test_hockey_stick_needs_no_ratio():
@@ -210,13 +214,22 @@ def test_triangle_recomputes_both_parts():
         upper(claim("gaussian-matched", "add", 1.1, order=9), [SPARSE]),
         upper(claim("gaussian-matched", "remove", 3.0 - 1.1, order=9), [SPARSE]),
     )
-    certificate = upper(claim("triangle", "both", 3.0, parts=parts), [release])
+    certificate = upper(claim("triangle", None, 3.0, parts=parts), [release])
     assert abs(certificate.delta - parts[0].delta - math.exp(1.1) * parts[1].delta) < 1e-9 * certificate.delta
-    assert verify([release], [certificate], certificate.delta).digits == 50
+    assert verify([release], [certificate], certificate.delta, 3.0).digits == 50
     with pytest.raises(VerificationError):
         verify_certificate([SPARSE], certificate)
     with pytest.raises(VerificationError):
         verify_certificate([release], replace(certificate, epsilon=2.9))
-    swapped = (replace(parts[0], direction=Direction.REMOVE), parts[1])
-    with pytest.raises(UsageError):
-        replace(certificate, parts=swapped)
+
+
+def test_triangle_with_parts_of_the_wrong_directions_is_refused():
+    """The first part must hold for add, the second for remove; a bound for both serves as either."""
+    release = (replace(SPARSE[0], adjacency=Adjacency.REPLACE_ONE), SPARSE[1])
+    add, remove = (claim("gaussian-matched", side, 1.5, order=9) for side in ("add", "remove"))
+    both = claim("renyi", None, 1.5, order=9)
+    for parts in ((remove, remove), (add, add), (remove, add), (add,), ()):
+        with pytest.raises(VerificationError):
+            verify_certificate([release], claim("triangle", None, 3.0, parts=parts))
+    for parts in ((add, remove), (both, remove), (add, both)):
+        assert verify_certificate([release], claim("triangle", None, 3.0, parts=parts)) > 0

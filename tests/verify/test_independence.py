@@ -13,6 +13,7 @@ SHARED = (
     "csgm_cli.verify",
     "csgm_cli.model.certificate",
     "csgm_cli.model.mechanism",
+    "csgm_cli.model.result",
     "csgm_cli.errors",
     "mpmath",
 )

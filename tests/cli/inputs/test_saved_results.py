@@ -262,7 +262,12 @@ COHORT = "--population 1000 --cohort-size 30 --training-rounds 101 --dim 1e6 --a
         (CALIBRATE, "result.assumptions", [], "result.assumptions disagrees with its numbers: [] instead"),
         (CALIBRATE, "result.bound", "exact", "result.proof disagrees with its numbers: 'renyi' instead of"),
         (CALIBRATE, "result.bound", "tight-remove", "result.statement disagrees with its numbers"),
-        (CALIBRATE, "result.proof", "triangle", "result.proof disagrees with its numbers: 'triangle' instead"),
+        (
+            CALIBRATE,
+            "result.proof",
+            "triangle",
+            "result.proof disagrees with its numbers: 'triangle' instead",
+        ),
         (CALIBRATE, "result.proof", "luck", 'result.proof must be "exact" or "renyi"'),
         (CALIBRATE, "result.proof", None, 'result.proof must be "exact" or "renyi"'),
         (

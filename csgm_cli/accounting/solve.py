@@ -12,13 +12,13 @@ import math
 from dataclasses import dataclass, replace
 from functools import partial
 
+from csgm_cli.accounting.paths import Excess, Path, least_by
 from csgm_cli.bounds.by_order import RENYI, ByOrder, Method
 from csgm_cli.bounds.lower import lower_log_delta
 from csgm_cli.bounds.tight import CLOSED_FORMS, at_worst_case
 from csgm_cli.bounds.triangle import triangle
 from csgm_cli.bounds.worst_case import is_elementwise_largest
 from csgm_cli.errors import NoAnswerError
-from csgm_cli.jobs.paths import Excess, Path, least_by
 from csgm_cli.model.certificate import Certificate, Direction
 from csgm_cli.model.mechanism import Adjacency
 from csgm_cli.renyi.conversion import best_epsilon

@@ -4,15 +4,15 @@ import math
 from dataclasses import replace
 
 import pytest
+from csgm_cli.core.compose import composed_epsilon, unit_curve
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from tests.core.test_compose import noisy, under
 
-from csgm_cli.core.compose import composed_epsilon, unit_curve
-from csgm_cli.jobs.headroom import Headroom, _least_of_highest
+from csgm_cli.accounting.headroom import Headroom, _least_of_highest
 from csgm_cli.model.mechanism import Accountant, Adjacency, Geometry, Mechanism, Target
 from csgm_cli.ranges import RANGES
 from csgm_cli.renyi.conversion import best_epsilon_from
-from tests.core.test_compose import noisy, under
 
 DELTA = 1e-6
 ACCOUNTANTS = [Accountant.AUTO, Accountant.RDP, Accountant.PAPER]

@@ -13,10 +13,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from csgm_cli import gaussian
+from csgm_cli.accounting.paths import epsilon_path, least_by, sigma_path
 from csgm_cli.bounds.by_order import RENYI, ByOrder
 from csgm_cli.bounds.worst_case import Release, is_elementwise_largest, paper_law, total_mu, worst_case_law
 from csgm_cli.errors import NoAnswerError, UsageError
-from csgm_cli.jobs.paths import epsilon_path, least_by, sigma_path
 from csgm_cli.model.certificate import Certificate, Direction, Proof
 from csgm_cli.model.mechanism import Accountant, Adjacency, Bound
 from csgm_cli.renyi.conversion import best_epsilon
@@ -254,7 +254,7 @@ def _gaussian_epsilon(releases: Sequence[Release], bound: Bound, delta: float) -
 
 def _profile_epsilon(releases: Sequence[Release], delta: float) -> tuple[Spent | None, float]:
     """The tight answer, None where nothing in range proves delta, and what no analysis can go below."""
-    from csgm_cli.jobs.solve import solve
+    from csgm_cli.accounting.solve import solve
 
     path = epsilon_path(releases, math.log(delta))
     try:
@@ -311,7 +311,7 @@ def least_sigma(
     sigma, bound = min(found, key=lambda pair: pair[0])
     if not looks_at_profile([(mechanism, 1.0), *others], accountant):
         return _proven(mechanism, sigma, bound, epsilon, others)
-    from csgm_cli.jobs.solve import solve
+    from csgm_cli.accounting.solve import solve
 
     path = sigma_path((mechanism, 1.0), others, inner, math.log(delta))
     try:

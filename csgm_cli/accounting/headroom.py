@@ -14,10 +14,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from csgm_cli import gaussian
+from csgm_cli.accounting.accountants import bounds_of, least_sigma, log_delta_of, looks_at_profile
 from csgm_cli.bounds.by_order import RENYI, ByOrder
 from csgm_cli.bounds.worst_case import Release, paper_law, total_mu, unit_mu, worst_case_law
 from csgm_cli.errors import NoAnswerError
-from csgm_cli.jobs.accountants import bounds_of, least_sigma, log_delta_of, looks_at_profile
 from csgm_cli.model.mechanism import Accountant, Adjacency, Bound
 from csgm_cli.ranges import RANGES
 from csgm_cli.renyi.conversion import allowed_moment, best_log_delta
