@@ -59,9 +59,8 @@ ALLOWED: dict[str, set[str]] = {
 
 #: Layers that neither read nor write anything.
 MATHEMATICS = {
-    "jobs", "accounting", "verify", "bounds", "profile", "noise", "factorization", "renyi", "gaussian", "roots",
-    "rounding",
-    "model",
+    "jobs", "accounting", "verify", "bounds", "profile", "noise", "factorization", "renyi", "gaussian",
+    "roots", "rounding", "model",
 }  # fmt: skip
 #: What would let them.
 INPUT_AND_OUTPUT = {

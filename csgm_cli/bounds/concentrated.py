@@ -2,8 +2,8 @@
 
 C_B are the convex phi with phi''(u) u^(1+B) nondecreasing. For B up to `largest_exponent` the mean of
 phi(u) is largest at kappa*, with as many coordinates at the L-inf clip as fit (docs/theory.md,
-"Concentrated vectors"). Where kappa* is the elementwise largest vector that holds for every convex function, and the
-hockey-stick itself gives the exact profile.
+"Concentrated vectors"). Where kappa* is the elementwise largest vector that holds for every convex
+function, and the hockey-stick itself gives the exact profile.
 """
 
 from __future__ import annotations

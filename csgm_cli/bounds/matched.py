@@ -97,19 +97,11 @@ def _remove_bracket(order: float, d: float, r: float) -> float:
     return math.log(_integral(u, lambda y: _difference(order, r * y)))
 
 
-<<<<<<< HEAD
 def _difference(order: float, x: Array) -> Array:
-    """1 - e^-x - (1 - e^(-order x))/order >= 0."""
-    near = order * x < 0.05
-    far = -np.expm1(-x) + np.expm1(-order * x) / order
-    return np.asarray(np.where(near, _small_difference(order, np.where(near, x, 0.0)), far))
-=======
-def _difference(order: float, x: np.ndarray) -> np.ndarray:
     """1 - e^-x - (1 - e^(-order x))/order >= 0, also at orders next to 1."""
     near, gap = order * x < 0.05, order - 1
     far = (np.exp(-x) * np.expm1(-gap * x) - gap * np.expm1(-x)) / order
-    return np.where(near, _small_difference(order, np.where(near, x, 0.0)), far)
->>>>>>> mathtests
+    return np.asarray(np.where(near, _small_difference(order, np.where(near, x, 0.0)), far))
 
 
 def _small_difference(order: float, x: Array) -> Array:
