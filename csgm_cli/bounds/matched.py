@@ -31,6 +31,8 @@ _LOG_SQRT_TWO_PI = 0.5 * math.log(2 * math.pi)
 #: The trapezoid rule in log y for integrals over y > 0, from e^-26 of the last node on (error 1e-15).
 _STEP = 0.11
 _NODES = np.exp(_STEP * np.arange(-237.0, 1.0))
+#: Variances whose squares, and the terms of whose integrals, float64 holds; beyond there is no bound.
+_LEAST_VARIANCE, _LARGEST_VARIANCE = 1e-100, 1e100
 #: Rounding of one evaluation, in units of the last place; the worst of 20,000 beside mpmath takes 5 of them.
 _ROUNDING = 16 * 2.0**-53
 
@@ -53,6 +55,8 @@ def matched_log_delta(direction: Direction, order: float, moment: LogMoment, eps
     if not 0.0 < moment.value < math.inf:
         return math.inf if moment.value > 0.0 else -math.inf
     v = 2 * moment.value / (order * (order - 1))
+    if not _LEAST_VARIANCE <= v <= _LARGEST_VARIANCE:
+        return math.inf
     r = math.sqrt(v)
     sign = 1.0 if direction is Direction.ADD else -1.0
     shrink = log_shrink(order)
