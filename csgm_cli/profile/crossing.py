@@ -124,7 +124,8 @@ def _chernoff(
         found = [(moments(z).value - z * epsilon, z) for z in dict.fromkeys(min(z, last) for z in places)]
         return [(bound, z) for bound, z in found if math.isfinite(bound)]
 
-    parabola = math.sqrt(-2 * math.log(_NEGLIGIBLE) / moments(shift).d2_order)
+    curvature = max(moments(shift).d2_order, 1e-300)  # 0 where hardly anything is lost
+    parabola = math.sqrt(-2 * math.log(_NEGLIGIBLE) / curvature)
     first = bounds([shift + min(max(parabola, 0.15 * shift), 3 * shift)])
     if _alias_free(first, shift, log_size)[0] >= _GOOD_STEP * _largest_step(shift, log_size):
         return first

@@ -93,7 +93,8 @@ def spread(c: Coordinates, cut: float, step: float, *, opposite: bool = False) -
     log_ratio = step * (first + np.arange(math.ceil(cut / step) - first + 1, dtype=np.float64))
     mass, mean, beyond, above = _cells(c, log_ratio, opposite=opposite)
     low = np.exp(log_ratio[:-1])
-    upwards = np.clip((mean - mass * low) / (low * math.expm1(step)), 0.0, mass)
+    width = np.maximum(low * math.expm1(step), 1e-300)  # below e^-745 edges are 0
+    upwards = np.clip((mean - mass * low) / width, 0.0, mass)
     points = np.append(mass - upwards, 0.0)
     points[1:] += upwards
     return Factor(c.count, log_ratio, first, 0.0, points, beyond, above)

@@ -67,8 +67,9 @@ class GridLaw:
         adding = function.direction is Direction.ADD
         inside = self.log_ratio > function.log_strike if adding else slice(None)
         log_u = self.log_ratio[inside]
-        weights = function(log_u) * np.exp(self.log_mass - self.tilt * log_u)
-        value = float(weights @ self.tilted[inside]) + self.noise * float(weights.sum())
+        with np.errstate(all="ignore"):  # what overflows is no bound
+            weights = function(log_u) * np.exp(self.log_mass - self.tilt * log_u)
+            value = float(weights @ self.tilted[inside]) + self.noise * float(weights.sum())
         low, high = float(self.log_ratio[0]), float(self.log_ratio[-1])
         if not adding:  # phi <= 1, and phi falls
             at_high = float(function(np.array([high]))[0])
@@ -92,8 +93,9 @@ class GridLaw:
     def lower_hockey_stick(self, epsilon: float) -> float:
         """A lower bound on E(u - e^epsilon)_+, for the lower side's law."""
         over = math.exp(epsilon) * np.expm1(np.maximum(self.log_ratio - epsilon, 0.0))
-        weights = over * np.exp(self.log_mass - self.tilt * self.log_ratio)
-        value = float(weights @ self.tilted) - self.noise * float(weights.sum())
+        with np.errstate(all="ignore"):  # what overflows is no bound: the larger of 0 and NaN is 0 below
+            weights = over * np.exp(self.log_mass - self.tilt * self.log_ratio)
+            value = float(weights @ self.tilted) - self.noise * float(weights.sum())
         wrapped = 2 * math.exp(-_OUTSIDE) * float(weights.max())
         count = math.fsum(f.count for f in self.factors)
         # E[u - e^epsilon; just one Y beyond its grid]
