@@ -16,6 +16,8 @@ _ULP = 2.0**-53
 _SAFE_WIDTH = 4e-13
 #: Longest step away from a guess of `safe_end`, whose arguments are logarithms.
 _FARTHEST = 2.0
+#: Where a valley is a kink, steeper than this (relative) within the width asked for, it is narrowed by this.
+_STEEP, _STEEP_WIDTH = 1e-13, 1e-6
 #: The smaller part of a golden section.
 _GOLDEN = (3.0 - math.sqrt(5.0)) / 2.0
 
@@ -193,19 +195,26 @@ def valley(
         return seen[x]
 
     middle = min(max(start, low), high)
+    if math.isinf(at(middle)):  # nowhere near the valley: its place is found on a lattice
+        count = math.ceil((high - low) / stride)
+        middle = min((low + (high - low) * i / count for i in range(count + 1)), key=at)
     for side in (1.0, -1.0):
         step, at_end = side * stride, False
         while not at_end:
             ahead = min(max(middle + step, low), high)
             at_end = ahead in (low, high)
-            if not at(ahead) < at(middle) and not math.isinf(at(middle)):
+            if not at(ahead) < at(middle):
                 break
             middle, step = ahead, 1.5 * step
-    places = sorted(seen)
-    index = places.index(min(places, key=at))
-    low, high = places[max(index - 1, 0)], places[min(index + 1, len(places) - 1)]
-    inside = [(x, at(x)) for x in (places[index], low, high)]
-    lowest(at, low, high, width, inside if low < places[index] < high else None)
+    for scale in (1.0, _STEEP_WIDTH):
+        places = sorted(seen)
+        index = places.index(min(places, key=at))
+        left, right = places[max(index - 1, 0)], places[min(index + 1, len(places) - 1)]
+        rise = min(at(left), at(right)) - at(places[index])
+        if scale < 1.0 and not (rise > _STEEP * abs(at(places[index])) and right - left < 8 * width):
+            break  # what the width leaves is of second order
+        inside = [(x, at(x)) for x in (places[index], left, right)]
+        lowest(at, left, right, scale * width, inside if left < places[index] < right else None)
     return min(seen.items(), key=lambda point: point[1])
 
 
@@ -230,6 +239,8 @@ def lowest(
         best = second = third = (at, function(at))
         step = before = 0.0
     while abs(inwards := (low + high) / 2 - best[0]) > 2 * width - (high - low) / 2:
+        if max(second[1], third[1]) - best[1] <= 64 * _ULP * abs(best[1]) and best is not second:
+            break  # nothing but rounding is left
         x = best[0]
         last, before = before, step
         step = _to_vertex(best, second, third)

@@ -11,6 +11,7 @@ import re
 import shlex
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
@@ -275,7 +276,7 @@ def is_warning(call: ast.Call) -> bool:
 
 def slugs() -> set[str]:
     """Return the slugs of all warnings and errors, which are literals in the source."""
-    kinds = {"Notice", "CsgmError", "UsageError", "NoAnswerError", "StorageError"}
+    kinds = {"Notice", "CsgmError", "UsageError", "NoAnswerError", "VerificationError", "StorageError"}
     found = set()
     for source in SOURCES:
         for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
@@ -423,8 +424,12 @@ def test_what_tight_gains_in_the_guide():
     )
     tight, rdp = (csgm_cli.calibrate(mechanism, target, name) for name in ("tight", "rdp"))
     noise, lower = tight.noise_multiplier, tight.guarantee.lower_bound
-    assert f"it is {in_words(100 * (1 - noise / rdp.noise_multiplier))} less, and" in text
-    assert f"can go, {in_words(100 * (1 - lower / noise))} further down" in text
+    assert f"than `rdp`: {in_words(100 * (1 - noise / rdp.noise_multiplier))} less" in text
+    assert f"can go below, here {in_words(100 * (1 - lower / noise))} further down" in text
+    replaced = replace(mechanism, adjacency="replace-one")
+    tight, rdp = (csgm_cli.calibrate(replaced, target, name) for name in ("tight", "rdp"))
+    less = in_words(100 * (1 - tight.noise_multiplier / rdp.noise_multiplier))
+    assert f"and {less} less there under replace-one" in text
 
 
 def test_what_tight_gains_in_the_theory():

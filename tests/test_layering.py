@@ -59,9 +59,8 @@ ALLOWED: dict[str, set[str]] = {
 
 #: Layers that neither read nor write anything.
 MATHEMATICS = {
-    "jobs", "accounting", "verify", "bounds", "profile", "noise", "factorization", "renyi", "gaussian", "roots",
-    "rounding",
-    "model",
+    "jobs", "accounting", "verify", "bounds", "profile", "noise", "factorization", "renyi", "gaussian",
+    "roots", "rounding", "model",
 }  # fmt: skip
 #: What would let them.
 INPUT_AND_OUTPUT = {
@@ -280,7 +279,7 @@ CHAIN = {f"layer{i}/a.py": importing(f"csgm_cli.layer{i + 1}.a") for i in range(
             {"renyi/new.py": importing("csgm_cli.jobs.plan")},
             "renyi/new.py imports jobs/plan.py",
         ),
-        (one_way_imports, {"model/new.py": FOR_TYPES.format("renyi", "curves")}, "imports renyi/law.py"),
+        (one_way_imports, {"model/new.py": FOR_TYPES.format("renyi", "law")}, "imports renyi/law.py"),
         (one_way_imports, {"render/new.py": importing("csgm_cli.storage.files.naming")}, "storage/files.py"),
         (one_way_imports, {"errors.py": importing("csgm_cli.__version__")}, "errors.py imports __init__.py"),
         (one_way_imports, {"utilities/new.py": ""}, "utilities/new.py has no layer"),

@@ -15,7 +15,7 @@ from functools import partial
 from csgm_cli.accounting.paths import Excess, Path, least_by
 from csgm_cli.bounds.by_order import RENYI, ByOrder, Method
 from csgm_cli.bounds.lower import lower_log_delta
-from csgm_cli.bounds.tight import CLOSED_FORMS, at_worst_case
+from csgm_cli.bounds.tight import CLOSED_FORMS, LEAST_LOG_DELTA, at_worst_case
 from csgm_cli.bounds.triangle import triangle
 from csgm_cli.bounds.worst_case import is_elementwise_largest
 from csgm_cli.errors import NoAnswerError
@@ -83,6 +83,8 @@ class _Search:
         path = self.path
         rough = self.matched = self.root(matched, near, path.floor, path.ceiling, _ROUGH)
         refuted = _greatest_refuted(path, rough)
+        if not _is_deep(path):
+            return self.root(matched, rough, path.floor, path.ceiling), refuted, matched
         lead = self.excess(worst)(rough) - self.excess(matched)(rough)
         close = abs(lead) <= 3 * _ROUGH * path.slope
         least = path.ceiling
@@ -107,6 +109,8 @@ class _Search:
                 rough, by = (found, method) if found < rough else (rough, by)
         if rough <= added:
             return added, by
+        if not _is_deep(self.path):
+            return self.root(by, rough, added, self.path.ceiling), by
         worst = self.at_worst_case[Direction.REMOVE]
         if (found := self.refined(worst, refuted, added, rough)) < rough - _ROUGH:
             return found, worst
@@ -157,10 +161,15 @@ class _Search:
         return found
 
 
+def _is_deep(path: Path) -> bool:
+    """Whether profile methods are asked; smaller deltas are left to the closed forms."""
+    return path.log_delta >= LEAST_LOG_DELTA
+
+
 def _greatest_refuted(path: Path, near: float) -> float:
     def excess(minus_x: float) -> float:
         releases, epsilon = path.at(-minus_x)
-        return path.log_delta - lower_log_delta(releases, epsilon)
+        return path.log_delta - lower_log_delta(releases, epsilon, by_profile=_is_deep(path))
 
     try:
         return -safe_end(

@@ -1,9 +1,9 @@
 """Bounds from the worst-case client vector: means of convex functions of the class C_B.
 
 C_B are the convex phi with phi''(u) u^(1+B) nondecreasing. For B up to `largest_exponent` the mean of
-phi(u) is largest at kappa*, with as many coordinates at the L-inf clip as fit (docs/theory.md, "The
-class C_B"). Where kappa* is the elementwise largest vector that holds for every convex function, and the
-hockey-stick itself gives the exact profile.
+phi(u) is largest at kappa*, with as many coordinates at the L-inf clip as fit (docs/theory.md,
+"Concentrated vectors"). Where kappa* is the elementwise largest vector that holds for every convex
+function, and the hockey-stick itself gives the exact profile.
 """
 
 from __future__ import annotations

@@ -22,21 +22,29 @@ if TYPE_CHECKING:
 _ROUNDED_UP = 1e-9
 
 
-def lower_log_delta(releases: Sequence[Release], epsilon: float) -> float:
+def lower_log_delta(releases: Sequence[Release], epsilon: float, *, by_profile: bool = True) -> float:
     """Log of a lower bound on delta: at kappa*, and at vectors spread as far as they can be.
+
+    ``by_profile``: whether contours and grids are asked; without them only the Gaussian limit is known.
 
     Under replace-one these are the pairs (x, 0) and (x, -x), of spread vectors in the limit a Gaussian of
     twice the mu.
     """
     law = worst_case_law(releases)
-    found = [_at(law, epsilon)]
-    if releases[0][0].adjacency is Adjacency.REPLACE_ONE and law.coordinates and in_reach(law, epsilon):
+    found = [_at(law, epsilon)] if by_profile or not law.coordinates else [-math.inf]
+    if (
+        by_profile
+        and releases[0][0].adjacency is Adjacency.REPLACE_ONE
+        and law.coordinates
+        and in_reach(law, epsilon)
+    ):
         found.append(log_lower_opposite(law, epsilon))
     if not is_elementwise_largest(releases):
         spread = spread_law(releases)
-        if releases[0][0].adjacency is Adjacency.REPLACE_ONE and not spread.coordinates:
+        if replaced and not spread.coordinates:
             spread = Law((), 4 * spread.gaussian)
-        found.append(_at(spread, epsilon))
+        if by_profile or not spread.coordinates:
+            found.append(_at(spread, epsilon))
     return max(found)
 
 

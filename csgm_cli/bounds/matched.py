@@ -31,6 +31,8 @@ _LOG_SQRT_TWO_PI = 0.5 * math.log(2 * math.pi)
 #: The trapezoid rule in log y for integrals over y > 0, from e^-26 of the last node on (error 1e-15).
 _STEP = 0.11
 _NODES = np.exp(_STEP * np.arange(-237.0, 1.0))
+#: Variances whose squares, and the terms of whose integrals, float64 holds; beyond there is no bound.
+_LEAST_VARIANCE, _LARGEST_VARIANCE = 1e-100, 1e100
 #: Rounding of one evaluation, in units of the last place; the worst of 20,000 beside mpmath takes 5 of them.
 _ROUNDING = 16 * 2.0**-53
 
@@ -53,9 +55,12 @@ def matched_log_delta(direction: Direction, order: float, moment: LogMoment, eps
     if not 0.0 < moment.value < math.inf:
         return math.inf if moment.value > 0.0 else -math.inf
     v = 2 * moment.value / (order * (order - 1))
+    if not _LEAST_VARIANCE <= v <= _LARGEST_VARIANCE:
+        return math.inf
     r = math.sqrt(v)
     sign = 1.0 if direction is Direction.ADD else -1.0
-    log_c = sign * epsilon - log_shrink(order)
+    shrink = log_shrink(order)
+    log_c = sign * epsilon - shrink
     d = (log_c + v / 2) / r
     log_front = log_c - d * d / 2 - _LOG_SQRT_TWO_PI
     if direction is Direction.ADD:
@@ -64,7 +69,9 @@ def matched_log_delta(direction: Direction, order: float, moment: LogMoment, eps
         log_front, log_bracket = log_front + epsilon, _remove_bracket(order, d, r)
     value = log_front + log_bracket
     steepness = abs(d) * (abs(d) + r) + order * r * abs(order * r - d) / (1 + order)
-    error = _ROUNDING * (1 + abs(value) + steepness + epsilon) + moment.error * (1 + steepness)
+    # Rounding of d, where epsilon and log(1 - 1/order) may cancel.
+    rounded = (epsilon - shrink) / r * (abs(d) + r)
+    error = _ROUNDING * (1 + abs(value) + steepness + rounded + epsilon) + moment.error * (1 + steepness)
     return value + error
 
 
@@ -85,8 +92,9 @@ def _remove_bracket(order: float, d: float, r: float) -> float:
         logs = (log_mills(u), log_mills(order * r + u) - math.log(order), log_mills(r + u))
         top = max(logs)
         first, second, third = (math.exp(x - top) for x in logs)
-        # what rounding leaves of the difference is added
-        return top + math.log((1 - 1 / order) * first + second - third + 1e-15 * (first + second + third))
+        # What rounding leaves of the difference is added: that of each exponent is up to 2^-53 d^2.
+        rounding = (1e-15 + 2.0**-52 * u * u) * (first + second + third)
+        return top + math.log((1 - 1 / order) * first + second - third + rounding)
     largest = order * r * _last(u)
     if largest < 0.05:  # the series of the difference, for the first terms cancel
         return math.log(_integral(u, lambda y: _small_difference(order, r * y)))
@@ -94,9 +102,9 @@ def _remove_bracket(order: float, d: float, r: float) -> float:
 
 
 def _difference(order: float, x: Array) -> Array:
-    """1 - e^-x - (1 - e^(-order x))/order >= 0."""
-    near = order * x < 0.05
-    far = -np.expm1(-x) + np.expm1(-order * x) / order
+    """1 - e^-x - (1 - e^(-order x))/order >= 0, also at orders next to 1."""
+    near, gap = order * x < 0.05, order - 1
+    far = (np.exp(-x) * np.expm1(-gap * x) - gap * np.expm1(-x)) / order
     return np.asarray(np.where(near, _small_difference(order, np.where(near, x, 0.0)), far))
 
 

@@ -19,6 +19,8 @@ from csgm_cli.model.certificate import Certificate, Direction, Proof
 if TYPE_CHECKING:
     from csgm_cli.renyi.law import Law
 
+#: Smaller deltas are left to the closed forms.
+LEAST_LOG_DELTA = math.log(1e-30)
 NO_BOUND = Certificate(Proof.RENYI, None, 0.0, math.inf)
 
 
@@ -47,7 +49,7 @@ def tight(law: Law, epsilon: float, *, exact: bool) -> dict[Direction, Certifica
     best = dict.fromkeys(Direction, NO_BOUND)
     while True:
         larger = max(Direction, key=lambda direction: best[direction].log_delta)
-        if not left[larger]:
+        if not left[larger] or (len(left[larger]) == 1 and best[larger].log_delta < LEAST_LOG_DELTA):
             return best
         found = left[larger].pop(0)(law, epsilon, None)
         if found is not None and found.log_delta < best[larger].log_delta:
@@ -60,5 +62,8 @@ def direction_bound(
     """The least bound on one direction by all its methods but the Renyi bound of both."""
     methods = [method for method in CLOSED_FORMS[direction] if method is not RENYI]
     found = [method(law, epsilon, near if method.direction else None) for method in methods]
+    best = min(found, key=lambda certificate: certificate.log_delta)
+    if best.log_delta < LEAST_LOG_DELTA:
+        return best
     worst = at_worst_case(direction, exact=exact)(law, epsilon, None)
-    return min([*found, *([worst] if worst else [])], key=lambda certificate: certificate.log_delta)
+    return min([best, *([worst] if worst else [])], key=lambda certificate: certificate.log_delta)

@@ -1,7 +1,7 @@
 """The law of the likelihood ratio at the worst-case client vector kappa* of one or several releases.
 
 kappa* has as many coordinates as possible at the L-inf clip, and what is left of the L2 norm in one more
-(docs/theory.md, "Mechanisms").
+(docs/theory.md, "Setting").
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ With S(a) = log E[u^a] at complex orders, v and f of a `ConvexFunction`,
     E phi(u) = (1/2 pi i) int exp(S(1+z) - z log v) f(z)/(z (z+1)) dz      (add)
     E phi(u) = (1/2 pi i) int exp(S(-z)  + z log v) f(z)/(z (z+1)) dz      (remove)
 
-over Re z = shift > 0 (docs/theory.md, "Contour integrals"). Conjugate points have conjugate
+over Re z = shift > 0 (docs/theory.md, "The privacy profile"). Conjugate points have conjugate
 integrands. The trapezoid rule in Im z errs by means of phi at strikes shifted by 2 pi m/step, the
 aliases, which are never negative: values without them subtracted are upper bounds.
 """

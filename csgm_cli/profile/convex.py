@@ -4,7 +4,7 @@
 
 ``exponent`` B: phi''(y) y^(1 + B) is constant from y = v on, and 0 below; B infinite is the hockey-stick
 itself, a kink at v = e^(+-epsilon). Of the add direction phi touches the line y - e^epsilon at y = r v
-(docs/theory.md, "The class C_B").
+(docs/theory.md, "Concentrated vectors").
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Where a contour crosses the real axis, and how dense its points are.
 
 The trapezoid rule in Im z errs by aliases, expectations at other strikes (see docs/theory.md,
-"Contour integrals"). Chernoff bounds at a z further right show that they are small. Where E[Y^a]
+"Numerics"). Chernoff bounds at a z further right show that they are small. Where E[Y^a]
 explodes soon after the saddle, because of rare large losses that hardly add to the answer, there is no
 room on the right, and the contour passes further left.
 """

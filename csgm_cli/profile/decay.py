@@ -1,7 +1,7 @@
 """How fast E[Y^(a + iy)] falls with y, proven for all y at once: where contour integrals may end.
 
-For Y = 1 - g + g exp(x s - s^2/2) under its law tilted by Y^a (docs/theory.md, "Contour
-integrals"): the loss u = log Y has a density f there. What is above each of its levels,
+For Y = 1 - g + g exp(x s - s^2/2) under its law tilted by Y^a (docs/theory.md,
+"Numerics"): the loss u = log Y has a density f there. What is above each of its levels,
 where that is an interval of width w, is a uniform law with the characteristic function
 sinc(y w/2). So with the levels h,
 

@@ -170,7 +170,7 @@ def bottom(c: Coordinates, *, opposite: bool = False) -> float:
     if not opposite:
         return -c.t / 2 - 13.5 * s
     log_rest = math.log1p(-c.gamma) if c.gamma < 1.0 else -math.inf
-    return -float(np.logaddexp(log_rest, math.log(c.gamma) + 13.5 * s + c.t / 2))
+    return -min(float(np.logaddexp(log_rest, math.log(c.gamma) + 13.5 * s + c.t / 2)), 700.0)
 
 
 def reach(c: Coordinates, tilt: float) -> float:

@@ -4,7 +4,7 @@ Upper side: the mass that one factor Y has between two neighbouring grid points 
 that E[Y] is kept. The rounded law is larger in convex order, products keep the order, and so the mean of
 every convex function of u = prod Y rises. Lower side: the mass of each cell is gathered near its mean,
 which lowers these means. The rounded laws are convolved by an FFT of the masses tilted by
-exp(tilt log u) (docs/theory.md, "Certified grid").
+exp(tilt log u) (docs/theory.md, "Numerics").
 """
 
 from __future__ import annotations
@@ -107,9 +107,8 @@ class GridLaw:
     def _log_chernoff(self, base: float, sign: float, end: float) -> float:
         """Log of a bound on E[u^base; log u > end], or < end for ``sign`` -1."""
         eta = max(sign * (self.tilt - base), 1e-2)
-        return min(
-            _log_moment(self.factors, base + sign * x) - sign * x * end for x in (eta, 1.5 * eta, 2.5 * eta)
-        )
+        places = (eta, 1.5 * eta, 2.5 * eta, 1.0, 4.0, 16.0)  # the saddle is next to 0 where delta is large
+        return min(_log_moment(self.factors, base + sign * x) - sign * x * end for x in places)
 
 
 def grid_step(law: Law) -> float:

@@ -5,7 +5,7 @@ u = prod_j Y_j, with independent factors under the law of a release without the 
     Y = 1 - gamma + gamma exp(x sqrt(t) - t/2),  x ~ N(0, 1),        a coordinate-round,
     Y = exp(x mu - mu^2/2),                                          a Gaussian release.
 
-Log-moments add (docs/theory.md, "Definitions").
+Log-moments add (docs/theory.md, "Mixed releases").
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Law:
     def remove_variance(self) -> float:
         """V with E[u^-l] <= exp(l (l+1) V/2) for all client vectors and l > 0, rounded up.
 
-        V = sum of gamma^2 count (e^t - 1) (docs/theory.md, "Remove-direction Renyi bound").
+        V = sum of gamma^2 count (e^t - 1) (docs/theory.md, "The remove direction").
         """
         total = math.fsum(
             [self.gaussian, *(c.gamma**2 * c.count * _expm1_upwards(c.t) for c in self.coordinates)]

@@ -1,6 +1,6 @@
 """Means of convex functions at the worst-case vector kappa*, and the exponents for which they are bounds.
 
-C_B is the class of convex phi with phi''(u) u^(1+B) nondecreasing (docs/theory.md, "The concentrated end"):
+C_B is the class of convex phi with phi''(u) u^(1+B) nondecreasing (docs/theory.md, "Concentrated vectors"):
 kappa* maximises E_Q[phi(u)] where the exponent B is admissible. ``digits`` and results are as in
 ``log_moment``.
 """

@@ -26,6 +26,8 @@ DIGITS = 50
 CONTOUR_DIGITS, GRID_DIGITS = 15, 4
 #: The largest relative difference that counts as agreement; where a loss grid is involved.
 AGREEMENT, GRID_AGREEMENT = 1e-9, 1e-3
+#: The same of log delta, relative, which counts at tiny deltas.
+LOG_AGREEMENT = 1e-11
 #: How far an answer may be below its recomputation, relative: the error of a contour integral.
 ROUNDING = 1e-13
 #: The smallest delta that answers have.
@@ -104,7 +106,9 @@ def verify(
 
 def _compare(claimed: float, found: _Recomputed) -> None:
     truth, answer = _capped(found.value), _capped(claimed)
-    highest = max(truth, _capped(found.highest)) * (1 + mpmath.mpf(found.agreement))
+    # log delta itself is known to 1e-11 of it
+    agreement = max(found.agreement, LOG_AGREEMENT * abs(float(mpmath.log(truth))))
+    highest = max(truth, _capped(found.highest)) * (1 + mpmath.mpf(agreement))
     if not truth * (1 - mpmath.mpf(found.rounding)) <= answer <= highest:
         raise _disagreement(claimed, found)
 

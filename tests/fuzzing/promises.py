@@ -257,7 +257,7 @@ def _check_calibration(question: Line, inputs: dict[str, Any], example: Example)
         meets = found is not None and found["epsilon"] <= target["epsilon"]
         _demand(meets, "the printed noise meets the target", question, (printed, found))
     lower = result["lower_bound"]
-    _demand(lower is None or 0.0 < lower <= noise, "a lower bound below the answer", question, result)
+    _demand(lower is None or 0.0 <= lower <= noise, "a lower bound below the answer", question, result)
     less = noise * (1 - (1e-8 if result["bound"] in CLOSED_FORMS else GRID_WIDTH))
     if less in RANGES["noise_multiplier"]:
         found = _result(account.changed(noise_multiplier=less))
