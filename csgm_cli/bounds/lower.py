@@ -32,12 +32,8 @@ def lower_log_delta(releases: Sequence[Release], epsilon: float, *, by_profile: 
     """
     law = worst_case_law(releases)
     found = [_at(law, epsilon)] if by_profile or not law.coordinates else [-math.inf]
-    if (
-        by_profile
-        and releases[0][0].adjacency is Adjacency.REPLACE_ONE
-        and law.coordinates
-        and in_reach(law, epsilon)
-    ):
+    replaced = releases[0][0].adjacency is Adjacency.REPLACE_ONE
+    if by_profile and replaced and law.coordinates and in_reach(law, epsilon):
         found.append(log_lower_opposite(law, epsilon))
     if not is_elementwise_largest(releases):
         spread = spread_law(releases)
