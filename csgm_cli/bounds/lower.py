@@ -32,10 +32,6 @@ def lower_log_delta(releases: Sequence[Release], epsilon: float, *, by_profile: 
     """
     law, replaced = worst_case_law(releases), releases[0][0].adjacency is Adjacency.REPLACE_ONE
     found = [_at(law, epsilon)] if by_profile or not law.coordinates else [-math.inf]
-<<<<<<< HEAD
-    replaced = releases[0][0].adjacency is Adjacency.REPLACE_ONE
-=======
->>>>>>> bench
     if by_profile and replaced and law.coordinates and in_reach(law, epsilon):
         found.append(log_lower_opposite(law, epsilon))
     if not is_elementwise_largest(releases):
