@@ -231,6 +231,7 @@ def lowest(
     Brent's method (1973): a parabola through the three best points says where to look next, or a golden
     section where that is outside or steps do not shrink. Here, for the library's import takes 0.2 s.
     """
+    width = max(width, 4 * _ULP * max(abs(low), abs(high)))  # a step must move x
     if known:
         best, second, third = known[0], *sorted(known[1:], key=lambda point: point[1])
         step = before = (high - low) / 2

@@ -231,3 +231,10 @@ def test_valley_between_infinite_walls_is_found(start):
     at, value = valley(walls, start, stride=1.5, low=-50.0, high=50.0, width=1e-7)
     assert at == pytest.approx(1.0, abs=1e-6)
     assert value == pytest.approx(0.0, abs=1e-12)
+
+
+def test_lowest_ends_where_the_width_is_below_rounding():
+    """Steps that do not move x would be taken for ever."""
+    at, value = lowest(lambda x: abs(x - 20.0), 19.0, 21.5, 1e-18)
+    assert at == pytest.approx(20.0, rel=1e-15)
+    assert value < 1e-14

@@ -304,8 +304,7 @@ def least_sigma(
     Raises:
         NoAnswerError: no noise in range meets the target.
     """
-    replaced = mechanism.adjacency is Adjacency.REPLACE_ONE
-    inner = epsilon * (1 - (_TRIANGLE_ROOM if replaced else _EPSILON_ROOM))
+    inner = epsilon * (1 - _EPSILON_ROOM)
     bounds = bounds_of([(mechanism, 1.0), *others], accountant)
     found = [(_closed_sigma(mechanism, bound, inner, delta, others), bound) for bound in bounds]
     sigma, bound = min(found, key=lambda pair: pair[0])
@@ -313,6 +312,8 @@ def least_sigma(
         return _proven(mechanism, sigma, bound, epsilon, others)
     from csgm_cli.accounting.solve import solve
 
+    if mechanism.adjacency is Adjacency.REPLACE_ONE:
+        inner = epsilon * (1 - _TRIANGLE_ROOM)
     path = sigma_path((mechanism, 1.0), others, inner, math.log(delta))
     try:
         solved = solve(path, _near_sigma(mechanism, inner, delta, others))
