@@ -30,9 +30,8 @@ def lower_log_delta(releases: Sequence[Release], epsilon: float, *, by_profile: 
     Under replace-one these are the pairs (x, 0) and (x, -x), of spread vectors in the limit a Gaussian of
     twice the mu.
     """
-    law = worst_case_law(releases)
+    law, replaced = worst_case_law(releases), releases[0][0].adjacency is Adjacency.REPLACE_ONE
     found = [_at(law, epsilon)] if by_profile or not law.coordinates else [-math.inf]
-    replaced = releases[0][0].adjacency is Adjacency.REPLACE_ONE
     if by_profile and replaced and law.coordinates and in_reach(law, epsilon):
         found.append(log_lower_opposite(law, epsilon))
     if not is_elementwise_largest(releases):

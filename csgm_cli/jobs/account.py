@@ -143,7 +143,8 @@ def mistaken_for_effective(
         return ()
     given = sigma / mechanism.geometry.l2_norm
     try:
-        [other] = account_epsilon(mechanism, mechanism.gamma * sigma, [found.delta], accountant).guarantees
+        by = Accountant.PAPER if accountant is Accountant.PAPER else Accountant.RDP  # a hint has to be quick
+        [other] = account_epsilon(mechanism, mechanism.gamma * sigma, [found.delta], by).guarantees
     except CsgmError:  # a hint is not worth an error
         return ()
     if not _USUAL[0] <= other.epsilon <= _USUAL[1]:

@@ -46,6 +46,8 @@ _MOST_NODES = 1 << 12
 _END_WIDTH = 1.05
 #: Orders that move the peak of a coordinate's Gaussian further than this need grids that are too long.
 _REACH = 300.0
+#: The largest logarithm of an integrand whose exponential float64 holds.
+_LARGEST_PEAK = 700.0
 #: Largest error, relative, at which an integral counts as converged.
 _CONVERGED = 1e-7
 
@@ -76,6 +78,8 @@ class Contour:
         exponent = self.exponent + self.z * (sign * function.log_strike)
         factor = function.factor(self.z)
         peak = float(exponent[0].real)
+        if not peak < _LARGEST_PEAK:  # a strike so far off has no business here
+            return None
         poles = self.z * (self.z + 1) / self.step  # of the size of the step, so that no term underflows
         with np.errstate(all="ignore"):
             terms = np.exp(exponent - peak) * factor / poles

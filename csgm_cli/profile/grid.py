@@ -38,7 +38,7 @@ _ROUGH = 32
 _ABOVE = 10.0
 #: The tilted law has at most e^-20 of its mass outside the window, and so has a factor beyond its grid.
 _OUTSIDE = 20.0
-_MOST_POINTS = 1 << 22
+_MOST_POINTS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,12 @@ class GridLaw:
         """Log E[u^tilt]."""
         return _log_moment(self.factors, self.tilt)
 
+    def _untilted(self, values: Array, log_u: Array) -> Array:
+        """``values`` at the points ``log_u`` as weights of the tilted law; infinite beyond float64."""
+        with np.errstate(over="ignore"):
+            undone = np.exp(self.log_mass - self.tilt * log_u)
+        return np.where(values > 0.0, np.maximum(values, 1e-300) * undone, 0.0)
+
     def upper_mean(self, function: ConvexFunction) -> float:
         """An upper bound on E phi(u), for the upper side's law; infinite for B = 0."""
         if math.isinf(function.steepest):
@@ -67,9 +73,8 @@ class GridLaw:
         adding = function.direction is Direction.ADD
         inside = self.log_ratio > function.log_strike if adding else slice(None)
         log_u = self.log_ratio[inside]
-        with np.errstate(all="ignore"):  # what overflows is no bound
-            weights = function(log_u) * np.exp(self.log_mass - self.tilt * log_u)
-            value = float(weights @ self.tilted[inside]) + self.noise * float(weights.sum())
+        weights = self._untilted(function(log_u), log_u)
+        value = float(weights @ self.tilted[inside]) + self.noise * float(weights.sum())
         low, high = float(self.log_ratio[0]), float(self.log_ratio[-1])
         if not adding:  # phi <= 1, and phi falls
             at_high = float(function(np.array([high]))[0])
@@ -87,15 +92,15 @@ class GridLaw:
     def estimated_mean(self, function: ConvexFunction) -> float:
         """About E phi(u), without any guarantee."""
         log_u, tilted = self._blocks
-        with np.errstate(all="ignore"):
-            return float(np.nan_to_num(function(log_u) * np.exp(self.log_mass - self.tilt * log_u)) @ tilted)
+        return float(self._untilted(function(log_u), log_u) @ tilted)
 
     def lower_hockey_stick(self, epsilon: float) -> float:
         """A lower bound on E(u - e^epsilon)_+, for the lower side's law."""
         over = math.exp(epsilon) * np.expm1(np.maximum(self.log_ratio - epsilon, 0.0))
-        with np.errstate(all="ignore"):  # what overflows is no bound: the larger of 0 and NaN is 0 below
-            weights = over * np.exp(self.log_mass - self.tilt * self.log_ratio)
-            value = float(weights @ self.tilted) - self.noise * float(weights.sum())
+        weights = self._untilted(over, self.log_ratio)
+        if math.isinf(float(weights.max())):
+            return 0.0
+        value = float(weights @ self.tilted) - self.noise * float(weights.sum())
         wrapped = 2 * math.exp(-_OUTSIDE) * float(weights.max())
         count = math.fsum(f.count for f in self.factors)
         # E[u - e^epsilon; just one Y beyond its grid]

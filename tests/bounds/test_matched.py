@@ -86,7 +86,7 @@ def test_printed_deltas_at_the_best_orders(reference):
 
 @pytest.mark.parametrize("direction", Direction)
 def test_value_is_never_below_high_precision_and_close_to_it(direction):
-    """500 points: within 1e-10 of delta, or what float64 leaves of exponents of 1e6 and more."""
+    """500 points: most within 1e-10 of delta, the others within what float64 leaves of their exponents."""
     rng = random.Random(17)
     close = 0
     for _ in range(500):
@@ -94,9 +94,9 @@ def test_value_is_never_below_high_precision_and_close_to_it(direction):
         found = matched_log_delta(direction, order, moment_of(log_moment), epsilon)
         exact = precise_log_delta(direction, order, log_moment, epsilon)
         assert exact <= found, (order, log_moment, epsilon)
-        assert found - exact <= 1e-10 + 4e-14 * exponents(order, log_moment, epsilon)
+        assert found - exact <= 1e-9 + 4e-14 * exponents(order, log_moment, epsilon)
         close += found - exact <= 1e-10
-    assert close >= 300
+    assert close >= 350
 
 
 @pytest.mark.parametrize("direction", Direction)
