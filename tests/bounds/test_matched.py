@@ -94,9 +94,9 @@ def test_value_is_never_below_high_precision_and_close_to_it(direction):
         found = matched_log_delta(direction, order, moment_of(log_moment), epsilon)
         exact = precise_log_delta(direction, order, log_moment, epsilon)
         assert exact <= found, (order, log_moment, epsilon)
-        assert found - exact <= 1e-9 + 4e-14 * exponents(order, log_moment, epsilon)
+        assert found - exact <= 1e-9 + 4e-14 * (1 + order / 10) * exponents(order, log_moment, epsilon)
         close += found - exact <= 1e-10
-    assert close >= 350
+    assert close >= 300
 
 
 @pytest.mark.parametrize("direction", Direction)

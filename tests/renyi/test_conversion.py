@@ -39,22 +39,22 @@ def epsilon_at(order, moment, log_delta):
     return moment / (order - 1) + log_shrink(order) - (log_delta + math.log(order)) / (order - 1)
 
 
-def random_mechanism(rng):
-    """Any L2-CSGM of the promised domain."""
+def random_mechanism(rng, least):
+    """An L2-CSGM of the promised domain with gamma from 10^least on."""
     return Mechanism(
         "l2-csgm",
-        10 ** rng.uniform(-9, 0),
+        10 ** rng.uniform(least, 0),
         Geometry(10 ** rng.uniform(0, 6)),
         round(10 ** rng.uniform(0, 9)),
         rng.choice(list(Adjacency)),
     )
 
 
-def random_points(count, seed):
+def random_points(count, seed, least=-9):
     """(mechanism, sigma, delta, epsilon): noise around what the target asks for."""
     rng = random.Random(seed)
     for _ in range(count):
-        mechanism = random_mechanism(rng)
+        mechanism = random_mechanism(rng, least)
         delta, epsilon = 10 ** rng.uniform(-40, -0.1), 10 ** rng.uniform(-4, 3)
         sigma = calibrate(mechanism, Target(epsilon, delta), Accountant.RDP).sigma
         yield mechanism, sigma * 10 ** rng.uniform(-0.3, 0.3), delta, epsilon
@@ -167,8 +167,8 @@ def test_no_order_of_a_fine_grid_has_a_smaller_epsilon():
 
 
 def test_no_order_of_a_fine_grid_has_a_smaller_delta():
-    """The same for log delta at a given epsilon; a delta above 1 counts as 1."""
-    for mechanism, sigma, _, epsilon in random_points(30, seed=12):
+    """The same for log delta at a given epsilon, 20 mechanisms; a delta above 1 counts as 1."""
+    for mechanism, sigma, _, epsilon in random_points(20, seed=12):
         curve = curve_of(mechanism, sigma)
         best, at = best_log_delta(curve, renyi_log_delta, epsilon)
         for order in around(at):
@@ -180,9 +180,7 @@ def test_no_order_of_a_fine_grid_has_a_smaller_delta():
 def test_epsilon_and_delta_are_each_others_inverse(convert):
     """The epsilon found at delta has that delta, to the rounding of (a - 1) epsilon and of K."""
     positive = 0
-    for mechanism, sigma, delta, _ in random_points(40, seed=13):
-        if mechanism.gamma < 1e-3:
-            continue
+    for mechanism, sigma, delta, _ in random_points(12, seed=13, least=-3):
         curve, log_delta = RenyiCurve(worst_case_law([(mechanism, sigma)])), math.log(delta)
         epsilon, order = best_epsilon(curve, convert, log_delta)
         found, _ = best_log_delta(curve, convert, epsilon)
@@ -253,8 +251,8 @@ def test_a_known_order_beyond_orders_out_of_reach_does_not_change_the_best_delta
 
 
 def test_best_delta_is_below_that_of_every_order_near_and_far():
-    """30 mechanisms, orders from 1 + 1e-8 to 1e14."""
-    for mechanism, sigma, _, epsilon in random_points(30, seed=15):
+    """20 mechanisms, orders from 1 + 1e-8 to 1e14."""
+    for mechanism, sigma, _, epsilon in random_points(20, seed=15):
         curve = curve_of(mechanism, sigma)
         best, _ = best_log_delta(curve, renyi_log_delta, epsilon)
         for step in range(-16, 29):
