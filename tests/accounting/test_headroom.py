@@ -4,15 +4,13 @@ import math
 from dataclasses import replace
 
 import pytest
-from csgm_cli.core.compose import composed_epsilon, unit_curve
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from tests.core.test_compose import noisy, under
 
-from csgm_cli.accounting.headroom import Headroom, _least_of_highest
+from csgm_cli.accounting.accountants import spent_epsilon
+from csgm_cli.accounting.headroom import FEW_RELEASES, Headroom
 from csgm_cli.model.mechanism import Accountant, Adjacency, Geometry, Mechanism, Target
 from csgm_cli.ranges import RANGES
-from csgm_cli.renyi.conversion import best_epsilon_from
 
 DELTA = 1e-6
 ACCOUNTANTS = [Accountant.AUTO, Accountant.RDP, Accountant.PAPER]
@@ -21,8 +19,24 @@ SPARSE = (Mechanism("l2-csgm", 0.05, Geometry(100.0), 400), 0.9)
 NEARLY_ALL = (Mechanism("l2-csgm", 0.99, Geometry(5.0), 10), 20.0)
 
 
+def under(adjacency, *releases):
+    """The releases under another neighbouring relation."""
+    return [(replace(mechanism, adjacency=adjacency), sigma) for mechanism, sigma in releases]
+
+
+@st.composite
+def noisy(draw):
+    """A release that spends neither nothing nor everything."""
+    n = draw(st.integers(1, 1000))
+    noise = draw(st.floats(1.0, 20.0)) * math.sqrt(n)
+    if draw(st.booleans()):
+        return Mechanism("gaussian", rounds=n), noise
+    gamma, ratio = draw(st.floats(0.01, 0.95)), draw(st.floats(1.0, 40.0))
+    return Mechanism("l2-csgm", gamma, Geometry(ratio), n), max(gamma, 1 / ratio) * noise
+
+
 def spent(releases, accountant):
-    return composed_epsilon(releases, accountant, DELTA, with_lower=False).value
+    return spent_epsilon(releases, accountant, DELTA, with_lower=False).value
 
 
 def limits(factors, accountant):
@@ -48,7 +62,7 @@ def with_noise(releases, index, noise_multiplier):
 
 def check_rounds(releases, limit, accountant):
     """As many rounds as said fit, and one more does not."""
-    headroom = Headroom(releases, accountant, Target(limit, DELTA))
+    headroom = Headroom(tuple(releases), accountant, Target(limit, DELTA))
     for index, (mechanism, _) in enumerate(releases):
         more = headroom.more_rounds(index)
         assert spent(with_more(releases, index, more), accountant) <= limit
@@ -58,7 +72,7 @@ def check_rounds(releases, limit, accountant):
 
 def check_noise(releases, limit, accountant):
     """The noise said to be needed is enough, and 1e-8 less is not; where none is said, none is enough."""
-    headroom = Headroom(releases, accountant, Target(limit, DELTA))
+    headroom = Headroom(tuple(releases), accountant, Target(limit, DELTA))
     for index in range(len(releases)):
         needed = headroom.needed_noise_multiplier(index)
         if needed is None:
@@ -123,32 +137,32 @@ def test_needed_noise_of_anything(releases, factor, accountant):
 def test_rounds_of_gaussians_by_hand():
     """With mu^2 = 1/100 a round, as many rounds fit as the exact Gaussian's largest mu^2 has hundredths."""
     release = (Mechanism("gaussian", rounds=1), 10.0)
-    limit = composed_epsilon([(Mechanism("gaussian"), 1 / math.sqrt(2.0049))], Accountant.EXACT, DELTA).value
-    assert Headroom([release], Accountant.EXACT, Target(limit, DELTA)).more_rounds(0) == 199
+    limit = spent_epsilon([(Mechanism("gaussian"), 1 / math.sqrt(2.0049))], Accountant.EXACT, DELTA).value
+    assert Headroom((release,), Accountant.EXACT, Target(limit, DELTA)).more_rounds(0) == 199
 
 
 def test_hardly_any_loss_fits_a_billion_times():
     """The answer ends where csgm's range of rounds does."""
     quiet = (Mechanism("l2-csgm", 1e-6, Geometry(1e3)), 1e3)
-    assert Headroom([quiet], Accountant.AUTO, Target(1.0, DELTA)).more_rounds(0) == 10**9 - 1
+    assert Headroom((quiet,), Accountant.AUTO, Target(1.0, DELTA)).more_rounds(0) == 10**9 - 1
 
 
-@given(releases=st.lists(noisy(), min_size=2, max_size=4), accountant=st.sampled_from(ACCOUNTANTS))
-@settings(max_examples=25, deadline=None)
-def test_three_orders_bound_epsilon_from_below(releases, accountant):
-    """The best order of what is left without one release is not below the bound from tangents."""
-    headroom = Headroom(releases, accountant, Target(1.0, DELTA))
-    for bound, curve in headroom.curves.items():
-        for mechanism, sigma in releases:
-            rest = curve.without(unit_curve(mechanism, sigma, bound), mechanism.releases)
-            assume(any(rest.rounds))
-            best = best_epsilon_from(rest, 1.0, headroom.log_delta, headroom.best[bound])
-            assert headroom._at_least(rest, bound) <= best.value * (1 + 1e-9)
-
-
-def test_where_the_highest_of_some_lines_is_least():
-    """1 - x and x - 1 meet at 1, a third line lifts that to 0.5 at 0.5; falling ones have no least."""
-    assert _least_of_highest([(-1.0, 1.0), (1.0, -1.0)]) == 0.0
-    assert _least_of_highest([(-1.0, 1.0), (1.0, -1.0), (1.0, 0.0)]) == 0.5
-    assert _least_of_highest([(1.0, 2.0), (3.0, 1.0)]) == 2.0
-    assert _least_of_highest([(-1.0, 1.0), (-2.0, 5.0)]) == -math.inf
+@pytest.mark.parametrize("accountant", ACCOUNTANTS)
+@pytest.mark.parametrize("adjacency", Adjacency)
+@pytest.mark.parametrize("factor", [0.5, 1.02, 4.0])
+def test_room_of_many_releases_holds_and_is_most_of_what_there_is(accountant, adjacency, factor):
+    """What closed forms allow beside twelve releases meets the limit, and twice as many rounds do not."""
+    releases = under(adjacency, SPARSE, *[(GAUSSIAN[0], GAUSSIAN[1] + i) for i in range(11)])
+    assert len(releases) > FEW_RELEASES
+    limit = factor * spent(releases, accountant)
+    headroom = Headroom(tuple(releases), accountant, Target(limit, DELTA))
+    for index in (0, 5):
+        mechanism = releases[index][0]
+        if factor > 1.0:
+            more = headroom.more_rounds(index)
+            assert spent(with_more(releases, index, more), accountant) <= limit
+            twice = 2 * more + mechanism.rounds // 10
+            assert spent(with_more(releases, index, twice), accountant) > limit
+        elif (needed := headroom.needed_noise_multiplier(index)) is not None:
+            assert spent(with_noise(releases, index, needed), accountant) <= limit
+            assert spent(with_noise(releases, index, needed / 1.5), accountant) > limit

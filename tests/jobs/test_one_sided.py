@@ -20,7 +20,7 @@ KNOWN_LOOSE = {
     ("mixed", 31): 1.013,
     ("mixed", 33): 1.008,
 }
-#: Every so many of the rows of a kind, so that all take a minute; of replace-one the triangle takes a second each.
+#: Every so many of the rows of a kind is tried, so that all take a minute: the triangle takes seconds.
 EVERY = {"practical": 2, "practical-dim": 1, "mixed": 1, "practical-replace": 8, "extreme": 1}
 CHUNKS = 22
 
