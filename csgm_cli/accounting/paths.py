@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     LawOf = Callable[[Sequence[Release]], Law]
 
 #: Logarithms of the epsilons between which answers are sought.
-_LEAST_EPSILON, _MOST_EPSILON = math.log(1e-12), math.log(1e12)
+_LEAST_EPSILON, _MOST_EPSILON = math.log(1e-12), math.log(1e60)
 
 
 @dataclass(frozen=True)

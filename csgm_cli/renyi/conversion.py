@@ -29,7 +29,7 @@ _STRIDE, _WARM_STRIDE, _LEAST, _MOST = 1.5, 0.1, -27.0, 42.0
 #: Width of the bracket around the best order; what is left is of second order.
 _WIDTH = 1e-9
 #: Logarithms of epsilon between which one is sought, and the width of the bracket around it.
-_LEAST_EPSILON, _MOST_EPSILON, _EPSILON_WIDTH = math.log(1e-12), math.log(1e12), 2e-14
+_LEAST_EPSILON, _MOST_EPSILON, _EPSILON_WIDTH = math.log(1e-12), math.log(1e60), 2e-14
 
 
 @dataclass(frozen=True)

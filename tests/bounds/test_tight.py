@@ -32,7 +32,7 @@ def profile(law, direction, epsilon):
     built = build_contour(law, direction, epsilon)
     found = None if built is None else built.mean(function)
     if found is not None:
-        return math.log(found.lower) if found.lower > 0.0 else None
+        return found.log_lower if found.log_lower > -math.inf else None
     if direction is Direction.REMOVE:
         return None
     grid = grid_of(law, direction, epsilon, math.inf, upper=False)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 
 from csgm_cli.model.certificate import Direction
-from csgm_cli.profile import grid as module
+from csgm_cli.profile import factors
 from csgm_cli.profile.contour import build_contour
 from csgm_cli.profile.convex import ConvexFunction
 from csgm_cli.profile.grid import grid_law, grid_step
@@ -184,13 +184,13 @@ def test_grid_encloses_the_contour(gamma, t, count, gaussian, deviations, direct
     function = ConvexFunction(direction, epsilon)
     built = build_contour(law, direction, epsilon)
     exact = None if built is None else built.mean(function)
-    assume(exact is not None and 1e-30 < exact.upper < 0.5)
+    assume(exact is not None and 1e-30 < math.exp(exact.log_upper) < 0.5)
     found = grid_law(law, direction, epsilon, grid_step(law))
     assume(found is not None)
     above = found.upper_mean(function)
-    assert exact.lower <= above <= exact.upper * (1 + 1e-2)
+    assert math.exp(exact.log_lower) <= above <= math.exp(exact.log_upper) * (1 + 1e-2)
     if direction is Direction.ADD:
-        assert (1 - 5e-3) * exact.lower <= lower(law, epsilon) <= exact.upper
+        assert (1 - 5e-3) * math.exp(exact.log_lower) <= lower(law, epsilon) <= math.exp(exact.log_upper)
 
 
 @pytest.mark.parametrize(
@@ -209,8 +209,8 @@ def test_means_of_convex_functions_are_above_the_contour(direction, exponent, lo
     function = ConvexFunction(Direction(direction), 1.5, exponent, log_ratio)
     exact = build_contour(law, function.direction, 1.5, function.pole).mean(function)
     found = grid_law(law, function.direction, 1.5, grid_step(law), function.pole)
-    assert exact.lower <= found.upper_mean(function) <= exact.upper * (1 + 1e-3)
-    assert found.estimated_mean(function) == pytest.approx(exact.upper, rel=1e-2)
+    assert math.exp(exact.log_lower) <= found.upper_mean(function) <= math.exp(exact.log_upper) * (1 + 1e-3)
+    assert found.estimated_mean(function) == pytest.approx(math.exp(exact.log_upper), rel=1e-2)
 
 
 @pytest.mark.parametrize("direction", Direction)
@@ -243,7 +243,7 @@ def test_rounded_factors_are_larger_and_smaller_in_convex_order(gamma, t, step):
     """(y - w)_+ at all w, which span the convex increasing functions; and the other convex ones above."""
     cut = 3.0
     c = Coordinates(1.0, gamma, t)
-    spread, gathered_ = module._spread(c, cut, step), module._gathered(c, cut, step)
+    spread, gathered_ = factors.spread(c, cut, step), factors.gathered(c, cut, step)
     strikes = np.exp(np.linspace(math.log1p(-gamma) - 2 * step, cut - 2 * step, 97))
     exact = call(gamma, t, strikes)
     room = 1e-13
@@ -264,7 +264,7 @@ def test_rounding_errors_are_of_second_order_in_the_step(gamma, t):
     c, strikes = Coordinates(1.0, gamma, t), np.exp(np.linspace(-0.3 * gamma, 1.0, 50))
     exact, excesses = call(gamma, t, strikes), []
     for step in (2.0**-11, 2.0**-12):
-        factor = module._spread(c, 4.0, step)
+        factor = factors.spread(c, 4.0, step)
         calls = np.maximum(np.exp(factor.log_ratio)[None, :] - strikes[:, None], 0.0)
         excesses.append((calls @ factor.mass + factor.above - strikes * factor.beyond - exact).mean())
     assert excesses[1] == pytest.approx(excesses[0] / 4, rel=0.3)

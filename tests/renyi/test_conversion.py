@@ -103,11 +103,11 @@ def test_allowed_moment_is_the_largest_that_meets_delta(convert, order, epsilon)
     for log_delta in (-30.0, -200.0):
         allowed = allowed_moment(order, convert, epsilon, log_delta)
         if allowed > 0.0:
-            more = [LogMoment(factor * allowed, 0.0, 0.0, 0.0, 2.0**-50) for factor in (1.0, 1 + 3e-13)]
+            more = [LogMoment(factor * allowed, 0.0, 0.0, 2.0**-50) for factor in (1.0, 1 + 3e-13)]
             meets, misses = (convert(order, moment, epsilon) for moment in more)
             assert meets <= log_delta < misses
         else:
-            least = LogMoment(math.exp(-60.0), 0.0, 0.0, 0.0, 2.0**-50)
+            least = LogMoment(math.exp(-60.0), 0.0, 0.0, 2.0**-50)
             assert convert(order, least, epsilon) > log_delta
 
 
