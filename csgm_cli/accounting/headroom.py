@@ -30,8 +30,10 @@ if TYPE_CHECKING:
 
 #: Up to so many releases the accountant is asked itself.
 FEW_RELEASES = 8
-#: Orders of the closed forms that are looked at, (order - 1) relative to the best of all releases together.
+#: Orders of the closed forms that are looked at, (order - 1) relative to the best of all releases together at the limit.
 _AROUND = (0.75, 1.0, 1.3)
+#: How closely the rounds are known at which that order is best, relative.
+_SCALE_WIDTH = 1e-2
 #: Room for the rounding of sums of log-moments, and of numbers derived from sigma.
 _MOMENT_ROOM, _SIGMA_ROOM = 1e-12, 4e-13
 _MOST_ROUNDS = int(RANGES["rounds"].high)
@@ -140,8 +142,7 @@ class _Moments:
         return [self._rows_of(form) for form in self.forms]
 
     def _rows_of(self, form: ByOrder) -> list[_Row]:
-        law = self._law(self.releases)
-        _, best = best_log_delta(form.curve(law), form.convert, self.limit.epsilon)
+        best = self._order_at_limit(form)
         orders = dict.fromkeys(1.0 + (best - 1.0) * factor for factor in _AROUND)
         if form.integer_orders:
             orders = dict.fromkeys(float(max(2, round(order))) for order in orders)
@@ -152,6 +153,23 @@ class _Moments:
             allowed = allowed_moment(order, form.convert, self.limit.epsilon, math.log(self.limit.delta))
             rows.append(_Row(order, allowed * (1 - _MOMENT_ROOM), spent, units))
         return sorted(rows, key=lambda row: row.spent / max(row.allowed, 1e-300))
+
+    def _order_at_limit(self, form: ByOrder) -> float:
+        """The best order where all rounds are multiplied by what just fits: where room ends."""
+        law, order = self._law(self.releases), 2.0
+
+        def excess(minus_log_scale: float) -> float:
+            nonlocal order
+            curve = form.curve(_multiplied(law, math.exp(-minus_log_scale)))
+            log_delta, order = best_log_delta(curve, form.convert, self.limit.epsilon)
+            return log_delta - math.log(self.limit.delta)
+
+        width, most = _SCALE_WIDTH, math.log(_MOST_ROUNDS)
+        try:
+            excess(safe_end(excess, 0.0, slope=10.0, width=width, floor=-most, ceiling=most))
+        except NoAnswerError:
+            excess(0.0)
+        return order
 
     def _units(self, form: ByOrder, order: float) -> list[float]:
         """The log-moment of one round of each release."""
@@ -197,6 +215,12 @@ class _Row:
     allowed: float
     spent: float
     units: list[float]
+
+
+def _multiplied(law: Law, factor: float) -> Law:
+    """The law of ``factor`` times as many rounds."""
+    coordinates = tuple(replace(c, count=c.count * factor) for c in law.coordinates)
+    return replace(law, coordinates=coordinates, gaussian=law.gaussian * factor)
 
 
 def _most(holds: Callable[[int], bool], known: int, most: int) -> int:

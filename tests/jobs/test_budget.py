@@ -32,7 +32,7 @@ def test_within_the_limit():
     standing = check_population(population(COUNTS, MODEL, PLANNED))
     counts, model, planned = standing.releases
     assert standing.holds
-    assert standing.guarantee.bound is Bound.TIGHT_REMOVE
+    assert standing.guarantee.bound is Bound.TIGHT_ADD
     assert 0 < standing.guarantee.lower_bound < standing.spent
     assert standing.spent == spent_by(population(COUNTS, MODEL), AUTO)
     assert counts.share + model.share == pytest.approx(1.0)
@@ -69,26 +69,24 @@ def test_masks_need_not_be_secret_for_gaussians():
 @pytest.mark.parametrize("adjacency", Adjacency)
 @pytest.mark.parametrize("accountant", [AUTO, Accountant.RDP, Accountant.PAPER])
 def test_verified(accountant, adjacency):
-    """Fifty digits agree with what is spent; eight with the profile, which is blurred a little."""
+    """High precision agrees with what is spent: in 50 digits, or 15 where a contour decides."""
     releases = tuple(replace(r, mechanism=replace(r.mechanism, adjacency=adjacency)) for r in (COUNTS, MODEL))
     people = Population("people", Target(30.0, 1e-6), adjacency, releases)
     guarantee = check_population(people, accountant, verify=True).guarantee
-    of_the_profile = guarantee.bound is Bound.TIGHT_REMOVE
-    assert of_the_profile is (accountant is AUTO and adjacency is Adjacency.ADD_REMOVE)
-    assert guarantee.verified.digits == (8 if of_the_profile else 50)
-    assert guarantee.verified.relative_difference < (1e-4 if of_the_profile else 1e-9)
+    assert guarantee.verified.digits >= 15
+    assert guarantee.verified.relative_difference < 1e-9
 
 
 def test_a_wrong_answer_is_not_verified(monkeypatch):
     """Verification fails where the oracle finds more than was charged: here by a millionth."""
-    right = check.composed_epsilon
+    right = check.spent_epsilon
 
     def wrong(*arguments):
         spent = right(*arguments)
         return replace(spent, value=spent.value * (1 - 1e-6))
 
-    monkeypatch.setattr(check, "composed_epsilon", wrong)
-    with pytest.raises(NoAnswerError, match="does not agree"):
+    monkeypatch.setattr(check, "spent_epsilon", wrong)
+    with pytest.raises(NoAnswerError, match="a larger epsilon"):
         check_population(population(COUNTS, MODEL), verify=True)
 
 
@@ -198,7 +196,7 @@ def test_room_of_many_releases_is_rough():
     assert few.guarantee.notices == ()
     assert few.releases[0].more_rounds > rough.releases[0].more_rounds > 0
     by_renyi = check_population(population(MODEL, *many), Accountant.RDP)
-    assert rough.releases[0].more_rounds == by_renyi.releases[0].more_rounds
+    assert rough.releases[0].more_rounds > by_renyi.releases[0].more_rounds > 0
     assert by_renyi.guarantee.notices == ()
 
 
@@ -224,8 +222,9 @@ def test_equal_questions_are_answered_once(monkeypatch):
     )
     together = check_population(alone, Accountant.RDP)
     assert found[0].spent == together.spent
-    rooms = [(part.release.name, part.more_rounds) for part in found[0].releases]
-    assert rooms[10:12] == [("other", None), ("odd", together.releases[1].more_rounds)]
-    assert {more for name, more in rooms if name.startswith("r")} == {together.releases[0].more_rounds}
+    rooms = {part.release.name[0]: part.more_rounds for part in found[0].releases if part.release.enabled}
+    assert len({part.more_rounds for part in found[0].releases if part.release.name[0] == "r"}) == 1
+    for name, exact in zip("ro", together.releases, strict=True):  # of many releases room is known roughly
+        assert 0.98 * exact.more_rounds <= rooms[name] <= exact.more_rounds
     shares = [part.share for part in found[0].releases if part.share is not None]
     assert math.isclose(math.fsum(shares), 1.0, rel_tol=1e-12)

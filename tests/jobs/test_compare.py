@@ -35,13 +35,13 @@ def test_rows_in_order():
 
 
 def test_one_accountant_serves_all_rows():
-    """Where sparsified rows can only have Renyi orders, so has the Gaussian: exact would be unfair."""
+    """Tight is exact for the Gaussian, and one bound for all sparsified rows."""
     found = compare(FULL, TARGET, gammas=[0.1], rounds=3, adjacency="replace-one")
-    assert found.accountant is Accountant.RDP
+    assert found.accountant is Accountant.TIGHT
     for row in found.rows:
-        assert row.calibration.accountant is Accountant.RDP
-        assert row.calibration.guarantee.bound is Bound.RDP
-        assert row.calibration.sigma == calibrate(row.mechanism, TARGET, Accountant.RDP).sigma
+        gaussian = row.mechanism.is_gaussian
+        assert row.calibration.guarantee.bound is (Bound.EXACT if gaussian else Bound.REPLACE_ONE)
+        assert row.calibration.sigma == calibrate(row.mechanism, TARGET, Accountant.TIGHT).sigma
         assert row.mechanism.rounds == 3
         assert row.mechanism.adjacency == "replace-one"
     gaussian = found.rows[0].calibration
@@ -57,7 +57,7 @@ def test_exact_where_every_row_can_have_it():
     assert common_accountant([gaussian], Accountant.AUTO) is Accountant.EXACT
     assert common_accountant([gaussian, sparse], Accountant.AUTO) is Accountant.TIGHT
     replaced = Mechanism("l2-csgm", 0.5, adjacency="replace-one")
-    assert common_accountant([gaussian, replaced], Accountant.AUTO) is Accountant.RDP
+    assert common_accountant([gaussian, replaced], Accountant.AUTO) is Accountant.TIGHT
     assert common_accountant([gaussian, sparse], Accountant.PAPER) is Accountant.PAPER
 
 
@@ -184,13 +184,13 @@ def test_a_baseline_without_an_answer_ends_the_comparison(monkeypatch):
 
 @pytest.mark.parametrize("at_equal_mse", [False, True])
 def test_one_accountant_under_replace_one(at_equal_mse):
-    """Tight cannot serve the sparsified rows there: rdp serves all, and ratios are to the row beside them."""
+    """Tight serves all rows there too, and ratios are to the row beside them."""
     geometry = Geometry(20.0, dim=1000, cohort_size=100)
     options = {"gammas": [0.5], "adjacency": "replace-one", "accountant": Accountant.TIGHT}
     made = compare_at_equal_mse if at_equal_mse else compare
     found = made(geometry, Target(1.0, 1e-6), **options)
-    assert found.accountant is Accountant.RDP
-    assert [notice.slug for notice in found.notices] == ["tight-fell-back"]
+    assert found.accountant is Accountant.TIGHT
+    assert found.notices == ()
     gaussian, *others = [row.calibration.mse for row in found.rows]
     for mse in others:
         assert mse.ratio == pytest.approx(mse.total / gaussian.total, rel=1e-12)

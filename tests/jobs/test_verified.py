@@ -1,0 +1,155 @@
+"""``verify`` recomputes answers of every proof, and refuses certificates that claim too much."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from csgm_cli.accounting import accountants
+from csgm_cli.accounting.accountants import spent_delta, spent_epsilon
+from csgm_cli.errors import NoAnswerError
+from csgm_cli.jobs.account import account_delta, account_epsilon, verified_by
+from csgm_cli.jobs.budget import check_population
+from csgm_cli.jobs.calibrate import calibrate
+from csgm_cli.model.budget import Population, Release
+from csgm_cli.model.certificate import Proof
+from csgm_cli.model.mechanism import Accountant, Adjacency, Geometry, Mechanism, Target
+
+L2 = "l2-csgm"
+PAPER, FEW = Geometry(1000.0), Geometry(1.0)
+
+#: (mechanism, target, accountant, the proof that decides)
+CASES = [
+    (Mechanism("gaussian", rounds=3), Target(1.0, 1e-6), "auto", "exact"),
+    (Mechanism("gaussian", adjacency="replace-one"), Target(1.0, 1e-6), "auto", "exact"),
+    (Mechanism("gaussian"), Target(3.0, 1e-9), "rdp", "renyi"),
+    (Mechanism(L2, 0.01, PAPER), Target(5.0, 1e-8), "rdp", "renyi"),
+    (Mechanism(L2, 0.01, PAPER, 1, "replace-one"), Target(5.0, 1e-8), "rdp", "renyi"),
+    (Mechanism(L2, 0.01, PAPER), Target(5.0, 1e-8), "paper", "renyi"),
+    (Mechanism(L2, 0.1, Geometry(20.5), 3, "replace-one"), Target(2.0, 1e-6), "paper", "renyi"),
+    (Mechanism(L2, 0.3, PAPER), Target(5.0, 1e-8), "auto", "gaussian-matched"),
+    (Mechanism(L2, 0.05, Geometry(300.0), 40), Target(1.0, 1e-7), "auto", "gaussian-matched"),
+    (Mechanism(L2, 0.002, PAPER), Target(5.0, 1e-8), "auto", "concentrated"),
+    (Mechanism(L2, 0.01, PAPER), Target(5.0, 1e-8), "auto", "concentrated"),
+    (Mechanism(L2, 0.02, Geometry(5.0), 100), Target(2.0, 1e-6), "auto", "concentrated"),
+    (Mechanism(L2, 0.01, FEW), Target(5.0, 1e-8), "auto", "concentrated"),
+    (Mechanism(L2, 0.1, Geometry(4.0, dim=16), 2), Target(2.0, 1e-6), "auto", "profile"),
+    (Mechanism("linf-csgm", 0.05, Geometry(10.0, dim=5000)), Target(1.0, 1e-7), "auto", "profile"),
+    (Mechanism("linf-csgm", 0.01, Geometry(1.0, dim=2)), Target(1.0, 1e-5), "auto", "profile"),
+    (Mechanism(L2, 1 - 1e-9, Geometry(3.3), 2), Target(3.0, 1e-7), "auto", "mask-revealed"),
+    (Mechanism(L2, 1 - 1e-9, Geometry(3.3), 2, "replace-one"), Target(3.0, 1e-7), "auto", "mask-revealed"),
+    (Mechanism(L2, 0.1, PAPER, 1, "replace-one"), Target(5.0, 1e-8), "auto", "triangle"),
+    (
+        Mechanism("linf-csgm", 0.1, Geometry(3.0, dim=30), 2, "replace-one"),
+        Target(2.0, 1e-6),
+        "auto",
+        "triangle",
+    ),
+]
+IDS = [f"{proof}-{index}" for index, (*_, proof) in enumerate(CASES)]
+
+
+@pytest.mark.parametrize(("mechanism", "target", "accountant", "proof"), CASES, ids=IDS)
+def test_calibrate_and_account_are_verified(mechanism, target, accountant, proof):
+    """The answer's certificates agree with independent code, in every direction of the question."""
+    found = calibrate(mechanism, target, accountant, verify=True)
+    assert found.guarantee.proof == proof
+    [epsilon] = account_epsilon(mechanism, found.sigma, [target.delta], accountant, verify=True).guarantees
+    [delta] = account_delta(mechanism, found.sigma, target.epsilon, accountant, verify=True).guarantees
+    for verified in (found.guarantee.verified, epsilon.verified, delta.verified):
+        assert verified.relative_difference < (1e-9 if verified.digits > 4 else 1e-3)
+
+
+MIXED = (
+    Release("counts", Mechanism("gaussian", rounds=30), 12.5),
+    Release("model", Mechanism(L2, 0.05, Geometry(100.0, l2_norm=2.0), 400), 1.8),
+    Release("wide", Mechanism("linf-csgm", 0.1, Geometry(5.0, dim=60), 3), 4.0),
+)
+
+
+@pytest.mark.parametrize("accountant", [Accountant.AUTO, Accountant.RDP, Accountant.PAPER])
+@pytest.mark.parametrize("adjacency", Adjacency)
+def test_a_mixed_population_is_verified(accountant, adjacency):
+    """A population of several mechanisms under either neighbouring relation."""
+    releases = tuple(replace(r, mechanism=replace(r.mechanism, adjacency=adjacency)) for r in MIXED)
+    people = Population("people", Target(30.0, 1e-6), adjacency, releases)
+    verified = check_population(people, accountant, verify=True).guarantee.verified
+    assert verified.relative_difference < (1e-9 if verified.digits > 4 else 1e-3)
+
+
+def tampered(certificate, factor):
+    """The certificate, or all its parts too, with a delta that is ``factor`` times what it was."""
+    return replace(
+        certificate,
+        log_delta=certificate.log_delta + math.log(factor),
+        parts=tuple(tampered(part, factor) for part in certificate.parts),
+    )
+
+
+@pytest.mark.parametrize(("mechanism", "target", "accountant", "proof"), CASES, ids=IDS)
+@pytest.mark.parametrize("factor", [1 - 1e-6, 1 + 1e-5])
+def test_a_delta_that_is_not_proven_is_refused(mechanism, target, accountant, proof, factor):
+    """Too small by a millionth, or too large by more than what is agreement; on a grid by a hundredth."""
+    sigma = calibrate(mechanism, target, accountant).sigma
+    spent = spent_delta([(mechanism, sigma)], Accountant(accountant), target.epsilon)
+    assert spent.decisive.log_delta < 0.0
+    if any(part.step is not None for c in spent.certificates for part in (c, *c.parts)):
+        factor = 1 + 1e4 * (factor - 1)
+    wrong = replace(spent, certificates=tuple(tampered(c, factor) for c in spent.certificates))
+    verified_by([(mechanism, sigma)], spent, target.epsilon, spent.value)
+    with pytest.raises(NoAnswerError, match="does not agree") as caught:
+        verified_by([(mechanism, sigma)], wrong, target.epsilon, min(1.0, spent.value * factor))
+    assert caught.value.slug == "verification-failed"
+
+
+@pytest.mark.parametrize("exponent", [20.0, 1e3])
+def test_an_exponent_that_is_not_proven_is_refused(exponent):
+    """No vector but kappa* need be worse for such a function."""
+    releases = [(Mechanism(L2, 0.1, Geometry(30.0), 10), 1.0)]
+    spent = spent_delta(releases, Accountant.AUTO, 1.0)
+    forged = replace(spent.decisive, proof=Proof.CONCENTRATED, exponent=exponent, log_ratio=1.0, order=None)
+    wrong = replace(
+        spent, certificates=tuple(forged if c is spent.decisive else c for c in spent.certificates)
+    )
+    with pytest.raises(NoAnswerError, match="not admissible"):
+        verified_by(releases, wrong, 1.0, spent.value)
+
+
+def test_a_direction_without_a_certificate_is_refused():
+    """Adding and removing a client both have to be bounded."""
+    releases = [(Mechanism(L2, 0.1, Geometry(30.0), 10), 1.0)]
+    spent = spent_delta(releases, Accountant.AUTO, 1.0)
+    [one, _] = spent.certificates
+    with pytest.raises(NoAnswerError, match="both directions"):
+        verified_by(releases, replace(spent, certificates=(one,)), 1.0, spent.value)
+
+
+def test_an_epsilon_that_is_not_proven_is_refused(monkeypatch):
+    """An answer by less epsilon than its certificates are for is not given."""
+    releases = [(r.mechanism, r.sigma) for r in MIXED]
+    spent = spent_epsilon(releases, Accountant.AUTO, 1e-6)
+    with pytest.raises(NoAnswerError, match="larger epsilon"):
+        verified_by(releases, spent, spent.value * (1 - 1e-9), 1e-6)
+    right = accountants.least_sigma
+
+    def wrong(*arguments):
+        found = right(*arguments)
+        return replace(found, value=found.value * 0.99)
+
+    monkeypatch.setattr("csgm_cli.jobs.calibrate.least_sigma", wrong)
+    with pytest.raises(NoAnswerError, match="does not agree"):
+        calibrate(Mechanism(L2, 0.3, PAPER), Target(5.0, 1e-8), verify=True)
+
+
+def test_the_cases_include_means_by_the_grid_and_by_the_contour():
+    """Of the add and of the remove direction, so that both recomputations are tried."""
+    kinds = set()
+    for mechanism, target, accountant, _ in CASES:
+        sigma = calibrate(mechanism, target, accountant).sigma
+        spent = spent_delta([(mechanism, sigma)], Accountant(accountant), target.epsilon)
+        for certificate in (part for c in spent.certificates for part in (c, *c.parts)):
+            by_mean = certificate.proof in (Proof.CONCENTRATED, Proof.PROFILE)
+            if by_mean and certificate.log_delta > -math.inf:
+                kinds.add((certificate.proof, certificate.direction, certificate.step is not None))
+    assert {by_grid for *_, by_grid in kinds} == {False, True}
+    assert len(kinds) >= 6
