@@ -38,7 +38,7 @@ _ROUGH = 32
 _ABOVE = 10.0
 #: The tilted law has at most e^-20 of its mass outside the window, and so has a factor beyond its grid.
 _OUTSIDE = 20.0
-_MOST_POINTS = 1 << 20
+_MOST_POINTS = 1 << 22
 
 
 @dataclass(frozen=True)
