@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from csgm_cli.bounds.by_order import ByOrder
 from csgm_cli.bounds.worst_case import Release, worst_case_law
+from csgm_cli.errors import NoAnswerError
+from csgm_cli.renyi.conversion import allowed_moment
+from csgm_cli.renyi.orders import extrapolated, extrapolated_best, first_order, integers_next_to
 from csgm_cli.roots import safe_end
 
 if TYPE_CHECKING:
     from csgm_cli.bounds.by_order import Method
     from csgm_cli.model.certificate import Certificate
     from csgm_cli.renyi.law import Law
+    from csgm_cli.renyi.moment import LogMoment
 
     #: The law of releases, at their worst-case vector or in the paper's form.
     LawOf = Callable[[Sequence[Release]], Law]
 
 #: Logarithms of the epsilons between which answers are sought.
 _LEAST_EPSILON, _MOST_EPSILON = math.log(1e-12), math.log(1e60)
+#: The search for an answer and its order: its most turns, the moves at which it has settled, and the least
+#: one that shows a slope.
+_MOST_TURNS, _SETTLED, _LEAST_MOVE = 8, 1e-4, 1e-4
 
 
 @dataclass(frozen=True)
@@ -82,6 +91,11 @@ class Excess:
             self._seen[x] = found
         return self._seen[x]
 
+    def remember(self, x: float, certificate: Certificate) -> None:
+        """Take what is proven at x from elsewhere."""
+        self._seen[x] = certificate
+        self._hint = certificate.hint or self._hint
+
 
 def least_by(
     path: Path, method: Method, near: float, law_of: LawOf = worst_case_law
@@ -91,8 +105,80 @@ def least_by(
     Raises:
         NoAnswerError: it proves it at no x in range.
     """
-    excess = Excess(path, method, law_of)
-    x = safe_end(excess, near, slope=path.slope, width=path.width, floor=path.floor, ceiling=path.ceiling)
+    if isinstance(method, ByOrder):
+        settled = _settled(path, method, law_of, near)
+        found = _at_order(path, method, law_of, settled) if settled else None
+        if found is not None:
+            return found
+    return _end_of(Excess(path, method, law_of), near, path.slope)
+
+
+def _end_of(excess: Excess, near: float, slope: float) -> tuple[float, Certificate]:
+    path = excess.path
+    x = safe_end(excess, near, slope=slope, width=path.width, floor=path.floor, ceiling=path.ceiling)
     found = excess.certificate(x)
     assert found is not None  # its excess is at most 0
     return x, found
+
+
+def _at_order(path: Path, method: ByOrder, law_of: LawOf, near: _Settled) -> tuple[float, Certificate] | None:
+    """The least x at which a method proves the target at one order, and the proof."""
+    found = []
+    for order in integers_next_to(near.order) if method.integer_orders else [near.order]:
+        with suppress(NoAnswerError):
+            found.append(_end_of(Excess(path, replace(method, order=order), law_of), near.x, near.slope))
+    return min(found, key=lambda pair: pair[0], default=None)
+
+
+@dataclass(frozen=True)
+class _Settled:
+    """About the answer of a method, the best order there, and how fast log delta falls with x."""
+
+    x: float
+    order: float
+    slope: float
+
+
+def _settled(path: Path, method: ByOrder, law_of: LawOf, x: float) -> _Settled | None:
+    """The x and the order at which a search from x on settles, None if it does not.
+
+    log K falls with x along an all but straight line, and an extrapolated K tells the next order and x.
+    """
+    order, steepness = 0.0, 2.0
+    before: tuple[float, Callable[[float], LogMoment]] | None = None
+    for _ in range(_MOST_TURNS):
+        releases, epsilon = path.at(x)
+        curve = method.curve(law_of(releases))
+        order = order or first_order(curve.law, epsilon)
+        moment = curve.moment(order)
+        if before is not None and abs(x - before[0]) > _LEAST_MOVE and 0.0 < moment.value < math.inf:
+            steepness = max(1.0, math.log(before[1](order).value / moment.value) / (x - before[0]))
+        step = _next_order(method, order, moment, epsilon, path.log_delta)
+        if step is None:
+            return None
+        best, gap, elasticity = step
+        before = x, extrapolated(order, moment)
+        move = gap / steepness
+        settled = abs(move) <= _SETTLED and abs(math.log((best - 1) / (order - 1))) <= _SETTLED
+        x, order = min(max(x + max(-2.0, min(2.0, move)), path.floor), path.ceiling), best
+        if settled:
+            return _Settled(x, order, steepness * elasticity)
+    return None
+
+
+def _next_order(
+    method: ByOrder, order: float, moment: LogMoment, epsilon: float, log_delta: float
+) -> tuple[float, float, float] | None:
+    """The best order by the moment at one, log K there over what is allowed, and d log delta/d log K."""
+    if not 0.0 < moment.value < math.inf:
+        return None
+    least, best = extrapolated_best(order, moment, lambda a, there: method.convert(a, there, epsilon))
+    there = extrapolated(order, moment)(best)
+    if math.isinf(least) or not 0.0 < there.value < math.inf:
+        return None
+    allowed = allowed_moment(best, method.convert, epsilon, log_delta, there.value)
+    if allowed == 0.0:
+        return None
+    more = replace(there, value=there.value * (1 + _LEAST_MOVE))
+    elasticity = (method.convert(best, more, epsilon) - least) / _LEAST_MOVE
+    return best, math.log(there.value / allowed), elasticity

@@ -141,12 +141,13 @@ class _Search:
         excess, width = self.excess(method), width or path.width
         if floor > path.floor and excess(floor) <= 0.0:
             return floor
+        part = replace(path, width=width, floor=floor, ceiling=ceiling)
         try:
-            return safe_end(
-                excess, max(near, floor), slope=path.slope, width=width, floor=floor, ceiling=ceiling
-            )
+            x, certificate = least_by(part, method, max(near, floor))
         except NoAnswerError:
             return ceiling
+        excess.remember(x, certificate)
+        return x
 
     def excess(self, method: Method) -> Excess:
         """Log of a method's delta over the target's, at x."""

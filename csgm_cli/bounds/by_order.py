@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from csgm_cli.model.certificate import Certificate, Direction, Proof
-from csgm_cli.renyi.conversion import Conversion, RenyiCurve, best_log_delta, renyi_log_delta
+from csgm_cli.renyi.conversion import Conversion, best_log_delta, renyi_log_delta
 from csgm_cli.renyi.law import Law
+from csgm_cli.renyi.orders import RenyiCurve
 
 #: A bound at (law, epsilon), and a hint at where to begin (`Certificate.hint`); None where it does not reach.
 Method: TypeAlias = Callable[[Law, float, float | None], Certificate | None]
@@ -18,7 +19,7 @@ Method: TypeAlias = Callable[[Law, float, float | None], Certificate | None]
 class ByOrder:
     """A method that is a closed form in the log-moment at one order, at the best order.
 
-    ``direction`` None: the bound holds in both.
+    ``direction`` None: the bound holds in both. ``order``: the one to take, by default the best.
     """
 
     proof: Proof
@@ -26,6 +27,7 @@ class ByOrder:
     convert: Conversion
     replace_one: bool = False
     integer_orders: bool = False
+    order: float | None = None
 
     def curve(self, law: Law) -> RenyiCurve:
         """The log-moments that are converted."""
@@ -35,7 +37,11 @@ class ByOrder:
 
     def __call__(self, law: Law, epsilon: float, near: float | None = None) -> Certificate:
         """The certificate at (law, epsilon)."""
-        log_delta, order = best_log_delta(self.curve(law), self.convert, epsilon, near)
+        curve = self.curve(law)
+        if self.order is not None:
+            order, log_delta = self.order, self.convert(self.order, curve.moment(self.order), epsilon)
+        else:
+            log_delta, order = best_log_delta(curve, self.convert, epsilon, near)
         return Certificate(self.proof, self.direction, epsilon, log_delta, order=order)
 
 

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from csgm_cli.bounds.matched import matched_add, matched_log_delta, matched_remove
 from csgm_cli.gaussian import log_delta
 from csgm_cli.model.certificate import Direction
-from csgm_cli.renyi.conversion import RenyiCurve, best_log_delta, renyi_log_delta
+from csgm_cli.renyi.conversion import best_log_delta, renyi_log_delta
 from csgm_cli.renyi.law import Coordinates, Law, gathered
 from csgm_cli.renyi.moment import OUT_OF_REACH, LogMoment, gaussian_moment
+from csgm_cli.renyi.orders import RenyiCurve
 from csgm_cli.verify.matched import conversion, matched_delta
 
 CONVERSIONS = {Direction.ADD: matched_add, Direction.REMOVE: matched_remove}

@@ -10,8 +10,9 @@ from csgm_cli.bounds.triangle import triangle
 from csgm_cli.bounds.worst_case import worst_case_law
 from csgm_cli.model.certificate import Direction, Proof
 from csgm_cli.model.mechanism import Geometry, Mechanism
-from csgm_cli.renyi.conversion import RenyiCurve, best_log_delta, renyi_log_delta
+from csgm_cli.renyi.conversion import best_log_delta, renyi_log_delta
 from csgm_cli.renyi.law import Coordinates, Law, gathered
+from csgm_cli.renyi.orders import RenyiCurve
 
 
 @pytest.mark.parametrize(

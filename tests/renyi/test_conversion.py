@@ -13,16 +13,15 @@ from csgm_cli.jobs.calibrate import calibrate
 from csgm_cli.model.mechanism import Accountant, Adjacency, Bound, Geometry, Mechanism, Target
 from csgm_cli.renyi import log_moment
 from csgm_cli.renyi.conversion import (
-    RenyiCurve,
     allowed_moment,
     best_epsilon,
     best_log_delta,
-    integers_next_to,
     log_shrink,
     renyi_log_delta,
 )
 from csgm_cli.renyi.law import Coordinates, Law
 from csgm_cli.renyi.moment import OUT_OF_REACH, LogMoment, gaussian_moment
+from csgm_cli.renyi.orders import RenyiCurve, integers_next_to
 from csgm_cli.verify.renyi import epsilon as precise_epsilon
 
 CONVERSIONS = [renyi_log_delta, matched_add, matched_remove]

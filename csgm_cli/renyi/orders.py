@@ -1,0 +1,137 @@
+"""The real order at which a conversion of log-moments is least.
+
+A log-moment costs far more than a conversion of it. So K is computed at one order and extrapolated with
+its derivatives; the order at which the extrapolated K is best is the next one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from csgm_cli.renyi.moment import LogMoment, gaussian_moment, replace_one
+from csgm_cli.roots import valley
+
+if TYPE_CHECKING:
+    from csgm_cli.renyi.law import Law
+
+#: What is least, of an order and the log-moment at it.
+Value = Callable[[float, LogMoment], float]
+
+#: Orders are sought in log(order - 1) between these.
+_LEAST, _MOST = -27.0, 42.0
+#: Gains below this, relative, are none.
+_NO_GAIN = 1e-13
+#: The largest logarithm of a moment.
+_LARGEST = 700.0
+
+
+@dataclass(frozen=True)
+class RenyiCurve:
+    """K(order) of a ``law``, or under ``replace_one`` what the weak triangle inequality makes of it.
+
+    ``integer_orders``: only 2, 3, 4, ... are admitted, as in the paper.
+    """
+
+    law: Law
+    replace_one: bool = False
+    integer_orders: bool = False
+
+    def moment(self, order: float) -> LogMoment:
+        """(order - 1) times the bound on the Renyi divergence, for order > 1."""
+        if not self.replace_one:
+            return self.law.log_moment(order)
+        at_even = self.law.log_moment(2 * order)
+        return replace_one(order, self.law.log_moment(2 * order - 1), at_even)
+
+
+def best_order(curve: RenyiCurve, value: Value, start: float) -> tuple[float, float]:
+    """The least value over the orders that ``curve`` admits, and its order; sought from ``start`` on."""
+    found = _by_extrapolation(curve, value, start) or _by_values(curve, value, start)
+    if not curve.integer_orders:
+        return found
+    return min((value(order, curve.moment(order)), order) for order in integers_next_to(found[1]))
+
+
+def _by_extrapolation(curve: RenyiCurve, value: Value, start: float) -> tuple[float, float] | None:
+    """`best_order` from ``start`` on; None where a moment or value is infinite, or it does not settle."""
+    best, at_best, radius = (math.inf, start), gaussian_moment(start, 0.0), 3.0
+    order = start
+    for _ in range(30):
+        moment = curve.moment(order)
+        here = value(order, moment)
+        if not 0.0 < moment.value < math.inf or math.isinf(here):
+            return None
+        if here < best[0]:
+            best, at_best, radius = (here, order), moment, 3.0
+        else:
+            radius = abs(math.log((order - 1) / (best[1] - 1))) / 4
+        predicted, order = extrapolated_best(best[1], at_best, value, radius)
+        if not predicted < best[0] - _NO_GAIN * abs(best[0]):
+            return best
+    return None
+
+
+def extrapolated_best(
+    order: float, moment: LogMoment, value: Value, radius: float = 3.0
+) -> tuple[float, float]:
+    """The least value by the moment at one order, up to ``radius`` away in log(order - 1), and its order."""
+    centre, model = math.log(order - 1), extrapolated(order, moment)
+    log_gap, least = valley(
+        lambda x: value(1 + math.exp(x), model(1 + math.exp(x))),
+        centre,
+        stride=min(0.1, radius),
+        low=max(_LEAST, centre - radius),
+        high=min(_MOST, centre + radius),
+        width=1e-7,
+    )
+    return least, 1 + math.exp(log_gap)
+
+
+def extrapolated(order: float, moment: LogMoment) -> Callable[[float], LogMoment]:
+    """The log-moment at other orders a, about: log(K/(a (a-1))) as a parabola in log(a - 1)."""
+    gap = order - 1
+    steep = moment.d_order / moment.value
+    slope = gap * steep - 1 - gap / order
+    bend = gap * steep + gap**2 * (moment.d2_order / moment.value - steep**2) - gap / order**2
+    log_gap, log_rest = math.log(gap), math.log(moment.value / order / gap)
+
+    def at(other: float) -> LogMoment:
+        away = math.log(other - 1) - log_gap
+        log_value = log_rest + away * (slope + away * bend / 2) + math.log(other) + math.log(other - 1)
+        value = math.exp(log_value) if log_value < _LARGEST else math.inf
+        return LogMoment(value, 0.0, 0.0, moment.error)
+
+    return at
+
+
+def _by_values(curve: RenyiCurve, value: Value, start: float) -> tuple[float, float]:
+    """`best_order` by steps that grow and a bracket; what the width of it leaves is of second order."""
+    log_gap, least = valley(
+        lambda x: value(1 + math.exp(x), curve.moment(1 + math.exp(x))),
+        math.log(start - 1),
+        stride=1.5,
+        low=_LEAST,
+        high=_MOST,
+        width=1e-9,
+    )
+    return least, 1 + math.exp(log_gap)
+
+
+def integers_next_to(order: float) -> list[float]:
+    """The one or two integer orders next to a real one, lowest first; the least is 2."""
+    return sorted({float(max(2, math.floor(order))), float(max(2, math.ceil(order)))})
+
+
+def first_order(law: Law, epsilon: float) -> float:
+    """Where to begin: between the best orders of the Renyi and the matched bound in the Gaussian limit.
+
+    A single mask bit shows at orders far above 1 + 8/t.
+    """
+    variance = min(max(law.spread_variance, 1e-300), 1e300)
+    gap = (1.0 + epsilon + math.sqrt(20.0 * variance)) / variance
+    if law.coordinates:
+        gap = min(gap, 1.0 + 8.0 / law.largest_t)
+    return 1.0 + min(max(gap, 1e-9), 1e15)
