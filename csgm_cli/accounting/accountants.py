@@ -232,7 +232,8 @@ def _closed_epsilon(releases: Sequence[Release], bound: Bound, delta: float) -> 
     if bound in (Bound.EXACT, Bound.MASK_REVEALED):
         return _gaussian_epsilon(releases, bound, delta)
     method = _renyi(releases, bound)
-    epsilon, order = best_epsilon(method.curve(_law_of(bound, releases)), method.convert, math.log(delta))
+    curve, near = method.curve(_law_of(bound, releases)), math.exp(_near_epsilon(releases, delta))
+    epsilon, order = best_epsilon(curve, method.convert, math.log(delta), near)
     if epsilon == 0.0:
         return Spent(0.0, bound, (_closed_certificate(releases, bound, 0.0),))
     certificate = Certificate(Proof.RENYI, None, epsilon, math.log(delta), order=order)

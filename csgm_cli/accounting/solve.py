@@ -136,7 +136,8 @@ class _Search:
         """The least x in [floor, ceiling] at which a method proves the target; the ceiling if none."""
         path = self.path
         if path.law is not None and isinstance(method, ByOrder):
-            epsilon, _ = best_epsilon(method.curve(path.law), method.convert, path.log_delta)
+            curve = method.curve(path.law)
+            epsilon, _ = best_epsilon(curve, method.convert, path.log_delta, math.exp(near))
             return min(max(math.log(epsilon) if epsilon > 0.0 else path.floor, floor), ceiling)
         excess, width = self.excess(method), width or path.width
         if floor > path.floor and excess(floor) <= 0.0:

@@ -20,6 +20,8 @@ from csgm_cli.roots import safe_end
 Conversion = Callable[[float, LogMoment, float], float]
 
 _ULP = 2.0**-53
+#: The most turns of a search for epsilon, and a gain in log delta that is none, relative.
+_MOST_TURNS, _NO_GAIN = 60, 1e-13
 #: Logarithms of epsilon between which one is sought, and the width of the bracket around it.
 _LEAST_EPSILON, _MOST_EPSILON, _EPSILON_WIDTH = math.log(1e-12), math.log(1e60), 2e-14
 
@@ -54,18 +56,24 @@ def best_log_delta(
     return found
 
 
-def best_epsilon(curve: RenyiCurve, convert: Conversion, log_delta: float) -> tuple[float, float]:
-    """The least epsilon >= 0 over the orders that ``curve`` admits (or infinity), and its order."""
-    known = [0.0]
+def best_epsilon(
+    curve: RenyiCurve, convert: Conversion, log_delta: float, near: float = 1.0
+) -> tuple[float, float]:
+    """The least epsilon >= 0 over the orders that ``curve`` admits (or infinity), from a guess; its order.
 
-    def epsilon(order: float, moment: LogMoment) -> float:
-        if math.isinf(moment.value):
-            return math.inf
-        found = _epsilon_at(order, moment, convert, log_delta, known[-1])
-        known.append(math.log(found) if 0.0 < found < math.inf else known[-1])
-        return found
-
-    return best_order(curve, epsilon, first_order(curve.law, 1.0))
+    In turns: the best order at an epsilon, and the epsilon at which that order gives delta, which only falls.
+    """
+    epsilon, (_, order) = near, best_log_delta(curve, convert, near)
+    for _ in range(_MOST_TURNS):
+        found = _epsilon_at(order, curve.moment(order), convert, log_delta, math.log(epsilon))
+        if found == 0.0 or math.isinf(found):
+            return found, order
+        epsilon = found
+        least, better = best_log_delta(curve, convert, epsilon, order)
+        if not least < log_delta - _NO_GAIN * abs(log_delta):
+            break
+        order = better
+    return epsilon, order
 
 
 def _epsilon_at(order: float, moment: LogMoment, convert: Conversion, log_delta: float, near: float) -> float:
