@@ -22,6 +22,7 @@ from csgm_cli.model.mechanism import Accountant, Adjacency, Bound
 from csgm_cli.ranges import RANGES
 from csgm_cli.renyi.conversion import allowed_moment, best_log_delta
 from csgm_cli.renyi.law import together
+from csgm_cli.renyi.orders import extrapolated_best
 from csgm_cli.roots import safe_end
 
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
 FEW_RELEASES = 8
 #: Orders of the closed forms, (order - 1) relative to the best of all releases together at the limit.
 _AROUND = (0.75, 1.0, 1.3)
-#: How closely the rounds are known at which that order is best, relative.
-_SCALE_WIDTH = 1e-2
+#: Turns of the search for that order, and a change of log(order - 1) that ends it.
+_MOST_TURNS, _SAME_ORDER = 20, 0.02
 #: Room for the rounding of sums of log-moments, and of numbers derived from sigma.
 _MOMENT_ROOM, _SIGMA_ROOM = 1e-12, 4e-13
 _MOST_ROUNDS = int(RANGES["rounds"].high)
@@ -156,19 +157,19 @@ class _Moments:
 
     def _order_at_limit(self, form: ByOrder) -> float:
         """The best order where all rounds are multiplied by what just fits: where room ends."""
-        law, order = self._law(self.releases), 2.0
-
-        def excess(minus_log_scale: float) -> float:
-            nonlocal order
-            curve = form.curve(_multiplied(law, math.exp(-minus_log_scale)))
-            log_delta, order = best_log_delta(curve, form.convert, self.limit.epsilon)
-            return log_delta - math.log(self.limit.delta)
-
-        width, most = _SCALE_WIDTH, math.log(_MOST_ROUNDS)
-        try:
-            excess(safe_end(excess, 0.0, slope=10.0, width=width, floor=-most, ceiling=most))
-        except NoAnswerError:
-            excess(0.0)
+        law, (epsilon, log_delta) = self._law(self.releases), (self.limit.epsilon, math.log(self.limit.delta))
+        _, order = best_log_delta(form.curve(law), form.convert, epsilon)
+        for _ in range(_MOST_TURNS):
+            spent = form.curve(law).moment(order).value
+            scale = (
+                allowed_moment(order, form.convert, epsilon, log_delta, min(max(spent, 1e-9), 1e9)) / spent
+            )
+            if not 1 / _MOST_ROUNDS < scale < _MOST_ROUNDS:
+                break
+            moment, before = form.curve(_multiplied(law, scale)).moment(order), order
+            _, order = extrapolated_best(order, moment, lambda a, there: form.convert(a, there, epsilon))
+            if abs(math.log((order - 1) / (before - 1))) < _SAME_ORDER:
+                break
         return order
 
     def _units(self, form: ByOrder, order: float) -> list[float]:

@@ -134,12 +134,15 @@ class _Search:
         self, method: Method, near: float, floor: float, ceiling: float, width: float | None = None
     ) -> float:
         """The least x in [floor, ceiling] at which a method proves the target; the ceiling if none."""
-        path = self.path
+        path, excess = self.path, self.excess(method)
         if path.law is not None and isinstance(method, ByOrder):
             curve = method.curve(path.law)
-            epsilon, _ = best_epsilon(curve, method.convert, path.log_delta, math.exp(near))
-            return min(max(math.log(epsilon) if epsilon > 0.0 else path.floor, floor), ceiling)
-        excess, width = self.excess(method), width or path.width
+            epsilon, order = best_epsilon(curve, method.convert, path.log_delta, math.exp(near))
+            x = min(max(math.log(epsilon) if epsilon > 0.0 else path.floor, floor), ceiling)
+            if math.isfinite(epsilon):
+                excess.remember(x, replace(method, order=order)(path.law, math.exp(x)))
+            return x
+        width = width or path.width
         if floor > path.floor and excess(floor) <= 0.0:
             return floor
         part = replace(path, width=width, floor=floor, ceiling=ceiling)

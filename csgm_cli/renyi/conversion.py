@@ -13,7 +13,14 @@ from collections.abc import Callable
 
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.renyi.moment import LogMoment
-from csgm_cli.renyi.orders import RenyiCurve, best_order, first_order
+from csgm_cli.renyi.orders import (
+    RenyiCurve,
+    Value,
+    best_order,
+    extrapolated_best,
+    first_order,
+    integers_next_to,
+)
 from csgm_cli.roots import safe_end
 
 #: (order, log-moment at it, epsilon) -> an upper bound on log delta, rounding errors added.
@@ -50,7 +57,7 @@ def best_log_delta(
 ) -> tuple[float, float]:
     """The least log delta over the orders that ``curve`` admits, and its order; ``near``: one close to it."""
     start = near or first_order(curve.law, epsilon)
-    found = best_order(curve, lambda order, moment: convert(order, moment, epsilon), start)
+    found = best_order(curve, _at_epsilon(convert, epsilon), start)
     if near is not None and not found[0] < 0.0:  # beyond orders at which no moment can be computed
         return best_log_delta(curve, convert, epsilon)
     return found
@@ -63,17 +70,30 @@ def best_epsilon(
 
     In turns: the best order at an epsilon, and the epsilon at which that order gives delta, which only falls.
     """
-    epsilon, (_, order) = near, best_log_delta(curve, convert, near)
+    best, (_, order) = (math.inf, 0.0), best_log_delta(curve, convert, near)
     for _ in range(_MOST_TURNS):
-        found = _epsilon_at(order, curve.moment(order), convert, log_delta, math.log(epsilon))
-        if found == 0.0 or math.isinf(found):
-            return found, order
-        epsilon = found
-        least, better = best_log_delta(curve, convert, epsilon, order)
+        moment = curve.moment(order)
+        found = _epsilon_at(order, moment, convert, log_delta, math.log(min(near, best[0])))
+        if found < best[0]:
+            best = found, order
+            if found == 0.0:
+                break
+            least, order = extrapolated_best(order, moment, _at_epsilon(convert, found))
+        elif math.isinf(found):
+            break
+        else:
+            least, order = best_order(curve, _at_epsilon(convert, best[0]), best[1])
         if not least < log_delta - _NO_GAIN * abs(log_delta):
             break
-        order = better
-    return epsilon, order
+    if not curve.integer_orders or math.isinf(best[0]):
+        return best
+    orders = integers_next_to(best[1])
+    near = math.log(max(best[0], near * 1e-3))
+    return min((_epsilon_at(a, curve.moment(a), convert, log_delta, near), a) for a in orders)
+
+
+def _at_epsilon(convert: Conversion, epsilon: float) -> Value:
+    return lambda order, moment: convert(order, moment, epsilon)
 
 
 def _epsilon_at(order: float, moment: LogMoment, convert: Conversion, log_delta: float, near: float) -> float:

@@ -62,17 +62,21 @@ def mixed_log_moments(order: float, coordinates: Sequence[tuple[float, float]]) 
     return [known if known is not None else next(computed) for known in found]
 
 
-def _batches(order: float, coordinates: Sequence[tuple[float, float]]) -> Iterator[list[tuple[float, float]]]:
+#: gamma, s = sqrt(t), where the integrand matters, and the step of the trapezoid rule.
+_Piece = tuple[float, float, tuple[float, float], float]
+
+
+def _batches(order: float, coordinates: Sequence[tuple[float, float]]) -> Iterator[list[_Piece]]:
     """The coordinates in runs whose grids together have a bounded number of nodes."""
-    batch: list[tuple[float, float]] = []
+    batch: list[_Piece] = []
     nodes = 0.0
     for gamma, s in coordinates:
-        low, high = ends(order, gamma, s)
-        size = (high - low) / _step(s)
+        span, step = ends(order, gamma, s), _step(s)
+        size = (span[1] - span[0]) / step
         if batch and nodes + size > _MOST_BATCHED:
             yield batch
             batch, nodes = [], 0.0
-        batch.append((gamma, s))
+        batch.append((gamma, s, span, step))
         nodes += size
     if batch:
         yield batch
@@ -111,13 +115,15 @@ def _far_apart(a: float, g: float, t: float) -> LogMoment:
     return LogMoment(value, d_order, max(d2_order, high * t), error)
 
 
-def _quadrature(a: float, coordinates: Sequence[tuple[float, float]]) -> list[LogMoment]:
-    """K at each (g, s = sqrt(t)) by the trapezoid rule in x, which converges geometrically here.
+def _quadrature(a: float, pieces: Sequence[_Piece]) -> list[LogMoment]:
+    """K of each piece by the trapezoid rule in x, which converges geometrically here.
 
     The grids are laid end to end: short arrays cost what calling numpy costs.
     """
-    grids = [_grid(a, g, s) for g, s in coordinates]
-    laid = [(g, s, *grid) for (g, s), grid in zip(coordinates, grids, strict=True) if grid is not None]
+    grids = [_grid(a, *piece) for piece in pieces]
+    laid = [
+        (g, s, grid, step) for (g, s, _, step), grid in zip(pieces, grids, strict=True) if grid is not None
+    ]
     if not laid:
         return [OUT_OF_REACH] * len(grids)
     sizes = [x.size for _, _, x, _ in laid]
@@ -171,17 +177,16 @@ def _step(s: float) -> float:
     return min(free, 2 * math.pi * y / (44.0 + y * y / 2))
 
 
-def _grid(a: float, g: float, s: float) -> tuple[Array, float] | None:
-    """Equidistant nodes, an even number, and their step, over all of x where the integrand matters."""
-    step = _step(s)
-    spans = [ends(a, g, s)]
-    if (spans[0][1] - spans[0][0]) / step > _LONG:
-        spans = bumps(a, g, s) or _alive(a, g, s, *spans[0])
+def _grid(a: float, g: float, s: float, span: tuple[float, float], step: float) -> Array | None:
+    """Equidistant nodes, an even number, over all of ``span`` where the integrand matters."""
+    spans = [span]
+    if (span[1] - span[0]) / step > _LONG:
+        spans = bumps(a, g, s) or _alive(a, g, s, *span)
     counts = [2 * math.ceil((high - low) / step / 2) for low, high in spans]  # even: see `_moment`
     if not 0 < sum(counts) <= _TOO_LONG:
         return None
     nodes = [low + step * np.arange(n, dtype=np.float64) for (low, _), n in zip(spans, counts, strict=True)]
-    return (nodes[0] if len(nodes) == 1 else np.concatenate(nodes)), step
+    return nodes[0] if len(nodes) == 1 else np.concatenate(nodes)
 
 
 def _alive(a: float, g: float, s: float, low: float, high: float) -> list[tuple[float, float]]:

@@ -57,34 +57,36 @@ def best_order(curve: RenyiCurve, value: Value, start: float) -> tuple[float, fl
 
 def _by_extrapolation(curve: RenyiCurve, value: Value, start: float) -> tuple[float, float] | None:
     """`best_order` from ``start`` on; None where a moment or value is infinite, or it does not settle."""
-    best, at_best, radius = (math.inf, start), gaussian_moment(start, 0.0), 3.0
-    order = start
+    best, at_best = (math.inf, start), gaussian_moment(start, 0.0)
+    order, worse = start, (0.0, math.inf)
     for _ in range(30):
         moment = curve.moment(order)
         here = value(order, moment)
         if not 0.0 < moment.value < math.inf or math.isinf(here):
             return None
         if here < best[0]:
-            best, at_best, radius = (here, order), moment, 3.0
+            best, at_best = (here, order), moment
         else:
-            radius = abs(math.log((order - 1) / (best[1] - 1))) / 4
-        predicted, order = extrapolated_best(best[1], at_best, value, radius)
+            worse = (worse[0], order) if order > best[1] else (order, worse[1])
+        predicted, order = extrapolated_best(best[1], at_best, value, worse)
         if not predicted < best[0] - _NO_GAIN * abs(best[0]):
             return best
     return None
 
 
 def extrapolated_best(
-    order: float, moment: LogMoment, value: Value, radius: float = 3.0
+    order: float, moment: LogMoment, value: Value, worse: tuple[float, float] = (0.0, math.inf)
 ) -> tuple[float, float]:
-    """The least value by the moment at one order, up to ``radius`` away in log(order - 1), and its order."""
+    """The least value by the moment at one order, and its order: at most half-way to ``worse`` ones."""
     centre, model = math.log(order - 1), extrapolated(order, moment)
+    below = (centre - math.log(worse[0] - 1)) / 2 if worse[0] > 1.0 else 3.0
+    above = (math.log(worse[1] - 1) - centre) / 2 if worse[1] < math.inf else 3.0
     log_gap, least = valley(
         lambda x: value(1 + math.exp(x), model(1 + math.exp(x))),
         centre,
-        stride=min(0.1, radius),
-        low=max(_LEAST, centre - radius),
-        high=min(_MOST, centre + radius),
+        stride=min(0.1, below, above),
+        low=max(_LEAST, centre - min(below, 3.0)),
+        high=min(_MOST, centre + min(above, 3.0)),
         width=1e-7,
     )
     return least, 1 + math.exp(log_gap)
