@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from csgm_cli.renyi.moment import LogMoment, gaussian_moment, summed
 
 if TYPE_CHECKING:
-    from csgm_cli.renyi.log_moment import ComplexArray
+    from csgm_cli.renyi.complex_log_moment import ComplexArray
 
 #: exp of a larger number is not needed: no bound is below 1 there.
 _LARGEST = 700.0
@@ -103,7 +103,7 @@ class Law:
 
     def complex_log_moment(self, orders: ComplexArray) -> ComplexArray | None:
         """Log E[u^order] at equidistant complex orders of one real part; None where that takes too long."""
-        from csgm_cli.renyi.log_moment import complex_log_moment
+        from csgm_cli.renyi.complex_log_moment import complex_log_moment
 
         total = orders * (orders - 1) * (self.gaussian / 2)
         for c in self.coordinates:

@@ -18,16 +18,14 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from csgm_cli.renyi.exponential_sums import exponential_sums
 from csgm_cli.renyi.moment import OUT_OF_REACH, LogMoment, gaussian_moment
 from csgm_cli.renyi.tilt import bumps, ends
 
 Array = NDArray[np.float64]
-ComplexArray = NDArray[np.complex128]
 
 _ULP = 2.0**-53
 #: From this sqrt(t) on the two bumps of the integrand are closed forms, see `_far_apart`.
-_FAR = 24.0
+FAR = 24.0
 #: h is a power series where |y| max(|a|, 4) is below this.
 _SERIES_RADIUS = 0.5
 #: No exponent goes beyond this unscaled: it leaves room for factors of 1e40.
@@ -36,10 +34,6 @@ _LARGE = 600.0
 _LONG, _TOO_LONG = 3000, 4_000_000
 #: Nodes that are worth laying end to end; memory and caches suffer beyond.
 _MOST_BATCHED = 30_000
-#: The most nodes of one call at complex orders.
-_MOST_COMPLEX = 6_000_000
-#: More products of nodes and complex orders are summed by a transform, of so many nodes at most.
-_FAST, _MOST_FAR = 200_000, 300_000
 
 
 def log_moment(order: float, gamma: float, t: float) -> LogMoment:
@@ -88,7 +82,7 @@ def _closed_form(order: float, gamma: float, t: float) -> LogMoment | None:
         return gaussian_moment(order, t)
     if t == 0.0:
         return LogMoment(0.0, 0.0, 0.0, 0.0)
-    return _far_apart(order, gamma, t) if math.sqrt(t) >= _FAR else None
+    return _far_apart(order, gamma, t) if math.sqrt(t) >= FAR else None
 
 
 def _far_apart(a: float, g: float, t: float) -> LogMoment:
@@ -241,7 +235,7 @@ def _integrand(x: Array, a: float, g: float | Array, s: Array, starts: NDArray[n
         lift < 1.0, (1.0 + y) * np.expm1(np.minimum(lift, 1.0)) * bell, tilted - (1.0 + y) * bell
     )
     h = np.where(small, _series(y_small, a) * bell, above - (a - 1) * y * bell)
-    slope = u_small * np.expm1(a * u_small) - _log_gap(y_small)
+    slope = u_small * np.expm1(a * u_small) - log_gap(y_small)
     h_order = np.where(small, slope * bell, tilted * u - y * bell)
     sent = np.exp(np.minimum(z + log_g - u, 0.0))
     exponents = abs(a) * (np.abs(u) + sent * s * (np.abs(x) + s / 2)) + x * x / 2
@@ -260,7 +254,7 @@ def _series(y: Array, a: float) -> Array:
     return _horner(coefficients, w) * w * w
 
 
-def _log_gap(y: Array, terms: int = 8) -> Array:
+def log_gap(y: Array, terms: int = 8) -> Array:
     """Y - log(1+y) = y^2/2 - y^3/3 + ... for |y| < 1/8, to 8^-terms (a derivative needs few)."""
     return _horner([(-1.0) ** j / j for j in range(2, terms + 2)], y) * y * y
 
@@ -272,99 +266,3 @@ def _horner(coefficients: Sequence[float], x: Array) -> Array:
         total *= x
         total += coefficient
     return total
-
-
-def complex_log_moment(orders: ComplexArray, gamma: float, t: float) -> ComplexArray | None:
-    """K at equidistant complex orders of one real part (> 1 or < 0), to about 1e-14 relative.
-
-    The principal branch of log E[Y^a]: only its exponential to integer powers is free of that
-    choice. None where it would take too long: the integrand oscillates as fast as the orders are
-    far from real. As E[Y] = 1, for orders below 0 and for those above 1, where it keeps its digits next
-    to 1,
-
-        E[Y^a] - 1 = E[e^w - 1 - w] - a E[Y - 1 - log Y],              w = a log Y,
-                   = E[Y (e^w - 1 - w)] + (a - 1) E[Y log Y - Y + 1],  w = (a - 1) log Y.
-    """
-    if gamma == 1.0:
-        return orders * (orders - 1) * (t / 2)
-    s = math.sqrt(t)
-    real, span = float(orders[0].real), float(np.abs(orders.imag).max())
-    if s >= _FAR:
-        return None  # the loss has all but an atom there, and no contour integral converges
-    height = min(0.95 * math.pi / s, 9.2)
-    step = 2 * math.pi / ((44.0 + height * height / 2) / height + span * s)
-    low, high = ends(real, gamma, s)
-    count = math.ceil((high - low) / step)
-    if count > _MOST_COMPLEX:
-        return None
-    x = low + step * np.arange(count + 1, dtype=np.float64)
-    z = s * x - s * s / 2
-    y = gamma * np.expm1(np.minimum(z, 700.0))
-    u = np.where(z < 700.0, np.log1p(y), z + math.log(gamma))
-    small = np.abs(y) < 0.125
-    gap = np.where(small, _log_gap(np.where(small, y, 0.0), terms=18), y - u)
-    bell, log_weight, powers, slope = np.exp(-x * x / 2), -x * x / 2, orders, -gap
-    if real > 0.0:
-        log_weight, powers = log_weight + u, orders - 1
-        slope = np.where(small, y * y - (1 + y) * gap, (1 + y) * u - y)
-    size = math.hypot(float(powers[0].real), span)
-    near = np.abs(u) * size < 1.0
-    far = np.flatnonzero(~near)
-    if far.size > _MOST_FAR:
-        return None
-    excess = _moment_series(powers / size, size * u[near], np.exp(log_weight[near]))
-    if far.size:
-        excess += _direct(powers, u[far], log_weight[far])
-    return _complex_log1p(step / math.sqrt(2 * math.pi) * (excess + powers * float((bell * slope).sum())))
-
-
-def _moment_series(unit: ComplexArray, scaled: Array, weight: Array) -> ComplexArray:
-    """Sum of weight (e^w - 1 - w), w = unit scaled, |unit| and |scaled| at most 1.
-
-    A power series in ``unit``: the moments of ``scaled`` serve all orders at once.
-    """
-    power = weight * scaled * scaled / 2
-    coefficients = []
-    for j in range(3, 22):
-        coefficients.append(float(power.sum()))
-        power = power * scaled / j
-    total = np.zeros_like(unit)
-    for coefficient in reversed(coefficients):
-        total = total * unit + coefficient
-    return total * unit * unit
-
-
-def _direct(orders: ComplexArray, u: Array, log_weight: Array) -> ComplexArray:
-    """Sum of exp(log_weight) (e^w - 1 - w), w = orders u.
-
-    Equidistant orders are base + offset, so that all e^w are products of two short tables; where
-    these would be long, by a fast transform.
-    """
-    if orders.size * u.size > _FAST:
-        powers = _transformed(orders, u, log_weight)
-    else:
-        rows = math.isqrt(orders.size - 1) + 1
-        blocks = -(-orders.size // rows)
-        offsets = np.exp((orders[:rows] - orders[0])[:, None] * u[None, :])
-        bases = np.exp(orders[::rows][None, :] * u[:, None] + log_weight[:, None])
-        powers = (offsets @ bases).T.reshape(rows * blocks)[: orders.size]
-    weight = np.exp(log_weight)
-    return np.asarray(powers - float(weight.sum()) - orders * float((weight * u).sum()))
-
-
-def _transformed(orders: ComplexArray, u: Array, log_weight: Array) -> ComplexArray:
-    """Sum of exp(log_weight + orders u) by exponential sums, to 1e-14 of the sum of moduli."""
-    first = orders[0]
-    step, size = float((orders[-1] - first).imag) / (orders.size - 1), np.exp(first.real * u + log_weight)
-    phase = float(first.imag) * u
-    powers = exponential_sums(u, size * np.cos(phase), step, orders.size)
-    return np.asarray(powers + 1j * exponential_sums(u, size * np.sin(phase), step, orders.size))
-
-
-def _complex_log1p(z: ComplexArray) -> ComplexArray:
-    """log(1 + z) without losing the digits of a small z."""
-    a, b = z.real, z.imag
-    excess = a * (2 + a) + b * b  # |1 + z|^2 - 1
-    square = np.maximum((1 + a) ** 2 + b * b, 1e-300)
-    modulus = np.where(excess > -0.5, np.log1p(np.maximum(excess, -0.5)), np.log(square))
-    return modulus / 2 + 1j * np.arctan2(b, 1 + a)

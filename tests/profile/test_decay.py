@@ -13,8 +13,9 @@ from csgm_cli.model.certificate import Direction
 from csgm_cli.profile.contour import build_contour
 from csgm_cli.profile.convex import ConvexFunction
 from csgm_cli.profile.decay import decay, missing, valley
+from csgm_cli.renyi.complex_log_moment import complex_log_moment
 from csgm_cli.renyi.law import Coordinates, Law
-from csgm_cli.renyi.log_moment import complex_log_moment, log_moment
+from csgm_cli.renyi.log_moment import log_moment
 from csgm_cli.verify.contour import TiltedNodes
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from csgm_cli.renyi import log_moment as module
 from csgm_cli.renyi import tilt
+from csgm_cli.renyi.complex_log_moment import complex_log_moment
 from csgm_cli.renyi.log_moment import log_moment
 from csgm_cli.verify.contour import TiltedNodes
 from csgm_cli.verify.log_moment import log_moment as precise_log_moment
@@ -363,7 +364,7 @@ def test_complex_orders_keep_their_digits_close_to_one_and_zero(real, gamma, t):
     """Where K vanishes: next to delta 1 contours pass there, and millions of coordinates are added up."""
     away = abs(real - (real > 0.0))
     orders = real + 1j * away * np.array([0.0, 1.0, 2.0, 3.0])
-    for order, found in zip(orders, module.complex_log_moment(orders, gamma, t), strict=True):
+    for order, found in zip(orders, complex_log_moment(orders, gamma, t), strict=True):
         with mpmath.workdps(90):
             height = mpmath.mpf(order.imag)
             nodes = TiltedNodes.at(mpmath.mpf(order.real), gamma, t, height, 45)
