@@ -72,6 +72,7 @@ INPUT_AND_OUTPUT = {
 HOMES: dict[str, tuple[str, ...]] = {
     "numpy": (
         "renyi/log_moment.py",
+        "renyi/complex_log_moment.py",
         "renyi/exponential_sums.py",
         "profile/",
         "bounds/",

@@ -24,9 +24,8 @@ from csgm_cli.model.mechanism import Adjacency
 from csgm_cli.renyi.conversion import best_epsilon
 from csgm_cli.roots import safe_end
 
-#: Width in x of the roots that only tell which method is the best; methods this close are both followed.
 #: Further than this from the lower bound, a bound at the worst-case vector may be out of reach.
-_ROUGH, _FAR = 1e-4, 0.02
+_FAR = 0.02
 #: Width of the bracket around what is refuted; and under replace-one around the answer, which is this far
 #: above, about.
 _LOWER_WIDTH, _TRIANGLE_WIDTH, _LOOSE = 1e-9, 3e-10, 0.02
@@ -81,40 +80,26 @@ class _Search:
         """The answer of the add direction, what is refuted, and the method that proves it."""
         [matched], worst = CLOSED_FORMS[Direction.ADD], self.at_worst_case[Direction.ADD]
         path = self.path
-        rough = self.matched = self.root(matched, near, path.floor, path.ceiling, _ROUGH)
-        refuted = _greatest_refuted(path, rough)
-        if not _is_deep(path):
-            return self.root(matched, rough, path.floor, path.ceiling), refuted, matched
-        lead = self.excess(worst)(rough) - self.excess(matched)(rough)
-        close = abs(lead) <= 3 * _ROUGH * path.slope
-        least = path.ceiling
-        by: Method = matched
-        if lead > 0.0 or close:
-            least = self.root(matched, rough, path.floor, rough)
-        if lead < 0.0 or close or rough - refuted > _FAR:
-            by_worst = self.refined(worst, refuted, path.floor, min(least, rough))
-            if by_worst < least:
-                least, by = by_worst, worst
-        return least, refuted, by
+        least = self.matched = self.root(matched, near, path.floor, path.ceiling)
+        refuted = _greatest_refuted(path, least)
+        if _is_deep(path) and (found := self.refined(worst, refuted, path.floor, least)) < least:
+            return found, refuted, worst
+        return least, refuted, matched
 
     def removed(self, added: float, refuted: float) -> tuple[float, Method]:
         """The answer of the remove direction, from that of the other up, and the method that proves it."""
-        methods, rough = CLOSED_FORMS[Direction.REMOVE], self.path.ceiling
+        methods, least = CLOSED_FORMS[Direction.REMOVE], self.path.ceiling
         by: Method = methods[0]
         for method in methods:
-            if method is RENYI and rough <= self.matched:  # the Renyi bound is never below the matched one
+            if least <= (self.matched if method is RENYI else added):  # RENYI is never below the matched one
                 continue
-            if rough > added and (rough >= self.path.ceiling or self.excess(method)(rough) <= 0.0):
-                found = self.root(method, added, added, rough, _ROUGH)
-                rough, by = (found, method) if found < rough else (rough, by)
-        if rough <= added:
-            return added, by
-        if not _is_deep(self.path):
-            return self.root(by, rough, added, self.path.ceiling), by
+            if least >= self.path.ceiling or self.excess(method)(least) <= 0.0:
+                found = self.root(method, added, added, least)
+                least, by = (found, method) if found < least else (least, by)
         worst = self.at_worst_case[Direction.REMOVE]
-        if (found := self.refined(worst, refuted, added, rough)) < rough - _ROUGH:
-            return found, worst
-        least = self.root(by, rough, added, self.path.ceiling)
+        if not (least > added and _is_deep(self.path)):
+            return least, by
+        found = self.refined(worst, refuted, added, least)
         return (found, worst) if found < least else (least, by)
 
     def refined(self, method: Method, refuted: float, floor: float, known: float) -> float:
@@ -130,9 +115,7 @@ class _Search:
         near = known if -self.path.slope < at_known <= 0.0 else low + 1e-3 * (known - low)
         return self.root(method, near if math.isfinite(near) else known, floor, known)
 
-    def root(
-        self, method: Method, near: float, floor: float, ceiling: float, width: float | None = None
-    ) -> float:
+    def root(self, method: Method, near: float, floor: float, ceiling: float) -> float:
         """The least x in [floor, ceiling] at which a method proves the target; the ceiling if none."""
         path, excess = self.path, self.excess(method)
         if path.law is not None and isinstance(method, ByOrder):
@@ -142,10 +125,9 @@ class _Search:
             if math.isfinite(epsilon):
                 excess.remember(x, replace(method, order=order)(path.law, math.exp(x)))
             return x
-        width = width or path.width
         if floor > path.floor and excess(floor) <= 0.0:
             return floor
-        part = replace(path, width=width, floor=floor, ceiling=ceiling)
+        part = replace(path, floor=floor, ceiling=ceiling)
         try:
             x, certificate = least_by(part, method, max(near, floor))
         except NoAnswerError:
