@@ -60,7 +60,7 @@ RANGES: dict[str, Range] = {
 }
 #: An epsilon at which delta is asked for; as a target it must be above 0.
 EPSILON_OR_ZERO = Range(0.0, RANGES["epsilon"].high)
-#: Above this a delta is large however few the clients are, and was hardly meant as one.
+#: Above this a delta is large for any number of clients, and probably a mistake.
 LARGE_DELTA = 0.01
 
 

@@ -73,7 +73,7 @@ def inspect_arrays(
     check_type("workload", workload, Workload)
     objective = objective_named(objective)
     check_arrays(workload, arrays)
-    with np.errstate(all="ignore"):  # what comes out is looked at
+    with np.errstate(all="ignore"):  # the result is checked
         return _inspected(workload, arrays, objective, strategy, claimed or {}, progress)
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 #: An epsilon below the first is rare, one between the others usual.
 _SMALL, _USUAL = 0.5, (2.0, 20.0)
-#: What there is to say of an answer whose lower bound is 0.
+#: The notice on an answer whose lower bound is 0.
 NO_LOWER_BOUND = Notice(
     "no-lower-bound",
     "lower_bound is 0: the privacy profile is out of reach here, or shows next to nothing, so that how"
@@ -190,7 +190,7 @@ def conversion_of(proof: Proof) -> Conversion | None:
 
 
 def notices_of(spent: Spent) -> tuple[Notice, ...]:
-    """What there is to say about how ``spent`` was computed."""
+    """Notices about how ``spent`` was computed."""
     notices = []
     if spent.high_precision:
         said = "float64 could not be trusted here; the value was computed in 30-digit arithmetic"

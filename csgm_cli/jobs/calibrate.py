@@ -76,7 +76,7 @@ def calibrate(
 def described(
     mechanism: Mechanism, accountant: Accountant, sigma: float, guarantee: Guarantee, value_bits: int
 ) -> Calibration:
-    """What there is to say of this noise without a target: all but the MSE."""
+    """The result for this noise without the MSE."""
     noise_multiplier = sigma / mechanism.geometry.l2_norm
     return Calibration(
         mechanism,

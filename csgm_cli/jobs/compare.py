@@ -46,8 +46,8 @@ def compare(
     no calibration, and a notice says why.
 
     With a ``factorization`` they are the matrix mechanism, SGMF and its L-inf form; SGMF is also there with
-    each of ``other_strategies``, factorizations of the same workload. Every row's MSE is held against that
-    of the first, the matrix mechanism with ``factorization``, so that ratios order rows as errors do.
+    each of ``other_strategies``, factorizations of the same workload. Every MSE ratio is relative to the
+    first row, the matrix mechanism with ``factorization``, so that ratios order rows as errors do.
 
     Raises:
         UsageError: a value out of range, no gamma, or an accountant that cannot serve every row.
@@ -133,14 +133,14 @@ def _like(
     factorization: FactorNorms | None,
     epochs: int | None,
 ) -> Mechanism:
-    """The Gaussian mechanism that all are held against, or the matrix mechanism."""
+    """The reference of every MSE ratio: the Gaussian mechanism, or the matrix mechanism."""
     return Mechanism(MechanismName.GAUSSIAN, 1.0, geometry, rounds, adjacency, factorization, epochs)
 
 
 def _asked(
     like: Mechanism, gammas: Sequence[float], others: Sequence[FactorNorms], accountant: Accountant
 ) -> tuple[list[Mechanism], Accountant, list[Notice]]:
-    """The mechanisms of the rows, ``like`` first, the one accountant, and what there is to say of both."""
+    """The mechanisms of the rows (``like`` first), the accountant of all rows, and notices about both."""
     mechanisms, notices = _mechanisms(like, gammas, others)
     used = common_accountant(mechanisms, accountant)
     return mechanisms, used, notices

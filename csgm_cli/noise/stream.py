@@ -71,9 +71,9 @@ class NoiseStream:
     N + 1), 64 for a matrix, or as many as fit in 256 MiB; fewer than T of them make a matrix draw Z again
     and again, so that blocks are the fast way there.
 
-    **Security.** Philox is not a cryptographic generator, though nothing is known that tells it from
-    random. ``normals(row, chunk, length)`` may return the standard normals of a better one: the same whenever
-    it is asked the same, independent otherwise. Noise in floating point leaks where an attacker sees all bits
+    **Security.** Philox is not a cryptographic generator, though no test is known to distinguish it
+    from random. ``normals(row, chunk, length)`` may supply the standard normals of a better one: the same for
+    the same arguments, independent otherwise. Noise in floating point leaks where an attacker sees all bits
     of an output (Mironov 2012); that is outside the model in which sigma is calibrated.
 
     Raises ``UsageError``: ``invalid-type``, ``out-of-range``, ``unknown-choice``, ``wrong-dtype``,

@@ -19,7 +19,7 @@ _READABLE = {f"csgm/{command}/1": command for command in ("calibrate", "plan", "
 #: Relative difference up to which two numbers that say the same agree.
 AGREEMENT = 1e-9
 
-#: Wider than what may be asked for: a result may say that hardly anything is guaranteed.
+#: Wider than the ranges of inputs: a result may have a very large epsilon or delta.
 _EPSILON, _DELTA = Range(0.0, 1e300), Range(1e-300, 1.0)
 
 _OVERHEADS = ("max_mse_overhead", "max_noise_overhead")

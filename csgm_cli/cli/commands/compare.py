@@ -64,7 +64,7 @@ def _gammas(request: Request) -> tuple[float, ...]:
 
 
 def _other_strategies(request: Request) -> tuple[FactorNorms, ...]:
-    """Return the factorizations that the one asked about is held against."""
+    """Return the factorizations to compare with the given one."""
     if request["factorization"] is None:
         return ()
     from csgm_cli.cli.inputs.factorizations import load_factorization, usual_strategies

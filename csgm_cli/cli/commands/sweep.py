@@ -33,7 +33,7 @@ _PRESET = ("vary", "epsilon", "delta", *NOISE, "mechanism", *MECHANISM, *COHORT)
 
 
 def run(request: Request) -> ExitCode:
-    """Sweep and report; rows without an answer are told, and all of them together are no answer."""
+    """Sweep and report. Rows without an answer are listed on stderr; exit with 3 if no row has one."""
     from csgm_cli.render.plots.figure import check_lines
     from csgm_cli.storage.files import check_writable
 

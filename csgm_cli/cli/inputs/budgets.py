@@ -26,7 +26,7 @@ _WORDS_FOR_PEOPLE = ("owner", "reason")
 
 
 class Budget(NamedTuple):
-    """Populations by name, what there is to say of them, and the files that were read for all that."""
+    """Populations by name, notices about them, and the files they were read from."""
 
     populations: tuple[Population, ...]
     notices: tuple[Notice, ...]

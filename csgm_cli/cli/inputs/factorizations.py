@@ -178,7 +178,7 @@ def _solved(strategy: Strategy, rows: int) -> Asked:
 
 
 def _identity(path: str) -> tuple[object, ...]:
-    """What a file is told by from what it was before."""
+    """Device, inode, modification time and size of a file, which change when it is rewritten."""
     try:
         found = Path(path).stat()
     except (OSError, ValueError):  # reading it will say what is wrong

@@ -37,7 +37,7 @@ _PARTICIPATION = ("population", "training_rounds", "cohort_size")
 
 
 def build_mechanism(request: Request) -> tuple[Mechanism, Notices]:
-    """Return the mechanism asked about, and what there is to say about how it was completed."""
+    """Return the mechanism, and notices about inputs that were derived or capped."""
     name = MechanismName(request["mechanism"])
     gamma = build_gamma(request, name)
     geometry, geometry_notices = build_geometry(request, needs_ratio=name is not MechanismName.GAUSSIAN)

@@ -69,7 +69,7 @@ class Sweep:
         return self._question(index)[0]
 
     def solve(self, index: int) -> tuple[Document, tuple[Notice, ...]]:
-        """Return the row of a point, and what there is to say about it."""
+        """Return the row of a point, and its notices."""
         from csgm_cli.jobs.sweep import answer
         from csgm_cli.render.document import sweep_row
 

@@ -114,7 +114,7 @@ def certificate(workload: Workload, objective: Objective, dual: Dual) -> Solutio
     the largest), and as many as the workload has rows.
     """
     problem = Problem(workload, objective, oracle_for(workload), 1e-14)
-    with np.errstate(all="ignore"):  # what comes out is looked at
+    with np.errstate(all="ignore"):  # the result is checked
         point = problem.at(problem.pack(dual))
     if not (0.0 < point.lower <= point.upper < np.inf and np.isfinite(point.column_scale)):
         raise UsageError("bad-dual", "the weights are too far apart to be computed with")

@@ -69,7 +69,7 @@ def is_factorized(inputs: Document) -> bool:
 
 
 def plain_mechanism(inputs: Document) -> str:
-    """Return the name of the mechanism without compression that all are held against."""
+    """Return the name of the mechanism without compression that MSE ratios are relative to."""
     return "matrix" if is_factorized(inputs) else "Gaussian"
 
 

@@ -19,7 +19,7 @@ from csgm_cli.storage.arrays.metadata import JSON, broken
 
 _METADATA = "metadata.json"
 
-#: An archive may grow by this factor when read (numbers hardly compress), or to this size.
+#: An archive may grow by this factor when read (floating-point arrays compress little), or to this size.
 _GROWTH, _SMALL = 100, 1 << 26
 
 #: No archive of ours lists its entries in more than this.
