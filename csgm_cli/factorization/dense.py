@@ -62,9 +62,9 @@ def dense_factors(factorization: Factorization, precision: Precision = "float64"
     """B, C and C^-1 in ``precision``, with column norms of C that are not above the sensitivity.
 
     C is scaled down by what rounding adds to it, and B and C^-1 up; each is rounded by itself. Takes
-    ``dense_bytes``. For ``optimal`` and ``streaming`` columns of C have norm 1 up to rounding, or, with the max
-    error, less where the worst rows depend little on them. ``UsageError`` (slug ``out-of-range``) for numbers
-    that ``precision`` cannot hold, or whose squares float64 cannot.
+    ``dense_bytes``. For ``optimal`` and ``streaming`` columns of C have norm 1 up to rounding, or, with the
+    max error, less where the worst rows depend little on them. ``UsageError`` (slug ``out-of-range``) for
+    numbers that ``precision`` cannot hold, or whose squares float64 cannot.
     """
     check_type("factorization", factorization, Factorization)
     if precision not in ("float32", "float64"):

@@ -23,8 +23,8 @@ _SMALL, _USUAL = 0.5, (2.0, 20.0)
 #: The notice on an answer whose lower bound is 0.
 NO_LOWER_BOUND = Notice(
     "no-lower-bound",
-    "lower_bound is 0: the privacy profile is out of reach here, or shows next to nothing, so that how"
-    " far the answer is above the least that holds is not known",
+    "lower_bound is 0: no positive lower bound could be computed, so the gap between the answer and the"
+    " optimum is unknown",
 )
 
 
@@ -78,7 +78,7 @@ def account_delta(
     spent = spent_delta([(mechanism, sigma)], accountant, epsilon)
     notices = notices_of(spent)
     if spent.value == DELTA_FLOOR:
-        notices += (Notice("delta-floor", f"delta is below {DELTA_FLOOR:g} and shown as that"),)
+        notices += (Notice("delta-floor", f"delta is below {DELTA_FLOOR:g} and reported as {DELTA_FLOOR:g}"),)
     if spent.value == 1.0:
         notices += (Notice("no-guarantee", "delta is 1: this noise proves nothing at this epsilon"),)
     verified = verified_by([(mechanism, sigma)], spent, epsilon, spent.value) if verify else None

@@ -245,7 +245,7 @@ def test_delta_next_to_one_is_not_shown_as_one(csgm):
         ("CSGM_DETLA", "; did you mean CSGM_DELTA?"),
         ("CSGM_ADJACENCYY", "; did you mean CSGM_ADJACENCY?"),
         ("CSGM_COHORTSIZE", "; did you mean CSGM_COHORT_SIZE?"),
-        ("CSGM_QQQ", " is the variable of no option"),
+        ("CSGM_QQQ", ""),
     ],
 )
 @pytest.mark.parametrize("line", ["calibrate", "version --format json"])
@@ -256,8 +256,7 @@ def test_misspelt_variable(csgm, monkeypatch, line, variable, said):
     outcome = csgm(line)
     assert (outcome.status, outcome.stdout) == (plain.status, plain.stdout)
     first, rest = outcome.stderr.split("\n", 1)
-    assert first.startswith(f"warning[unknown-variable]: {variable} is")
-    assert first.endswith(said)
+    assert first == f"warning[unknown-variable]: unrecognised environment variable {variable}{said}"
     assert rest == plain.stderr
 
 

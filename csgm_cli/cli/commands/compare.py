@@ -75,9 +75,9 @@ def _other_strategies(request: Request) -> tuple[FactorNorms, ...]:
 command = Command(
     "compare",
     run,
-    help="""Put the mechanisms side by side at one target.
+    help="""Compare mechanisms at one target.
 
-    One accountant serves all rows, so that no row is charged for its accounting alone.""",
+    All rows use the same accountant, so that differences are those of the mechanisms.""",
     options=[
         *options("epsilon", "delta", "at_equal_mse", required=("epsilon", "delta")),
         *options(*MECHANISM, *COHORT, repeated=("gamma", "compression")),

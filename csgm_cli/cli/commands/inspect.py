@@ -78,14 +78,14 @@ def _inspected(request: Request, saved: SavedArrays, progress: Progress) -> Insp
 command = Command(
     "inspect",
     run,
-    help="""Recompute all that a file of arrays claims.
+    help="""Recompute everything that a file of factors claims.
 
-    Trusts nothing in it. Reads what `csgm factorize` writes, and arrays B and C made elsewhere (.npz, .npy
-    or a folder of .npy). Exits with 1 where a claim does not hold, with 2 where the file is broken.""",
+    Reads what `csgm factorize` writes, and arrays B and C made elsewhere (.npz, .npy
+    or a folder of .npy). Exits with 1 if a claim does not hold, with 2 if the file is broken.""",
     options=[
         click.Argument(["file"], type=File()),
-        option("workload", text="Of arrays made elsewhere: prefix-sum, momentum=0.9 or a .npy file."),
-        option("objective", text="Of arrays made elsewhere: which squared error the bound is for."),
+        option("workload", text="For arrays made elsewhere: prefix-sum, momentum=0.9 or a .npy file."),
+        option("objective", text="For arrays made elsewhere: squared error that the bound is for."),
         *options(*OUTPUT),
     ],
     examples=("csgm inspect prefix32.npz", "csgm inspect C.npy --objective max --format json"),

@@ -121,13 +121,13 @@ def _release(
 
 
 def _one_round(request: Request) -> tuple[Notice, ...]:
-    """A release counts once where nobody said how often: that must not pass unsaid."""
-    key, what, sources = "rounds", "one release per client in all", ["rounds", "training_rounds"]
+    """A notice on a release whose number of rounds or epochs is not given."""
+    key, what, sources = "rounds", "one release per client", ["rounds", "training_rounds"]
     if request["factorization"] is not None:
         key, what, sources = "epochs", "one epoch of the factorization", ["epochs"]
     if list(request.given(sources)):
         return ()
-    return (Notice("one-round", f"it counts as {what}: give {key} (1 says that it is so)"),)
+    return (Notice("one-round", f"counted as {what}: set {key} (use {key} = 1 if that is intended)"),)
 
 
 def _request(entries: Mapping[str, Entry], adjacency: Adjacency) -> Request:

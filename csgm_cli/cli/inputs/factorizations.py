@@ -86,7 +86,7 @@ def found_again(spec: str, result: str) -> str:
     message = f"cannot read {shown(spec)}, the factorization of {shown(result)}: no such file"
     places = "from the current folder" if not Path(spec).is_absolute() else "there"
     beside = f"beside {result!r}, as {Path(spec).name!r}"
-    raise StorageError("cannot-read", message, f"it is looked for {places}, and then {beside}")
+    raise StorageError("cannot-read", message, f"searched {places}, then {beside}")
 
 
 def _names_file(spec: str, path: str) -> bool:

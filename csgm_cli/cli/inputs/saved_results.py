@@ -96,8 +96,8 @@ def drift(request: Request, found: Account) -> tuple[Notice, ...]:
     for (epsilon, delta), guarantee in zip(saved.guarantees, found.guarantees, strict=True):
         before, now = delta if saved.asked_delta else epsilon, getattr(guarantee, name)
         relative = abs(now - before) / max(abs(before), abs(now)) if now != before else 0.0
-        told = f"{name} was {before!r} (csgm {saved.csgm_version}), is {now!r}: relative difference"
-        numbers = f"{told} {relative:.1e}"
+        drift = f"{name} was {before!r} (csgm {saved.csgm_version}), is {now!r}: relative difference"
+        numbers = f"{drift} {relative:.1e}"
         console.note(f"{request['from']}: {numbers}")
         if relative > _TOLERANCE:
             notices.append(_drifted(numbers, is_worse=now > before))
@@ -106,7 +106,7 @@ def drift(request: Request, found: Account) -> tuple[Notice, ...]:
 
 def _drifted(numbers: str, *, is_worse: bool) -> Notice:
     if is_worse:
-        return Notice("drift-up", f"THE SAVED GUARANTEE IS NOT PROVEN, this noise proves less: {numbers}")
+        return Notice("drift-up", f"THE SAVED GUARANTEE IS NOT PROVEN; this noise proves less: {numbers}")
     return Notice("drift", f"this noise proves more than the saved result says: {numbers}")
 
 
@@ -127,7 +127,7 @@ def check_factorization(saved: SavedResult, mechanism: Mechanism) -> None:
     spec = said.get("factorization")
     if said.get("factorization_sha256") != factors.sha256:
         was = f"SHA-256 {factors.sha256}, not {shown(said.get('factorization_sha256'))}"
-        raise UsageError("other-factorization", f"{shown(spec)} is another file than it was: {was}")
+        raise UsageError("other-factorization", f"{shown(spec)} has changed: {was}")
     norm = said.get("sensitivity")
     if not isinstance(norm, float | int) or not math.isclose(norm, factors.sensitivity, rel_tol=_SAME_NORM):
         raise UsageError(

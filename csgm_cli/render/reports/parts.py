@@ -1,4 +1,4 @@
-"""What a report is made of."""
+"""The parts of a report: facts, tables, text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from csgm_cli.rounding import DISPLAY_DIGITS, round_down, round_up
 
 @dataclass(frozen=True)
 class Fact:
-    """One labelled value; ``note`` says in words what it is or what it goes with."""
+    """One labelled value; ``note`` explains it."""
 
     label: str
     value: str
