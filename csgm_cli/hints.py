@@ -24,7 +24,7 @@ def probably_meant(name: str, number: float) -> str:
             hint = "without noise there is no (epsilon, delta) guarantee to account for"
         case "delta" if number == 0:
             pure = "delta 0 is pure differential privacy, which Gaussian noise never gives"
-            hint = f"{pure}; choose one well below 1 / clients, such as 1e-8"
+            hint = f"{pure}; choose one well below 1 / number of clients, such as 1e-8"
         case "delta" if 100 <= number < math.inf:
             digits, _, exponent = f"{number:e}".partition("e+")
             hint = f"did you mean {float(digits):g}e-{int(exponent)}?"

@@ -33,7 +33,10 @@ from csgm_cli.storage.arrays import read_arrays
         ("calibrate --delta 5*10**-7", "write it as 5e-7\n"),
         ("calibrate --delta 1/0", "got '1/0'\n"),
         ("calibrate --delta 0", "try: delta 0 is pure differential privacy, which Gaussian noise never "),
-        ("sweep --vary delta=0,1e-6", "which Gaussian noise never gives; choose one well below 1 / clients"),
+        (
+            "sweep --vary delta=0,1e-6",
+            "Gaussian noise never gives; choose one well below 1 / number of clients",
+        ),
         (
             "calibrate --epsilon 3,5",
             "try: write it as 3.5; for several values: csgm sweep --vary epsilon=3,5\n",

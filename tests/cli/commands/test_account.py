@@ -85,9 +85,7 @@ def test_a_large_delta_that_is_the_answer(csgm):
     """The warning says how to reduce a computed delta, and shows it rounded up as the report does."""
     outcome = csgm(f"{ACCOUNT} --epsilon 0 --rounds 1000 --accountant rdp")
     assert outcome.stdout.splitlines()[0].split()[:2] == ["delta", "1"]
-    said = (
-        "warning[delta-large]: delta 1 is the probability that anything at all may leak, and should be well"
-    )
+    said = "warning[delta-large]: delta 1 is large; it should be well "
     [warning] = [line for line in outcome.stderr.splitlines() if "delta-large" in line]
     assert warning.startswith(said)
     assert warning.endswith("below 1 / number of clients: add noise or allow a larger epsilon")
