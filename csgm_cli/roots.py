@@ -11,7 +11,7 @@ from csgm_cli.errors import NoAnswerError
 Slope = tuple[float, float]
 
 _MAX_STEPS = 300
-_ULP = 2.0**-53
+_ULP = math.ulp(1.0) / 2
 #: Relative width of the brackets of `least_safe`.
 _SAFE_WIDTH = 4e-13
 #: Longest step away from a guess of `safe_end`, whose arguments are logarithms.

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from csgm_cli.errors import UsageError, shown
-from csgm_cli.factorization.factorize import solving_bytes
 from csgm_cli.factorization.matrices.triangular import left_quotient, right_quotient
+from csgm_cli.factorization.memory import solving_bytes
 from csgm_cli.factorization.strategies.streaming import check_streams
 from csgm_cli.factorization.workload import (
     dense,
