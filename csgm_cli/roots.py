@@ -242,8 +242,7 @@ def lowest(
     while abs(inwards := (low + high) / 2 - best[0]) > 2 * width - (high - low) / 2:
         if max(second[1], third[1]) - best[1] <= 64 * _ULP * abs(best[1]) and best is not second:
             break  # nothing but rounding is left
-        x = best[0]
-        last, before = before, step
+        x, last, before = best[0], before, step
         step = _to_vertex(best, second, third)
         if not (abs(step) < abs(last) / 2 and low < x + step < high):
             before = (high if inwards > 0.0 else low) - x
