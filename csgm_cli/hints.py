@@ -1,4 +1,4 @@
-"""What was probably meant, for whoever asks, in Python or on the command line; imported for errors only."""
+"""Suggestions for error messages, in Python and on the command line; imported on errors only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def probably_meant(name: str, number: float) -> str:
-    """The hint for a ``number`` out of range, where somebody can tell; inputs are named `` `gamma` ``."""
+    """A hint for a ``number`` out of range; inputs are written `` `gamma` ``."""
     match name:
         case "norm_ratio" if 0 < number < 1:
             hint = f"norm_ratio is l2_norm / linf_norm; was the inverse meant, {1 / number:.6g}?"

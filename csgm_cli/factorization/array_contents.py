@@ -1,4 +1,4 @@
-"""What arrays stand for: a workload, B and C, a streaming form, a dual; and what it takes to measure them."""
+"""The content of arrays: a workload, B and C, a streaming form, a dual; and the memory to measure them."""
 
 # ruff: noqa: N803, N806 - A, B, C and T are what they are called in every formula
 

@@ -1,4 +1,4 @@
-"""Every strategy side by side, against one certified optimum."""
+"""All strategies compared with one certified optimum."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def factorize(
 def _unsolved(
     workload: Workload, strategy: Strategy, objective: Objective, optimum: Factorization | None
 ) -> Factorization:
-    """By a strategy that takes no solving."""
+    """The factorization of a closed-form strategy."""
     name = strategy.name
     sensitivity_squared, rows, series = _baseline(workload, name, objective)
     bound = lower_bound(workload, objective) if optimum is None else optimum.lower_bound

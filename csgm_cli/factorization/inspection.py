@@ -1,4 +1,4 @@
-"""Arrays that are said to be a factorization, measured again from nothing but their numbers."""
+"""Recompute sensitivity, errors and claims of a factorization from its arrays."""
 
 # ruff: noqa: N803 - C is what it is called in every formula
 

@@ -1,4 +1,4 @@
-"""What privacy and error need to know of a factorization: norms of C's columns and of B's rows."""
+"""The norms of a factorization that privacy and error depend on: columns of C and rows of B."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from csgm_cli.ranges import EPSILON_OR_ZERO, check_range, check_ranges, check_ty
 if TYPE_CHECKING:
     from csgm_cli.bounds.worst_case import Release
 
-#: An epsilon below the first is rare, one between the others usual.
+#: An epsilon below the first is rare; between the others it is typical.
 _SMALL, _USUAL = 0.5, (2.0, 20.0)
 #: The notice on an answer whose lower bound is 0.
 NO_LOWER_BOUND = Notice(
@@ -98,7 +98,7 @@ def epsilon_guarantee(
 def target_guarantee(
     mechanism: Mechanism, sigma: float, target: Target, spent: Spent, *, verify: bool
 ) -> Guarantee:
-    """The guarantee of a noise that was solved for; ``lower_bound`` is left to the caller."""
+    """The guarantee of a calibrated noise; the caller sets ``lower_bound``."""
     releases = [(mechanism, sigma)]
     verified = verified_by(releases, spent, target.epsilon, target.delta) if verify else None
     return _guarantee(mechanism, target.epsilon, target.delta, spent, verified)
@@ -185,7 +185,7 @@ def _account(
 
 
 def conversion_of(proof: Proof) -> Conversion | None:
-    """How a Renyi bound was converted; None for the other proofs."""
+    """The conversion of a Renyi bound; None for other proofs."""
     return Conversion.CKS20 if proof is Proof.RENYI else None
 
 

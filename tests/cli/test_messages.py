@@ -192,7 +192,7 @@ def test_arrays_of_a_workload_that_nobody_named(csgm):
     np.savez("bare.npz", B=arrays["B"], C=arrays["C"])
     outcome = csgm("inspect bare.npz")
     assert outcome.status == 1
-    assert "  try: --workload says what B C is, if not prefix-sum\n" in outcome.stderr
+    assert "  try: pass --workload if B C is not prefix-sum\n" in outcome.stderr
     outcome = csgm("inspect bare.npz --workload momentum=0.8")
     assert (outcome.status, "try:" in outcome.stderr) == (1, False)
     assert csgm("inspect bare.npz --workload momentum=0.9").status == 0

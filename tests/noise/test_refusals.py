@@ -98,7 +98,7 @@ def narrow(factors):
         ({"normals": print, "seed": 1}, "conflicting-options", "seed and normals exclude each other"),
         ({"resume": 3}, "invalid-type", "resume must be a NoiseState"),
         ({"resume": NoiseState(0, "", 5), "seed": 5}, "conflicting-options", "seed and resume exclude"),
-        ({"resume": NoiseState(0, "", 5)}, "other-noise", "the state is of another stream"),
+        ({"resume": NoiseState(0, "", 5)}, "other-noise", "the state belongs to another stream"),
         ({"resume": NoiseState(0, "")}, "other-noise", "the stream of this state drew from a function"),
         ({"resume": NoiseState(0, "", 5), "normals": print}, "other-noise", "the stream of this state drew"),
         ({"resume": NoiseState(4, "", 5)}, "out-of-range", "t must be an integer in [0, 3]"),

@@ -46,7 +46,7 @@ def run(request: Request) -> ExitCode:
             said = f"claimed {claim.claimed!r}, computed {claim.computed!r}"
             console.note(f"failed: {claim.name}: {said}")
             if claim.name == "product" and not saved.metadata and request.rank(["workload"]) is not Rank.FLAG:
-                console.note(f"  try: --workload says what B C is, if not {found.workload.name}")
+                console.note(f"  try: pass --workload if B C is not {found.workload.name}")
     console.note(f"inspected in {progress.seconds:.3g} s")
     return ExitCode.OK if found.holds else ExitCode.CLAIM_FAILED
 

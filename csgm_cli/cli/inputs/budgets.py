@@ -1,4 +1,4 @@
-"""From what a budget file declares to populations, by the same rules that turn options into mechanisms."""
+"""Turn the declarations of budget files into populations, by the rules of the command line."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def _text(key: str, entry: Entry) -> str:
 
 
 def _placed(error: UsageError, table: Declaration) -> UsageError:
-    """The error with its place, and with keys as a file spells them instead of flags."""
+    """The error with file and line, and inputs spelled as keys instead of flags."""
     hint = spelled(error.hint, {name: name.replace("_", "-") for name in CONFIGURABLE})
     words = [re.sub(r"--(?=[a-z])", "", text) for text in (error.message, hint)]
     if not any(str(place) in words[0] for place in _places(table)):

@@ -1,4 +1,4 @@
-"""From a request to the model objects that core takes, and to the ``inputs`` of a result."""
+"""Turn a request into model objects, and into the ``inputs`` of a result."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def build_participation(request: Request) -> tuple[Participation, Notices]:
 
 
 def _check_epoch(request: Request, rows: int) -> None:
-    """Where the number of clients is known, they must suffice for the steps of an epoch."""
+    """Check that a known number of clients suffices for the disjoint cohorts of an epoch."""
     if request["population"] is None:
         return
     if request["cohort_size"] is None:
@@ -130,7 +130,7 @@ def with_derived(request: Request) -> Request:
 
 
 def _is_for_others(request: Request) -> bool:
-    """A gamma beside the Gaussian mechanism from a stronger source was meant for another mechanism."""
+    """Drop a gamma from a weaker source than ``--mechanism gaussian``."""
     return request.rank(_RATE) < request.rank(("mechanism",))
 
 

@@ -1,4 +1,4 @@
-"""``csgm account --from``: a saved result asked again, and how far the answer has drifted."""
+"""``csgm account --from``: recompute a saved result and report the drift."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from csgm_cli.storage.saved import SavedResult, load_saved
 if TYPE_CHECKING:
     from csgm_cli.model.mechanism import Mechanism
 
-#: Relative difference above which a recomputed number is not the saved one.
+#: Relative difference above which a recomputed number counts as drift.
 _TOLERANCE = 1e-9
 #: Inputs that settle the mechanism, and how many clients there are; those that only led to gamma, ratio or
 #: rounds are not asked again.
@@ -74,7 +74,7 @@ def with_saved(request: Request) -> Request:
 
 
 def _inputs(saved: SavedResult) -> dict[str, object]:
-    """The saved inputs that settle the question, checked as their options would be."""
+    """The saved inputs of the mechanism, checked like options."""
     asked: dict[str, object] = dict.fromkeys((*MECHANISM, *COHORT, "epsilon", "delta", "sigma"))
     asked |= {name: _input(name, saved.inputs.get(name)) for name in _KEPT}
     for name in _LEFT:
@@ -89,7 +89,7 @@ def drift(request: Request, found: Account) -> tuple[Notice, ...]:
     """Put saved and recomputed numbers on stderr; return notices where they differ by more than 1e-9."""
     saved: SavedResult = request["saved"]
     if not _is_same_question(saved, request):
-        console.note(f"{request['from']}: another question than the saved one, so nothing to compare")
+        console.note(f"{request['from']}: not the saved question, so no drift is reported")
         return ()
     name = "delta" if saved.asked_delta else "epsilon"
     notices = []

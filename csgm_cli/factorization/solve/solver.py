@@ -30,11 +30,11 @@ from csgm_cli.ranges import check_range
 Array = NDArray[np.float64]
 Progress = Callable[[int, float, Dual], None]
 
-#: Of the fixed point, and of Newton's method, which finds the last digits of the most stubborn in fifty.
+#: Step limits of the fixed point, and of Newton's method, which needs at most about fifty.
 _MOST_STEPS, _MOST_NEWTON_STEPS = 1000, 120
-#: What is left of rounding's part of the gap may be so many times what it is at the first weights.
+#: The rounding part of the gap may grow by this factor from the first weights.
 _SPARE = 3.0
-#: Weights to go on from with one below this share of the largest were Newton's.
+#: Start weights with one below this share of the largest come from Newton's method.
 _VANISHING = 1e-5
 
 

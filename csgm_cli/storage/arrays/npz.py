@@ -58,7 +58,7 @@ def _entry(name: str) -> zipfile.ZipInfo:
 
 
 class _Bounded(io.BufferedReader):
-    """A file not to be read by the gigabyte nor before its start: zipfile believes what the listing says."""
+    """A file object that limits reads: zipfile trusts the sizes and offsets of the listing."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(io.FileIO(path))
