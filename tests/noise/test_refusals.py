@@ -229,7 +229,7 @@ def test_hints_for_arrays_of_files(factorization, tmp_path):
     assert "given as Generators" in refused(np.ones(3)).hint
     tree = dense_factors(factorization("tree", 4))
     assert tree.C.shape == (7, 4)
-    assert "noise takes its B" in refused(tree.C).hint
+    assert "pass B: its C has one row per node" in refused(tree.C).hint
     assert NoiseStream(tree.B, **OPTIONS).T == 4
     error = refused(generators(diagonal=np.ones(2)))
     assert "decays (3, 2), inputs (3, 2), outputs (3, 2), diagonal (2,)" in error.message
