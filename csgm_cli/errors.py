@@ -1,4 +1,4 @@
-"""Every error csgm raises on purpose, with the exit status it ends in.
+"""csgm's exceptions and their exit codes.
 
     CsgmError
     +-- UsageError          2   an option, variable, key or file content is wrong
@@ -71,7 +71,7 @@ class NoAnswerError(CsgmError):
 
 
 class VerificationError(NoAnswerError):
-    """The oracle contradicts an answer: something is broken, and other answers may be as wrong."""
+    """The recomputation contradicts an answer: other answers may be wrong too."""
 
 
 class StorageError(CsgmError):

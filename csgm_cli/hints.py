@@ -1,4 +1,4 @@
-"""What was probably meant, for whoever asks, in Python or on the command line; imported for errors only."""
+"""Suggestions for error messages, in Python and on the command line; imported on errors only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def probably_meant(name: str, number: float) -> str:
-    """The hint for a ``number`` out of range, where somebody can tell; inputs are named `` `gamma` ``."""
+    """A hint for a ``number`` out of range; inputs are written `` `gamma` ``."""
     match name:
         case "norm_ratio" if 0 < number < 1:
             hint = f"norm_ratio is l2_norm / linf_norm; was the inverse meant, {1 / number:.6g}?"
@@ -24,7 +24,7 @@ def probably_meant(name: str, number: float) -> str:
             hint = "without noise there is no (epsilon, delta) guarantee to account for"
         case "delta" if number == 0:
             pure = "delta 0 is pure differential privacy, which Gaussian noise never gives"
-            hint = f"{pure}; choose one well below 1 / clients, such as 1e-8"
+            hint = f"{pure}; choose one well below 1 / number of clients, such as 1e-8"
         case "delta" if 100 <= number < math.inf:
             digits, _, exponent = f"{number:e}".partition("e+")
             hint = f"did you mean {float(digits):g}e-{int(exponent)}?"

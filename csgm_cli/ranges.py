@@ -1,4 +1,4 @@
-"""What every input may be: the ranges of numbers, and checks of types and names (standard library only)."""
+"""Ranges of numeric inputs, and checks of types and names (standard library only)."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ RANGES: dict[str, Range] = {
     "max_noise_overhead": Range(0.0, 1e6),
     "jobs": Range(1, 256, integer=True),
 }
-#: An epsilon at which delta is asked for; as a target it must be above 0.
+#: The range of an epsilon at which delta is computed; a target must be above 0.
 EPSILON_OR_ZERO = Range(0.0, RANGES["epsilon"].high)
-#: Above this a delta is large however few the clients are, and was hardly meant as one.
+#: Above this a delta is large for any number of clients, and probably a mistake.
 LARGE_DELTA = 0.01
 
 

@@ -1,4 +1,4 @@
-"""Root finding that ends on the private side of the root."""
+"""Root finding that returns a point on the private side of the root."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from csgm_cli.errors import NoAnswerError
 Slope = tuple[float, float]
 
 _MAX_STEPS = 300
-_ULP = 2.0**-53
+_ULP = math.ulp(1.0) / 2
 #: Relative width of the brackets of `least_safe`.
 _SAFE_WIDTH = 4e-13
 #: Longest step away from a guess of `safe_end`, whose arguments are logarithms.
 _FARTHEST = 2.0
-#: Where a valley is a kink, steeper than this (relative) within the width asked for, it is narrowed by this.
+#: A minimum at a kink, which rises by more than this (relative) within ``width``, is narrowed by this factor.
 _STEEP, _STEEP_WIDTH = 1e-13, 1e-6
 #: The smaller part of a golden section.
 _GOLDEN = (3.0 - math.sqrt(5.0)) / 2.0
@@ -32,11 +32,11 @@ def increasing_root(
 ) -> float:
     """The root of an increasing function of one real variable, by Newton steps inside a bracket.
 
-    Stops when a Newton step is at most ``tolerance`` or rounding (the step is taken), or at the x last
-    looked at when ``settled(x, value, newton step)``, or when the bracket is down to rounding. While
-    the root is not bracketed, ``stride`` limits a step, and steps grow where Newton's do not halve the
-    least so far (they creep along a cliff, or hop about on a staircase). In the bracket, a Newton step
-    that leaves it or does not halve the step before gives way to bisection. Values may be infinite.
+    Stops when a Newton step is at most ``tolerance`` or rounding (the step is taken), at the current x
+    when ``settled(x, value, newton step)``, or when the bracket is down to rounding. While the root is
+    not bracketed, ``stride`` limits a step, and steps grow if Newton's do not halve the smallest so far
+    (as on very steep or stepwise functions). In the bracket, bisection replaces a Newton step that
+    leaves it or does not halve the previous step. Values may be infinite.
 
     Raises:
         NoAnswerError: no root was found, for lack of a sign change or of convergence.
@@ -169,7 +169,7 @@ def narrowed(
 
 
 def _share(new: Point, old: Point, third: Point) -> float:
-    """How far from ``new`` towards ``old`` to look next."""
+    """Where to evaluate next, as a share of the way from ``new`` to ``old``."""
     (a, f_a), (b, f_b), (c, f_c) = new, old, third
     if not all(map(math.isfinite, (f_a, f_b, f_c))) or c in (a, b) or f_c in (f_a, f_b) or f_a == f_b:
         return 0.5
@@ -183,9 +183,9 @@ def _share(new: Point, old: Point, third: Point) -> float:
 def valley(
     function: Callable[[float], float], start: float, *, stride: float, low: float, high: float, width: float
 ) -> Point:
-    """The minimum in ``low`` ... ``high`` of a function of one valley, by steps from ``start`` that grow.
+    """The minimum in ``low`` ... ``high`` of a unimodal function, by growing steps from ``start``.
 
-    Values may be infinite away from the valley.
+    Values may be infinite away from the minimum.
     """
     seen: dict[float, float] = {}
 
@@ -195,7 +195,7 @@ def valley(
         return seen[x]
 
     middle = min(max(start, low), high)
-    if math.isinf(at(middle)):  # nowhere near the valley: its place is found on a lattice
+    if math.isinf(at(middle)):  # far from the minimum: locate it on a lattice
         count = math.ceil((high - low) / stride)
         middle = min((low + (high - low) * i / count for i in range(count + 1)), key=at)
     for side in (1.0, -1.0):
@@ -212,7 +212,7 @@ def valley(
         left, right = places[max(index - 1, 0)], places[min(index + 1, len(places) - 1)]
         rise = min(at(left), at(right)) - at(places[index])
         if scale < 1.0 and not (rise > _STEEP * abs(at(places[index])) and right - left < 8 * width):
-            break  # what the width leaves is of second order
+            break  # the remaining error is of second order
         inside = [(x, at(x)) for x in (places[index], left, right)]
         lowest(at, left, right, scale * width, inside if left < places[index] < right else None)
     return min(seen.items(), key=lambda point: point[1])
@@ -225,11 +225,11 @@ def lowest(
     width: float,
     known: Sequence[Point] | None = None,
 ) -> Point:
-    """Where a function of one valley is least in ``low`` ... ``high``, and its value there.
+    """The minimum of a unimodal function in ``low`` ... ``high``, and its value there.
 
     ``known``: a point inside with a smaller value than the two ends, and these. To an absolute ``width``.
-    Brent's method (1973): a parabola through the three best points says where to look next, or a golden
-    section where that is outside or steps do not shrink. Here, for the library's import takes 0.2 s.
+    Brent's method (1973): the vertex of the parabola through the three best points, or a golden section
+    if that is outside or steps do not shrink. Written here because importing SciPy takes 0.2 s.
     """
     width = max(width, 4 * _ULP * max(abs(low), abs(high)))  # a step must move x
     if known:
@@ -242,8 +242,7 @@ def lowest(
     while abs(inwards := (low + high) / 2 - best[0]) > 2 * width - (high - low) / 2:
         if max(second[1], third[1]) - best[1] <= 64 * _ULP * abs(best[1]) and best is not second:
             break  # nothing but rounding is left
-        x = best[0]
-        last, before = before, step
+        x, last, before = best[0], before, step
         step = _to_vertex(best, second, third)
         if not (abs(step) < abs(last) / 2 and low < x + step < high):
             before = (high if inwards > 0.0 else low) - x

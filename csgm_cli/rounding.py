@@ -1,4 +1,4 @@
-"""Decimal display that never shows a number on the unsafe side of the one it stands for."""
+"""Decimal display rounded to the safe side."""
 
 from __future__ import annotations
 

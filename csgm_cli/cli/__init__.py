@@ -32,7 +32,7 @@ def entry_point() -> NoReturn:
 
 
 def _hush_arithmetic() -> None:
-    """Keep NumPy's remarks on overflow off stderr, as what comes out is looked at."""
+    """Keep NumPy's overflow warnings off stderr: results are checked for infinity and NaN."""
     if not sys.warnoptions:
         from warnings import simplefilter
 

@@ -123,7 +123,7 @@ class Command(Helped):
 
 
 def _warn_of_strange_variables() -> None:
-    """A misspelt variable would silently leave its option at the default; one may be another program's."""
+    """Warn of environment variables CSGM_... that set no option; a misspelt one would be ignored silently."""
     prefix, names = variable_of(""), [*CONFIGURABLE, "config"]
     known = {DEBUG_VARIABLE, *map(variable_of, names)}
     for variable in sorted(os.environ):
@@ -131,11 +131,11 @@ def _warn_of_strange_variables() -> None:
             from csgm_cli.hints import close_words, meant
 
             close = [variable_of(name) for name in close_words(variable.removeprefix(prefix).lower(), names)]
-            console.warning("unknown-variable", f"{variable} is the variable of no option{meant(close)}")
+            console.warning("unknown-variable", f"unrecognised environment variable {variable}{meant(close)}")
 
 
 def _refuse_flags_as_values(given: Mapping[str, Any], params: Sequence[click.Parameter]) -> None:
-    """Where a value was left out, the flag that comes next is taken for it."""
+    """Refuse a flag in the place of a value, as after ``--epsilon --delta 1e-8``."""
     flags = {flag for param in params for flag in param.opts if flag.startswith("--")}
     for param in params:
         for value in _each(given.get(param.name or "")):
@@ -197,7 +197,7 @@ def _toml_kind(param: click.Parameter) -> tuple[Any, str]:
 
 
 def _show(parsed: Request, used: Request) -> None:
-    """Put each value and its source on stderr, and say which ones something stronger set aside."""
+    """Print each value and its source on stderr, and values overridden by a stronger source."""
     for name, source in parsed.sources.items():
         if name in parsed.values:
             console.note(_shown(name, (parsed[name], source), (used[name], used.sources[name])))

@@ -1,4 +1,4 @@
-"""The standard streams: what goes where, and whether it may have colour."""
+"""The standard streams: results, notes, progress and colour."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from csgm_cli.render.terminal import Terminal
 
-#: Seconds of work before anything is shown of it, whoever does the work.
+#: Seconds of work before progress is shown.
 PATIENCE = 1.0
-#: Seconds between two showings of how many are done.
+#: Seconds between two updates of the count.
 _PROGRESS_EVERY = 0.1
 #: When `transient` was called last.
 _shown_at = 0.0
@@ -86,7 +86,7 @@ def transient(text: str) -> None:
 
 
 def since_shown() -> float:
-    """Seconds since anything was put in the current line of the terminal."""
+    """Seconds since the current terminal line was last written."""
     return monotonic() - _shown_at
 
 
@@ -109,7 +109,7 @@ def error(problem: CsgmError) -> None:
 
 @contextmanager
 def progress(total: int, unit: str, *, quiet: bool = False) -> Iterator[Callable[[int], None]]:
-    """Give a function to be told how many of ``total`` are done; stderr shows it after a second.
+    """Yield a function that takes the number done of ``total``; stderr shows it after a second.
 
     Only where stderr is a terminal, and not where ``quiet``; the line is gone at the end.
     """

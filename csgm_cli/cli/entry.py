@@ -1,4 +1,4 @@
-"""``run``: one command line, with everything that can happen turned into an exit code."""
+"""``run``: run one command line and turn every outcome into an exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exit codes, and what click raises turned into csgm's own errors."""
+"""Exit codes, and click's exceptions translated to csgm's errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from csgm_cli.errors import CsgmError, StorageError, UsageError
 
 #: Options of factorize that the argument of ``--factorization`` has inside.
 _SAID_BY_FACTORIZATION = ("--T", "--strategy")
-#: What others call an option, where it is not spelled like it.
+#: Names of options in other tools, where the spelling differs.
 _OTHER_NAMES = {
     "clients": "population",
     **dict.fromkeys(("steps", "iterations", "compositions"), "rounds"),
@@ -20,12 +20,12 @@ _OTHER_NAMES = {
     "noise": "noise-multiplier",
     **dict.fromkeys(("json", "csv", "markdown"), "format"),
 }
-#: What others call the sampling of clients, which nothing here is made smaller by.
+#: Names of client sampling in other tools; csgm has no amplification by it.
 _CLIENT_SAMPLING = ("sampling-rate", "sample-rate", "sampling-probability", "sampling-prob")
 
 
 class ExitCode(IntEnum):
-    """What the status of the process says; each number means only this."""
+    """Exit codes of the process; each has one meaning."""
 
     OK = 0
     CLAIM_FAILED = 1
@@ -38,7 +38,7 @@ class ExitCode(IntEnum):
 
 
 def as_csgm_error(error: Exception) -> CsgmError:
-    """Return the csgm error that says what ``error`` says, with the exit status it deserves."""
+    """Return the csgm error for ``error``, and its exit code."""
     match error:
         case CsgmError():
             return _with_flags(error)
@@ -49,7 +49,7 @@ def as_csgm_error(error: Exception) -> CsgmError:
         case MemoryError():
             return UsageError("too-large", "this does not fit into memory")
         case _:
-            what = f"csgm failed in a way it should not: {type(error).__name__}: {error}"
+            what = f"unexpected error: {type(error).__name__}: {error}"
             hint = (
                 "report it with the command line and the output of 'csgm version'; CSGM_DEBUG=1 shows where"
             )
@@ -57,7 +57,7 @@ def as_csgm_error(error: Exception) -> CsgmError:
 
 
 def _with_flags(error: CsgmError) -> CsgmError:
-    """Return the error with flags in its hint, where that names inputs as Python does."""
+    """Return the error with the inputs in its hint spelled as flags."""
     if "`" not in error.hint:
         return error
     from csgm_cli.cli.options.definitions import CONFIGURABLE
@@ -109,7 +109,7 @@ def _unknown_command(error: click.exceptions.NoSuchCommand) -> UsageError:
 
 
 def _unknown_option(error: click.NoSuchOption) -> UsageError:
-    """Whoever knows an option of another command is sent there, not to one that is spelled like it."""
+    """Suggest the command that has this option, before options of similar spelling."""
     message = f"no such option: {error.option_name}"
     word = error.option_name.lstrip("-").replace("_", "-")
     flag = f"--{_OTHER_NAMES.get(word, word)}"
@@ -136,7 +136,7 @@ def _takes_factorization(command: click.Command) -> bool:
 
 
 def _option_meant(flag: str, context: click.Context) -> str:
-    """Of the options by their words alone: two dashes would make all of them alike."""
+    """Compare options without their dashes, which would make all of them similar."""
     from csgm_cli.hints import close_words, meant
 
     names = [*context.help_option_names, *(name for param in context.command.params for name in param.opts)]

@@ -20,12 +20,12 @@ COMPLETE_VARIABLE = "_CSGM_COMPLETE"
 REGISTRY: dict[str, str] = {
     "calibrate": "Find the least noise that meets (epsilon, delta).",
     "account": "Find the epsilon or delta that a given noise guarantees.",
-    "compare": "Put the mechanisms side by side at one target.",
-    "plan": "Find how far one can compress within an overhead.",
+    "compare": "Compare mechanisms at one target.",
+    "plan": "Find the strongest compression within an allowed overhead.",
     "sweep": "Calibrate or account over a grid of parameters.",
-    "check": "Check that what is released stays within each limit.",
-    "factorize": "Find the best correlated noise, with a certificate.",
-    "inspect": "Recompute all that a file of arrays claims.",
+    "check": "Check releases against their privacy limits.",
+    "factorize": "Optimize correlated noise, with a certificate.",
+    "inspect": "Recompute everything that a file of factors claims.",
     "selftest": "Recompute reference values on this machine.",
     "completion": "Print the completion script of a shell.",
     "version": "Print the versions of csgm and its libraries.",
@@ -109,7 +109,7 @@ class LazyGroup(Helped, click.Group):
 
 root = LazyGroup(
     "csgm",
-    help="How much noise an (epsilon, delta) target costs when clients send only some coordinates.",
+    help="Calibrate Gaussian noise for clients that send only some coordinates.",
     epilog=_EPILOG,
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -8,10 +8,11 @@ or writes files.
 
 from csgm_cli.factorization.array_contents import inspecting_bytes, rows_of, workload_of, workload_within
 from csgm_cli.factorization.comparison import compare_strategies, compared_bytes, strategies_by_size
-from csgm_cli.factorization.dense import dense_bytes, dense_factors, factor_rows, rows_take_all
+from csgm_cli.factorization.dense import dense_factors, factor_rows, rows_take_all
 from csgm_cli.factorization.export import rounded
-from csgm_cli.factorization.factorize import default_tolerance, factorize, solving_bytes
+from csgm_cli.factorization.factorize import default_tolerance, factorize
 from csgm_cli.factorization.inspection import inspect_arrays
+from csgm_cli.factorization.memory import dense_bytes, solving_bytes
 from csgm_cli.factorization.norms import factor_norms, norms_of_arrays
 from csgm_cli.factorization.workload import matrix_workload, parse_workload, schedule_workload
 

@@ -1,4 +1,4 @@
-"""What arrays stand for: a workload, B and C, a streaming form, a dual; and what it takes to measure them."""
+"""The content of arrays: a workload, B and C, a streaming form, a dual; and the memory to measure them."""
 
 # ruff: noqa: N803, N806 - A, B, C and T are what they are called in every formula
 
@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from csgm_cli.errors import UsageError, shown
-from csgm_cli.factorization.factorize import solving_bytes
 from csgm_cli.factorization.matrices.triangular import left_quotient, right_quotient
+from csgm_cli.factorization.memory import solving_bytes
 from csgm_cli.factorization.strategies.streaming import check_streams
 from csgm_cli.factorization.workload import (
     dense,

@@ -1,11 +1,12 @@
-"""Every strategy side by side, against one certified optimum."""
+"""All strategies compared with one certified optimum."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from csgm_cli.errors import CsgmError
-from csgm_cli.factorization.factorize import factorize, solving_bytes
+from csgm_cli.factorization.factorize import factorize
+from csgm_cli.factorization.memory import solving_bytes
 from csgm_cli.factorization.workload import leading
 from csgm_cli.model.factorization import Factorization, Objective, Strategy, StrategyName, Workload
 from csgm_cli.model.result import Notice

@@ -1,4 +1,4 @@
-"""B, C and C^-1 as arrays, and the memory that takes."""
+"""B, C and C^-1 as arrays."""
 
 # ruff: noqa: N806 - T is the number of rows in every formula
 
@@ -14,6 +14,7 @@ from csgm_cli.errors import UsageError, shown
 from csgm_cli.factorization.matrices.semiseparable import dense_from, generators, row_from
 from csgm_cli.factorization.matrices.triangular import inverse, right_quotient
 from csgm_cli.factorization.solve.oracle import SINGULAR_ERROR, chain_poles
+from csgm_cli.factorization.solve.singular_values import singular_pairs
 from csgm_cli.factorization.solve.solver import column_norms
 from csgm_cli.factorization.strategies import tree
 from csgm_cli.factorization.strategies.toeplitz import column_norms as column_norms_of
@@ -33,38 +34,21 @@ from csgm_cli.ranges import check_type
 Array = NDArray[np.float64]
 Precision: TypeAlias = Literal["float32", "float64"]
 
-#: Of the quadrature that the dense optimum is built with.
-_ERROR = 1e-14
-#: And a few rows of it.
-_ROW_ERROR = 1e-7
+#: Relative errors of the quadrature for all of C, and for a few rows in a plot.
+_ERROR, _ROW_ERROR = 1e-14, 1e-7
 #: Norms are summed in float64: this relative margin exceeds their rounding for every T that fits in memory.
 _MARGIN = 2.0**-44
-#: More than rounding changes a squared norm by, of numbers that are not below the least of their precision.
+#: A squared norm that rounding changes by more than this, relative, has subnormal or lost entries.
 _KEPT = 1e-6
-#: Weights of which none is below this share of the largest are no trouble for an ordinary decomposition.
-_EVEN = 1e-5
-#: gejsv's option for a matrix with strongly scaled rows and columns.
-_GRADED = 2
-#: And for no left singular vectors.
-_NONE = 3
-#: Arrays of T x T float64 alive at the peak of ``dense_factors``; three more for a matrix or momentum.
-_ALIVE = 5
-
-
-def dense_bytes(workload: Workload, precision: Precision = "float64") -> int:
-    """Peak memory of ``dense_factors`` and ``rounded``, to a quarter for large T; nothing is allocated."""
-    structured = workload.matrix is None and workload.momentum == 0.0
-    arrays = 8 * (_ALIVE + (0 if structured else 3))
-    return workload.T**2 * (arrays + (12 if precision == "float32" else 0))
 
 
 def dense_factors(factorization: Factorization, precision: Precision = "float64") -> Factors:
     """B, C and C^-1 in ``precision``, with column norms of C that are not above the sensitivity.
 
     C is scaled down by what rounding adds to it, and B and C^-1 up; each is rounded by itself. Takes
-    ``dense_bytes``. For ``optimal`` and ``streaming`` columns of C have norm 1, to rounding; with the max
-    error less, where the worst rows hardly depend on them. ``UsageError`` (slug ``out-of-range``) for numbers
-    that ``precision`` cannot hold, or whose squares float64 cannot.
+    ``dense_bytes``. For ``optimal`` and ``streaming`` columns of C have norm 1 up to rounding, or, with the
+    max error, less where the worst rows depend little on them. ``UsageError`` (slug ``out-of-range``) for
+    numbers that ``precision`` cannot hold, or whose squares float64 cannot.
     """
     check_type("factorization", factorization, Factorization)
     if precision not in ("float32", "float64"):
@@ -180,7 +164,7 @@ def _optimal_factor(workload: Workload, objective: Objective, dual: Dual) -> Arr
         return dense_from(_generators(workload, objective, dual, _ERROR))
     root = np.sqrt(dual.columns)
     w = np.sqrt(dual.rows)[:, None] * dense(workload) * root
-    values, m = _singular_pairs(w, dual)
+    values, m = singular_pairs(w, dual)
     # C^T C = X = m^T m: never formed, for its condition is that of C squared.
     m *= np.sqrt(values)[:, None]
     m /= root
@@ -198,23 +182,6 @@ def _generators(workload: Workload, objective: Objective, dual: Dual, error: flo
     """C of a workload without momentum, with poles enough for this relative ``error``."""
     poles = chain_poles(structure(workload), dual, error)
     return generators(workload, dual, poles, column_norms(workload, objective, dual))
-
-
-def _singular_pairs(w: Array, dual: Dual) -> tuple[Array, Array]:
-    """Singular values and right singular vectors (as rows), of small columns to their own digits if need be.
-
-    Where weights tend to 0, rounding relative to the largest value would be divided by them. Jacobi's method
-    (LAPACK's gejsv, Drmac and Veselic 2008) is accurate to the digits of each column for a matrix that is
-    graded by rows and columns like this one, but several times slower.
-    """
-    weights = np.concatenate([dual.columns / dual.columns.max(), dual.rows / dual.rows.max()])
-    if weights.min() > _EVEN:
-        _, values, right = np.linalg.svd(w)
-        return np.maximum(values, SINGULAR_ERROR * values[0]), right  # below are no digits
-    from scipy.linalg import lapack
-
-    scaled, _, vectors, work, _, _ = lapack.dgejsv(w, joba=_GRADED, jobu=_NONE)
-    return scaled * (work[0] / work[1]), vectors.T
 
 
 def _reversed_triangle(m: Array) -> Array:

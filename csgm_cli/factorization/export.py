@@ -1,4 +1,4 @@
-"""Factorizations as they are written: rounded to a precision, measured, and held to what they claim."""
+"""Factorizations to be written: rounded to a precision, measured, and checked against their claims."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def _is_faithful(
 
 
 def _check_gap(found: Factorization, attained: Factorization, precision: Precision, tolerance: float) -> None:
-    """Raise ``NoAnswerError`` unless arrays that are said to be optimal are, to their precision."""
+    """Raise ``NoAnswerError`` unless optimal arrays are optimal to the tolerance after rounding."""
     rounding = AGREE[precision]
     holds = found.squared_error <= attained.squared_error * (1.0 + rounding)
     if holds and (precision == "float32" or found.gap <= tolerance):

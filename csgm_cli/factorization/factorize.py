@@ -1,4 +1,4 @@
-"""One call for every strategy: its exact errors, and how far above the proven optimum they are."""
+"""Factorize a workload by any strategy: its exact errors, and their gap to the proven optimum."""
 
 # ruff: noqa: N803 - T is the number of rows in every formula
 
@@ -34,31 +34,17 @@ _TOEPLITZ = (StrategyName.TOEPLITZ_SQRT, StrategyName.TOEPLITZ_SQRT_NORMALIZED, 
 
 #: T from which the search for the best Toeplitz factors would take hours.
 _MOST_TOEPLITZ_ROWS = 10_000_000
-#: Bytes of a row at the peak: of the solver, without and with momentum, and of the Toeplitz search.
-_PER_ROW, _PER_ROW_WITH_MOMENTUM, _PER_SEARCHED_ROW = 560, 1000, 900
-#: Those of a streaming form, and in it of a buffer; arrays of T x T for a matrix.
-_PER_STREAMED_ROW, _PER_BUFFER, _SQUARES = 160, 56, 7
-#: To what gap the optimum is solved unless somebody says: rounding leaves no less beyond so many rows.
+#: The default gap, and the one beyond so many rows, where rounding keeps the certified gap above the first.
 _TOLERANCE, _LOOSE, _MANY_ROWS, _MANY_ROWS_WITH_MOMENTUM = 1e-9, 1e-6, 100_000, 30_000
 
 
 def default_tolerance(workload: Workload) -> float:
-    """The gap that `factorize` solves to where none is given: 1e-9, or 1e-6 beyond 100,000 rows.
+    """The gap that `factorize` solves to by default: 1e-9, or 1e-6 beyond 100,000 rows.
 
     With momentum beyond 30,000: docs/factorize.md has the floor that rounding puts under the certified gap.
     """
     most = _MANY_ROWS_WITH_MOMENTUM if workload.momentum else _MANY_ROWS
     return _LOOSE if workload.matrix is None and most < workload.T else _TOLERANCE
-
-
-def solving_bytes(workload: Workload, strategy: Strategy) -> int:
-    """About the peak memory of `factorize`; nothing is allocated."""
-    if workload.matrix is not None:
-        return 8 * _SQUARES * workload.T**2
-    row = _PER_ROW_WITH_MOMENTUM if workload.momentum else _PER_ROW
-    if strategy.name is StrategyName.TOEPLITZ_OPTIMAL:
-        row = max(row, _PER_SEARCHED_ROW)
-    return workload.T * max(row, _PER_STREAMED_ROW + _PER_BUFFER * (strategy.buffers or 0))
 
 
 def _check_rows(workload: Workload, name: StrategyName) -> None:
@@ -114,7 +100,7 @@ def factorize(
 def _unsolved(
     workload: Workload, strategy: Strategy, objective: Objective, optimum: Factorization | None
 ) -> Factorization:
-    """By a strategy that takes no solving."""
+    """The factorization of a closed-form strategy."""
     name = strategy.name
     sensitivity_squared, rows, series = _baseline(workload, name, objective)
     bound = lower_bound(workload, objective) if optimum is None else optimum.lower_bound

@@ -1,4 +1,4 @@
-"""Arrays that are said to be a factorization, measured again from nothing but their numbers."""
+"""Recompute sensitivity, errors and claims of a factorization from its arrays."""
 
 # ruff: noqa: N803 - C is what it is called in every formula
 
@@ -73,7 +73,7 @@ def inspect_arrays(
     check_type("workload", workload, Workload)
     objective = objective_named(objective)
     check_arrays(workload, arrays)
-    with np.errstate(all="ignore"):  # what comes out is looked at
+    with np.errstate(all="ignore"):  # the result is checked
         return _inspected(workload, arrays, objective, strategy, claimed or {}, progress)
 
 

@@ -1,4 +1,4 @@
-"""What privacy and error need to know of a factorization: norms of C's columns and of B's rows."""
+"""The norms of a factorization that privacy and error depend on: columns of C and rows of B."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def norms_of_arrays(
     The sensitivity is the largest that the arrays have together: noise may be made with any of C, C_inv, B
     and the streaming form, of which rounding makes slightly different factorizations.
     """
-    with np.errstate(all="ignore"):  # what comes out is looked at
+    with np.errstate(all="ignore"):  # the result is checked
         return _measured(workload, arrays, objective, strategy)
 
 
@@ -97,7 +97,7 @@ def noise_sensitivity(workload: Workload, name: str, matrix: NDArray[np.floating
 
     Whatever the factorization is said to be. Infinity where ``matrix`` has no full rank.
     """
-    with np.errstate(all="ignore"):  # what comes out is looked at
+    with np.errstate(all="ignore"):  # the result is checked
         squares = list(_squares_of_noise(workload, name, matrix))
     return _root_above(squares[0]) if squares and math.isfinite(squares[0]) else math.inf
 

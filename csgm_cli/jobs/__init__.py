@@ -1,1 +1,1 @@
-"""What the commands answer: calibrate, account, compare, plan, sweep, budgets, selftest."""
+"""The computations behind the commands: calibrate, account, compare, plan, sweep, budgets, selftest."""

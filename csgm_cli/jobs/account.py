@@ -18,13 +18,13 @@ from csgm_cli.ranges import EPSILON_OR_ZERO, check_range, check_ranges, check_ty
 if TYPE_CHECKING:
     from csgm_cli.bounds.worst_case import Release
 
-#: An epsilon below the first is rare, one between the others usual.
+#: An epsilon below the first is rare; between the others it is typical.
 _SMALL, _USUAL = 0.5, (2.0, 20.0)
-#: What there is to say of an answer whose lower bound is 0.
+#: The notice on an answer whose lower bound is 0.
 NO_LOWER_BOUND = Notice(
     "no-lower-bound",
-    "lower_bound is 0: the privacy profile is out of reach here, or shows next to nothing, so that how"
-    " far the answer is above the least that holds is not known",
+    "lower_bound is 0: no positive lower bound could be computed, so the gap between the answer and the"
+    " optimum is unknown",
 )
 
 
@@ -78,7 +78,7 @@ def account_delta(
     spent = spent_delta([(mechanism, sigma)], accountant, epsilon)
     notices = notices_of(spent)
     if spent.value == DELTA_FLOOR:
-        notices += (Notice("delta-floor", f"delta is below {DELTA_FLOOR:g} and shown as that"),)
+        notices += (Notice("delta-floor", f"delta is below {DELTA_FLOOR:g} and reported as {DELTA_FLOOR:g}"),)
     if spent.value == 1.0:
         notices += (Notice("no-guarantee", "delta is 1: this noise proves nothing at this epsilon"),)
     verified = verified_by([(mechanism, sigma)], spent, epsilon, spent.value) if verify else None
@@ -98,7 +98,7 @@ def epsilon_guarantee(
 def target_guarantee(
     mechanism: Mechanism, sigma: float, target: Target, spent: Spent, *, verify: bool
 ) -> Guarantee:
-    """The guarantee of a noise that was solved for; ``lower_bound`` is left to the caller."""
+    """The guarantee of a calibrated noise; the caller sets ``lower_bound``."""
     releases = [(mechanism, sigma)]
     verified = verified_by(releases, spent, target.epsilon, target.delta) if verify else None
     return _guarantee(mechanism, target.epsilon, target.delta, spent, verified)
@@ -185,12 +185,12 @@ def _account(
 
 
 def conversion_of(proof: Proof) -> Conversion | None:
-    """How a Renyi bound was converted; None for the other proofs."""
+    """The conversion of a Renyi bound; None for other proofs."""
     return Conversion.CKS20 if proof is Proof.RENYI else None
 
 
 def notices_of(spent: Spent) -> tuple[Notice, ...]:
-    """What there is to say about how ``spent`` was computed."""
+    """Notices about how ``spent`` was computed."""
     notices = []
     if spent.high_precision:
         said = "float64 could not be trusted here; the value was computed in 30-digit arithmetic"

@@ -104,7 +104,7 @@ def _assumptions(counted: Sequence[Release], spent: Spent) -> tuple[str, ...]:
 def _parts(
     counted: Sequence[Release], accountant: Accountant, limit: Target, spent: Spent
 ) -> tuple[_Part, ...]:
-    """Equal releases have the same room: it is looked for once."""
+    """Computed once for equal releases."""
     headroom, holds = Headroom(tuple(counted), accountant, limit), spent.value <= limit.epsilon
     known: dict[Release, tuple[int, float | None]] = {}
     for index, release in enumerate(counted):

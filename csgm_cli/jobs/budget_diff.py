@@ -1,4 +1,4 @@
-"""What a budget spends that an earlier one did not."""
+"""The difference in spending between two budgets."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def calibrate(
 def described(
     mechanism: Mechanism, accountant: Accountant, sigma: float, guarantee: Guarantee, value_bits: int
 ) -> Calibration:
-    """What there is to say of this noise without a target: all but the MSE."""
+    """The result for this noise without the MSE."""
     noise_multiplier = sigma / mechanism.geometry.l2_norm
     return Calibration(
         mechanism,
@@ -135,7 +135,7 @@ def gaussian_sigma(
 
 
 def _refuse_covered(mechanism: Mechanism, target: Target) -> None:
-    """No noise is asked for where most likely nothing of a client is ever sent.
+    """Raise ``NoAnswerError`` where delta covers the probability that a client sends anything at all.
 
     With probability (1 - gamma)^(d rounds) no coordinate of a client is sent at all; where delta
     covers the rest, every epsilon holds without noise, and "the least noise" is none.
@@ -147,7 +147,7 @@ def _refuse_covered(mechanism: Mechanism, target: Target) -> None:
     if target.delta >= revealed:  # also under replace-one: the masks of both vectors can be the same
         raise NoAnswerError(
             "delta-covers-target",
-            f"delta {target.delta!r} alone covers the target: anything of a client is sent with probability"
-            f" {revealed!r} only, so no noise is needed at any epsilon",
+            f"delta {target.delta!r} alone covers the target: a client sends any coordinate at all only with"
+            f" probability {revealed!r}, so every epsilon holds without noise",
             "ask for a smaller delta",
         )

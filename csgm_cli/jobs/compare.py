@@ -46,21 +46,21 @@ def compare(
     no calibration, and a notice says why.
 
     With a ``factorization`` they are the matrix mechanism, SGMF and its L-inf form; SGMF is also there with
-    each of ``other_strategies``, factorizations of the same workload. Every row's MSE is held against that
-    of the first, the matrix mechanism with ``factorization``, so that ratios order rows as errors do.
+    each of ``other_strategies``, factorizations of the same workload. Every MSE ratio is relative to the
+    first row, the matrix mechanism with ``factorization``, so that ratios order rows as errors do.
 
     Raises:
         UsageError: a value out of range, no gamma, or an accountant that cannot serve every row.
         VerificationError: a row's answer is not confirmed.
     """
     _check_types(geometry, target, value_bits=value_bits, verify=verify)
-    like = _like(geometry, rounds, adjacency, factorization, epochs)
-    mechanisms, used, notices = _asked(like, gammas, other_strategies, accountant)
+    reference = _reference(geometry, rounds, adjacency, factorization, epochs)
+    mechanisms, used, notices = _mechanisms_and_accountant(reference, gammas, other_strategies, accountant)
 
     def answer(mechanism: Mechanism) -> Calibration:
         found = calibrate(mechanism, target, used, verify=verify, value_bits=value_bits)
-        is_like = mechanism.factorization == factorization
-        return found if is_like else with_errors(found, used, target, against=like)
+        is_reference_strategy = mechanism.factorization == factorization
+        return found if is_reference_strategy else with_errors(found, used, target, against=reference)
 
     rows = [_row(mechanism, answer, notices) for mechanism in mechanisms]
     return Comparison(target, used, at_equal_mse=False, rows=tuple(rows), notices=tuple(notices))
@@ -91,20 +91,20 @@ def compare_at_equal_mse(
     """
     _check_types(geometry, target, value_bits=value_bits, verify=verify)
     require_error_inputs(geometry, "an equal-MSE comparison")
-    like = _like(geometry, rounds, adjacency, factorization, epochs)
-    mechanisms, used, notices = _asked(like, gammas, other_strategies, accountant)
-    baseline = calibrate(like, target, used, verify=verify, value_bits=value_bits)
+    reference = _reference(geometry, rounds, adjacency, factorization, epochs)
+    mechanisms, used, notices = _mechanisms_and_accountant(reference, gammas, other_strategies, accountant)
+    baseline = calibrate(reference, target, used, verify=verify, value_bits=value_bits)
 
     def answer(mechanism: Mechanism) -> Calibration | None:
-        sigma = sigma_at_equal_error(mechanism, like, baseline.sigma)
+        sigma = sigma_at_equal_error(mechanism, reference, baseline.sigma)
         if sigma <= 0.0:
             return None
         guarantee = epsilon_guarantee(mechanism, sigma, target.delta, used, verify=verify)
         found = described(mechanism, used, sigma, guarantee, value_bits)
-        return with_errors(found, used, target, against=like)
+        return with_errors(found, used, target, against=reference)
 
     others = [_row(mechanism, answer, notices) for mechanism in mechanisms[1:]]
-    rows = [ComparisonRow(like, baseline), *others]
+    rows = [ComparisonRow(reference, baseline), *others]
     return Comparison(target, used, at_equal_mse=True, rows=tuple(rows), notices=tuple(notices))
 
 
@@ -126,40 +126,40 @@ def _check_types(geometry: Geometry, target: Target, *, value_bits: int, verify:
     check_range("value_bits", value_bits)
 
 
-def _like(
+def _reference(
     geometry: Geometry,
     rounds: int,
     adjacency: Adjacency,
     factorization: FactorNorms | None,
     epochs: int | None,
 ) -> Mechanism:
-    """The Gaussian mechanism that all are held against, or the matrix mechanism."""
+    """The reference of every MSE ratio: the Gaussian mechanism, or the matrix mechanism."""
     return Mechanism(MechanismName.GAUSSIAN, 1.0, geometry, rounds, adjacency, factorization, epochs)
 
 
-def _asked(
-    like: Mechanism, gammas: Sequence[float], others: Sequence[FactorNorms], accountant: Accountant
+def _mechanisms_and_accountant(
+    reference: Mechanism, gammas: Sequence[float], others: Sequence[FactorNorms], accountant: Accountant
 ) -> tuple[list[Mechanism], Accountant, list[Notice]]:
-    """The mechanisms of the rows, ``like`` first, the one accountant, and what there is to say of both."""
-    mechanisms, notices = _mechanisms(like, gammas, others)
+    """The mechanisms of the rows (``reference`` first), the accountant of all rows, and notices."""
+    mechanisms, notices = _mechanisms(reference, gammas, others)
     used = common_accountant(mechanisms, accountant)
     return mechanisms, used, notices
 
 
 def _mechanisms(
-    like: Mechanism, gammas: Sequence[float], others: Sequence[FactorNorms]
+    reference: Mechanism, gammas: Sequence[float], others: Sequence[FactorNorms]
 ) -> tuple[list[Mechanism], list[Notice]]:
     asked = check_ranges("gammas", gammas, "gamma")
     if not asked:
         raise UsageError("missing-gamma", "no gamma was given", "give `gamma`")
-    mechanisms = [like]
+    mechanisms = [reference]
     notices = []
     names = [MechanismName.L2_CSGM, MechanismName.LINF_CSGM]
-    if like.geometry.dim is None:
+    if reference.geometry.dim is None:
         names.pop()
         notices.append(Notice("linf-csgm-left-out", "linf-csgm is left out: it needs dim"))
     for gamma in asked:
-        at_gamma = [replace(like, name=name, gamma=gamma) for name in names]
+        at_gamma = [replace(reference, name=name, gamma=gamma) for name in names]
         mechanisms += at_gamma
         mechanisms += [replace(at_gamma[0], factorization=other) for other in others]
     return mechanisms, notices

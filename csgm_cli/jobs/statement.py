@@ -1,4 +1,4 @@
-"""What an answer assumes, as slugs, and what it says, as one paragraph fit for publication."""
+"""The assumptions of an answer, as slugs, and its statement, one publishable paragraph."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ PROOFS_OF = {
 
 
 def proof_in_words(bound: Bound, proof: Proof | None) -> str:
-    """The theorem behind an answer, and the direction that decides."""
+    """The proof of an answer and its direction."""
     if bound is Bound.PAPER:
         return _PAPER
     return _PROOFS[proof or PROOFS_OF[bound][0]] + _DIRECTIONS.get(bound, "")

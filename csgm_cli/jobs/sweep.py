@@ -1,4 +1,4 @@
-"""The points of a sweep: grids of values, presets, and the answer at one point."""
+"""Sweeps: grids of values, presets, and the answer at one point."""
 
 from __future__ import annotations
 

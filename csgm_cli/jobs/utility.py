@@ -1,4 +1,4 @@
-"""What the noise and the sparsification cost (docs/theory.md, "Utility" and "Factorized streams")."""
+"""Errors due to noise and sparsification (docs/theory.md, "Utility" and "Factorized streams")."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def bits_per_client(mechanism: Mechanism, value_bits: int) -> float | None:
 
 
 def error_weights(mechanism: Mechanism, of: Rows = Rows.MEAN) -> tuple[float, float]:
-    """By what a factorization multiplies the two parts of the MSE: ||B[t]||^2 and ||A[t]||^2; else 1 and 1.
+    """The factors of a factorization on the two parts of the MSE: ||B[t]||^2 and ||A[t]||^2; else 1 and 1.
 
     Row t of A X sums one cohort per step, so that their sparsification errors, independent, add up.
     """

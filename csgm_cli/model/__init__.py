@@ -1,1 +1,1 @@
-"""The frozen values that everything else takes and returns (standard library only)."""
+"""The frozen dataclasses that all other packages take and return (standard library only)."""

@@ -218,7 +218,7 @@ class PopulationChange:
 
 @dataclass(frozen=True)
 class Changes:
-    """What a budget spends that an earlier one did not.
+    """The difference in spending between two budgets.
 
     ``since``: the file that tells of the earlier one; ``csgm_version``: of the program that made the
     numbers in it, None where it holds none.

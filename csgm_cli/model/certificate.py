@@ -1,4 +1,4 @@
-"""What proves a bound on delta: enough for independent code to recompute it (standard library only)."""
+"""Certificates: everything needed to recompute a bound on delta independently (standard library only)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class Direction(StrEnum):
-    """Which of the two neighbouring data sets the outputs come from."""
+    """Direction of the divergence: which neighbouring data set the outputs come from."""
 
     ADD = "add"
     REMOVE = "remove"

@@ -1,4 +1,4 @@
-"""What a caller knows of a client's vector, turned into a Geometry; and who takes part how often."""
+"""Resolve the geometry of clipped vectors and the number of rounds from what the caller gives."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def resolve_geometry(
                     "ratio-capped",
                     f"norm_ratio {ratio:g} exceeds sqrt(dim) = {math.sqrt(dim):g} and is capped: no vector"
                     " clipped at linf_norm has an L2 norm above linf_norm sqrt(dim) ="
-                    f" {l2_norm / ratio * math.sqrt(dim):g}, so that l2_norm could be that small",
+                    f" {l2_norm / ratio * math.sqrt(dim):g}, so l2_norm could be reduced to that",
                 )
             )
         ratio = math.sqrt(dim)
@@ -129,7 +129,7 @@ def check_epoch(rows: int, population: int, cohort_size: int) -> None:
             f"T = {rows} steps of cohort_size {cohort_size} take {rows * cohort_size} places, more than the"
             f" population of {population}: some client is in several steps of an epoch, which sigma does not"
             " cover",
-            f"T may be at most {most} here: begin the noise anew more often, and count its epochs",
+            f"use T up to {most} and more epochs",
         )
 
 

@@ -33,14 +33,14 @@ class MechanismName(StrEnum):
 
 
 class Adjacency(StrEnum):
-    """Which two data sets must look alike."""
+    """The neighbouring relation."""
 
     ADD_REMOVE = "add-remove"
     REPLACE_ONE = "replace-one"
 
 
 class Accountant(StrEnum):
-    """How the privacy loss is bounded."""
+    """The privacy accountant."""
 
     AUTO = "auto"
     EXACT = "exact"
@@ -50,7 +50,7 @@ class Accountant(StrEnum):
 
 
 class Bound(StrEnum):
-    """The proven statement that an answer rests on."""
+    """The bound that an answer rests on."""
 
     EXACT = "exact"
     RDP = "rdp"
@@ -63,7 +63,7 @@ class Bound(StrEnum):
 
 
 class Conversion(StrEnum):
-    """How a Renyi curve was turned into (epsilon, delta)."""
+    """The conversion of a Renyi curve to (epsilon, delta)."""
 
     CKS20 = "canonne-kamath-steinke-2020"
 
@@ -74,7 +74,7 @@ _ROUNDED = 1e-14
 
 @dataclass(frozen=True)
 class Geometry:
-    """What is known of one client's clipped vector and of the cohort.
+    """The clip norms of a client's vector, its dimension and the cohort size.
 
     ``norm_ratio`` = Delta_2 / Delta_inf in [1, 1e6], by default 1, which takes the most noise (one coordinate
     may hold the whole vector), and, with ``dim`` known, at most sqrt(dim): ``resolve_geometry`` caps it.

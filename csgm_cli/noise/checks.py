@@ -1,4 +1,4 @@
-"""What a noise stream may be given: every mistake is a ``UsageError`` that names it."""
+"""Checks of the arguments of a noise stream; each mistake is a ``UsageError`` that names it."""
 
 # ruff: noqa: N806 - T is the number of rows in every formula, N of states
 
@@ -58,7 +58,9 @@ def checked_sigma(sigma: float, dtype: FloatType, *, no_privacy: bool) -> float:
     check_type("no_privacy", no_privacy, bool)
     if check_range("sigma", sigma, _SIGMA) == 0.0:
         if not no_privacy:
-            raise UsageError("no-privacy", "sigma is 0: no privacy", "no_privacy=True says that it is meant")
+            raise UsageError(
+                "no-privacy", "sigma is 0: no privacy", "pass no_privacy=True if that is intended"
+            )
         warnings.warn("sigma is 0: the releases have no noise and no privacy", stacklevel=3)
         return 0.0
     sigma = check_range("sigma", sigma, _SINGLE_SIGMA if dtype == np.float32 else None)
@@ -113,12 +115,12 @@ def checked_matrix(factors: object) -> Floats:
         raise UsageError(
             "shape-mismatch",
             f"the matrix has more rows than columns, {rows} and {columns}: it is neither a B nor a C_inv",
-            "of a tree, C has a row for every node: noise takes its B",
+            "for a tree, pass B: its C has one row per node",
         )
     if rows == columns and np.triu(matrix, 1).any():
         raise UsageError(
             "not-causal",
-            "a square matrix must be lower-triangular: row t knows t rounds",
+            "a square matrix must be lower-triangular: row t must not use later rounds",
             "was it transposed?",
         )
     return matrix

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from csgm_cli.errors import UsageError
 
 Floats: TypeAlias = NDArray[np.floating]
-#: Given (row, chunk, length), that many standard normals, the same ones whenever it is asked again.
+#: (row, chunk, length) -> ``length`` standard normals, the same for every call with the same arguments.
 NormalSource: TypeAlias = Callable[[int, int, int], ArrayLike]
 #: Fills an array with the normals of (row, chunk).
 Fill: TypeAlias = Callable[[int, int, Floats], None]

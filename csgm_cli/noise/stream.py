@@ -1,4 +1,4 @@
-"""The public class: checks what it is given, keeps the place, and makes whole rounds out of pieces."""
+"""The public class: checks arguments, keeps the position, and assembles rounds from pieces."""
 
 # ruff: noqa: N802, N806 - T is the number of rows in every formula
 
@@ -71,9 +71,9 @@ class NoiseStream:
     N + 1), 64 for a matrix, or as many as fit in 256 MiB; fewer than T of them make a matrix draw Z again
     and again, so that blocks are the fast way there.
 
-    **Security.** Philox is not a cryptographic generator, though nothing is known that tells it from
-    random. ``normals(row, chunk, length)`` may return the standard normals of a better one: the same whenever
-    it is asked the same, independent otherwise. Noise in floating point leaks where an attacker sees all bits
+    **Security.** Philox is not a cryptographic generator, though no test is known to distinguish it
+    from random. ``normals(row, chunk, length)`` may supply the standard normals of a better one: the same for
+    the same arguments, independent otherwise. Noise in floating point leaks where an attacker sees all bits
     of an output (Mironov 2012); that is outside the model in which sigma is calibrated.
 
     Raises ``UsageError``: ``invalid-type``, ``out-of-range``, ``unknown-choice``, ``wrong-dtype``,
@@ -139,7 +139,7 @@ class NoiseStream:
         if self._t >= self._T:
             raise UsageError(
                 "no-rounds-left",
-                f"the factorization has {self._T} rounds, and the noise of all of them is drawn",
+                f"all {self._T} rounds of the factorization have been drawn",
                 "for another epoch, start a new stream with a new seed; a longer one takes a factorization of"
                 " more rows",
             )
@@ -192,7 +192,7 @@ class NoiseStream:
         if state.fingerprint != self._fingerprint():
             raise UsageError(
                 "other-noise",
-                "the state is of another stream: other arguments, other normals, or NumPy draws others now",
+                "the state belongs to another stream: its arguments, normals or NumPy's generator differ",
                 "give all arguments as before; if NumPy changed, go on with the version that began",
             )
         self._t = int(t)

@@ -269,7 +269,7 @@ def _stated(guarantee: Guarantee, statement: str) -> Document:
 
 
 def _error(parts: tuple[float, float] | None) -> Document | None:
-    """The keys of an MSE that is held against no other."""
+    """The keys of an MSE without a reference to compare with."""
     if parts is None:
         return None
     privacy, sparsification = parts

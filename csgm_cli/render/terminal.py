@@ -1,4 +1,4 @@
-"""The terminal that a result may be laid out for."""
+"""The terminal that text is laid out for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files in, and files out without ever leaving half of one."""
+"""Read files, and write them atomically."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: No text file that csgm reads comes near this; a device may never end.
+#: Text files of csgm are far smaller; a device may never end.
 _MOST_BYTES = 1 << 24
 #: Less the umask, what any newly created file gets.
 _NEW_MODE = 0o666
-#: Seconds in which a pipe has to find its other end.
+#: Seconds to wait for the other end of a pipe.
 _PATIENCE = 3.0
 _PROTECTED = "the file is write-protected"
 

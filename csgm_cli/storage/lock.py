@@ -1,4 +1,4 @@
-"""Lock files: what a budget's releases were, and what they were found to spend, as JSON."""
+"""Lock files: the releases of a budget and the epsilon they spent, as JSON."""
 
 from __future__ import annotations
 

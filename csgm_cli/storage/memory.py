@@ -1,4 +1,4 @@
-"""How much memory there is."""
+"""Available memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def check_memory(needed: int, what: str, hint: str = "") -> None:
 
 
 def available_bytes() -> int | None:
-    """Memory that can be had without swapping, within all limits; None where nobody says."""
+    """Memory available without swapping and within all limits; None where unknown."""
     found = [free for free in (_of_machine(), _of_container(), _of_process()) if free is not None]
     return min(found, default=None)
 
@@ -49,7 +49,7 @@ def _of_container() -> int | None:
 
 
 def _of_process() -> int | None:
-    """What ``ulimit -v`` leaves."""
+    """The memory left under ``ulimit -v``."""
     try:
         import resource
 

@@ -1,4 +1,4 @@
-"""Files that grow by whole lines, and go on after a process that was killed."""
+"""Files that grow by whole lines, and can be continued after the process was killed."""
 
 from __future__ import annotations
 

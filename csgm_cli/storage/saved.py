@@ -1,4 +1,4 @@
-"""Results that were saved as JSON, read back to be recomputed."""
+"""Saved JSON results, read back for recomputation."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _READABLE = {f"csgm/{command}/1": command for command in ("calibrate", "plan", "
 #: Relative difference up to which two numbers that say the same agree.
 AGREEMENT = 1e-9
 
-#: Wider than what may be asked for: a result may say that hardly anything is guaranteed.
+#: Wider than the ranges of inputs: a result may have a very large epsilon or delta.
 _EPSILON, _DELTA = Range(0.0, 1e300), Range(1e-300, 1.0)
 
 _OVERHEADS = ("max_mse_overhead", "max_noise_overhead")
-#: What a version may look like; it is shown, and so must be fit for that.
+#: The form of a version, which is printed.
 _VERSION = re.compile(r"\d[0-9A-Za-z.+-]{0,63}", re.ASCII)
 
 

@@ -1,4 +1,4 @@
-"""Where the keys of a TOML text stand: tomllib does not say.
+"""Line numbers of the keys of a TOML text, which tomllib does not report.
 
 The text is known to be valid TOML. Keys inside an inline table or array stand where that begins.
 """

@@ -65,7 +65,7 @@ def contour_mean(
 
     The window grows until the integrand is negligible in its last third and far beyond it; the step of the
     trapezoid rule is halved until two interleaved grids agree. Raises ``NoAnswerError`` (slug
-    ``oracle-not-converged``) where that takes too long: with few mask bits the integrand hardly decays.
+    ``oracle-not-converged``) where that takes too long: with few mask bits the integrand decays slowly.
     """
     most = max([number for number, _, _ in coordinates], default=1)
     wanted = digits + len(str(most)) + 4
@@ -225,7 +225,7 @@ class _Line:
             self._turns += _TURNS_PER_NODE * sum(len(each.losses) for each in self._nodes)
         self._turns += count * sum(len(each.losses) for each in self._nodes)
         if self._turns > _MOST_TURNS:
-            raise not_converged("a contour whose integrand hardly decays")
+            raise not_converged("a contour integral whose integrand decays too slowly")
         columns = [
             _characteristic(each, sign * first, sign * step, count, self._digits) for each in self._nodes
         ]

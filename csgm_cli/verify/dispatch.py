@@ -1,4 +1,4 @@
-"""Recompute what a certificate claims, and compare."""
+"""Recompute the claims of certificates and compare."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def _recomputed(
     digits: int,
     epsilon: Number | None = None,
 ) -> _Recomputed:
-    """What a certificate proves at ``epsilon``, by default its own."""
+    """The delta that a certificate proves at ``epsilon``, by default its own."""
     at = certificate.epsilon if epsilon is None else epsilon
     if certificate.proof in _CLOSED:
         bound = _CLOSED[certificate.proof]
@@ -199,7 +199,7 @@ def _renyi_remove(
 
 
 def _check_worst_case(releases: Sequence[Release], certificate: Certificate) -> None:
-    """Refuse a convex function that kappa* is not worst for."""
+    """Refuse a convex function for which kappa* is not proven to be the worst case."""
     for mechanism, sigma in releases:
         if renyi.is_largest(mechanism):
             continue

@@ -27,12 +27,10 @@ Array: TypeAlias = NDArray[np.float64]
 
 _AGREEMENT = 5e-5  # of the means on two grids, relative
 _LARGEST_STEP = 0.05  # in units of one over the order of the tilt
-_FEWEST_POINTS, _MOST_POINTS = 1 << 13, 1 << 22
+_FEWEST_POINTS, _MOST_POINTS = 1 << 13, 1 << 22  # of a loss grid, and at most of nodes in x
 _NODES = 2000  # in x, where only moments are wanted
-_MOST_NODES = 1 << 22  # in x, where the law goes on a grid
 _LARGEST_SPACING = 0.02  # in x
-_DEPTH = 60.0  # nodes count while their weight is above exp(-depth) of the largest
-_TAIL = math.log(1e13)  # the grid ends where the tilted law has less than exp(-tail) beyond
+_TAIL = math.log(1e13)  # the tilted law has less than exp(-tail) beyond the grid; nodes go to exp(-2 tail)
 _TAIL_TILTS = 2.0 ** np.arange(-6, 4)  # tried in units of one over the tilted deviation
 _LARGEST_TILT = 1e6
 _BISECTIONS = 20
@@ -53,7 +51,7 @@ def plain_mean(
     order = law.order(function)
     grid, points, before = law.tilted_grid(order, log_knee), _FEWEST_POINTS, math.nan
     while points <= _MOST_POINTS:
-        with np.errstate(all="ignore"):  # what overflows does not agree with anything
+        with np.errstate(all="ignore"):  # an overflow fails the comparison below
             losses, masses, log_scale = grid(points)
             mean = float(_tilted_values(function, losses, log_scale) @ masses)
         step = float(losses[1] - losses[0])
@@ -179,10 +177,10 @@ def _tilted_nodes(order: float, gamma: float, t: float, step: float) -> tuple[Ar
     ends = min(0.0, order * root) - 12, max(0.0, order * root) + 12
     x = np.linspace(*ends, _NODES)
     logs, _ = _log_weights(order, gamma, t, x)
-    alive = x[logs > logs.max() - _DEPTH]
+    alive = x[logs > logs.max() - 2 * _TAIL]
     spacing = x[1] - x[0]
     count = int((alive[-1] - alive[0]) / wanted) + _NODES
-    x = np.linspace(alive[0] - spacing, alive[-1] + spacing, min(_MOST_NODES, count))
+    x = np.linspace(alive[0] - spacing, alive[-1] + spacing, min(_MOST_POINTS, count))
     logs, losses = _log_weights(order, gamma, t, x)
     peak = logs.max()
     weights = np.exp(logs - peak)

@@ -33,7 +33,10 @@ from csgm_cli.storage.arrays import read_arrays
         ("calibrate --delta 5*10**-7", "write it as 5e-7\n"),
         ("calibrate --delta 1/0", "got '1/0'\n"),
         ("calibrate --delta 0", "try: delta 0 is pure differential privacy, which Gaussian noise never "),
-        ("sweep --vary delta=0,1e-6", "which Gaussian noise never gives; choose one well below 1 / clients"),
+        (
+            "sweep --vary delta=0,1e-6",
+            "Gaussian noise never gives; choose one well below 1 / number of clients",
+        ),
         (
             "calibrate --epsilon 3,5",
             "try: write it as 3.5; for several values: csgm sweep --vary epsilon=3,5\n",
@@ -189,7 +192,7 @@ def test_arrays_of_a_workload_that_nobody_named(csgm):
     np.savez("bare.npz", B=arrays["B"], C=arrays["C"])
     outcome = csgm("inspect bare.npz")
     assert outcome.status == 1
-    assert "  try: --workload says what B C is, if not prefix-sum\n" in outcome.stderr
+    assert "  try: pass --workload if B C is not prefix-sum\n" in outcome.stderr
     outcome = csgm("inspect bare.npz --workload momentum=0.8")
     assert (outcome.status, "try:" in outcome.stderr) == (1, False)
     assert csgm("inspect bare.npz --workload momentum=0.9").status == 0
@@ -245,7 +248,7 @@ def test_delta_next_to_one_is_not_shown_as_one(csgm):
         ("CSGM_DETLA", "; did you mean CSGM_DELTA?"),
         ("CSGM_ADJACENCYY", "; did you mean CSGM_ADJACENCY?"),
         ("CSGM_COHORTSIZE", "; did you mean CSGM_COHORT_SIZE?"),
-        ("CSGM_QQQ", " is the variable of no option"),
+        ("CSGM_QQQ", ""),
     ],
 )
 @pytest.mark.parametrize("line", ["calibrate", "version --format json"])
@@ -256,8 +259,7 @@ def test_misspelt_variable(csgm, monkeypatch, line, variable, said):
     outcome = csgm(line)
     assert (outcome.status, outcome.stdout) == (plain.status, plain.stdout)
     first, rest = outcome.stderr.split("\n", 1)
-    assert first.startswith(f"warning[unknown-variable]: {variable} is")
-    assert first.endswith(said)
+    assert first == f"warning[unknown-variable]: unrecognised environment variable {variable}{said}"
     assert rest == plain.stderr
 
 

@@ -123,7 +123,7 @@ def test_more_coordinates_than_dimensions_are_capped():
             "no vector clipped at linf_norm has an L2 norm above linf_norm sqrt(dim) = 0.909091,"
             in notices[0].message
         )
-        assert notices[0].message.endswith("so that l2_norm could be that small")
+        assert notices[0].message.endswith("so l2_norm could be reduced to that")
 
 
 @pytest.mark.parametrize("dim", [2, 3, 7, 10**6, 10**12, 999_999_999_989])

@@ -98,7 +98,7 @@ def narrow(factors):
         ({"normals": print, "seed": 1}, "conflicting-options", "seed and normals exclude each other"),
         ({"resume": 3}, "invalid-type", "resume must be a NoiseState"),
         ({"resume": NoiseState(0, "", 5), "seed": 5}, "conflicting-options", "seed and resume exclude"),
-        ({"resume": NoiseState(0, "", 5)}, "other-noise", "the state is of another stream"),
+        ({"resume": NoiseState(0, "", 5)}, "other-noise", "the state belongs to another stream"),
         ({"resume": NoiseState(0, "")}, "other-noise", "the stream of this state drew from a function"),
         ({"resume": NoiseState(0, "", 5), "normals": print}, "other-noise", "the stream of this state drew"),
         ({"resume": NoiseState(4, "", 5)}, "out-of-range", "t must be an integer in [0, 3]"),
@@ -229,7 +229,7 @@ def test_hints_for_arrays_of_files(factorization, tmp_path):
     assert "given as Generators" in refused(np.ones(3)).hint
     tree = dense_factors(factorization("tree", 4))
     assert tree.C.shape == (7, 4)
-    assert "noise takes its B" in refused(tree.C).hint
+    assert "pass B: its C has one row per node" in refused(tree.C).hint
     assert NoiseStream(tree.B, **OPTIONS).T == 4
     error = refused(generators(diagonal=np.ones(2)))
     assert "decays (3, 2), inputs (3, 2), outputs (3, 2), diagonal (2,)" in error.message

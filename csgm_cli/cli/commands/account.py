@@ -31,7 +31,7 @@ _SAVED = (*NOISE, "mechanism", *MECHANISM, *COHORT)
 
 
 def run(request: Request) -> ExitCode:
-    """Account and report; an epsilon above --max-epsilon is a claim that fails."""
+    """Account and report; exit with 1 where an epsilon is above --max-epsilon."""
     from csgm_cli.render.document import account_document
 
     mechanism, notices = build_mechanism(request) if request["from"] is None else _saved_mechanism(request)
@@ -78,25 +78,27 @@ def _with_saved(request: Request) -> Request:
 
 
 def _limit_set_aside(request: Request) -> tuple[Notice, ...]:
-    """A check that was configured must not be left out unsaid where a flag asks for delta."""
+    """A notice where the flag --epsilon sets a configured --max-epsilon aside."""
     limit = request.sources["max_epsilon"]
     if request["max_epsilon"] is not None or limit.rank == Rank.DEFAULT:
         return ()
-    why = "with --epsilon, delta is the answer; give --delta in its place to check an epsilon"
+    why = "--epsilon asks for delta; pass --delta instead to check an epsilon"
     return (Notice("limit-set-aside", f"{limit.label} is not checked: {why}"),)
 
 
 def _one_round(request: Request) -> tuple[Notice, ...]:
-    """A check of one release, only because nobody said how many there are, must not pass unsaid."""
+    """A notice where --max-epsilon checks the default of one round or epoch."""
     if request["max_epsilon"] is None or request["from"] is not None:
         return ()
-    flag, what, sources = "--rounds", "one release per client in all", ["rounds", "training_rounds"]
+    flag, what, sources = "--rounds", "one release per client", ["rounds", "training_rounds"]
     if request["factorization"] is not None:
         flag, what, sources = "--epochs", "one epoch of the factorization", ["epochs"]
     if list(request.given(sources)):
         return ()
     limit = request.label(["max_epsilon"])
-    return (Notice("one-round", f"{limit} is checked for {what}: give {flag} (1 says that it is so)"),)
+    return (
+        Notice("one-round", f"{limit} is checked for {what}: pass {flag} (use {flag} 1 if that is intended)"),
+    )
 
 
 def _noise(request: Request, l2_norm: float) -> tuple[float, float]:
@@ -140,7 +142,7 @@ def _checked(request: Request, account: Account) -> ExitCode:
         return ExitCode.OK
     failed = f"failed: epsilon {worst!r} is above {limit!r} ({request.label(['max_epsilon'])})"
     how = f"with --epsilon {limit!r} and the same mechanism and delta"
-    enough = f"csgm calibrate {how} finds the noise that is enough"
+    enough = f"csgm calibrate {how} finds the noise needed"
     console.note(f"{failed}; {enough}")
     return ExitCode.CLAIM_FAILED
 
@@ -150,9 +152,9 @@ command = Command(
     run,
     help="""Find the epsilon or delta that a given noise guarantees.
 
-    With --delta the answer is epsilon, with --epsilon it is delta.
+    --delta asks for epsilon, --epsilon asks for delta.
 
-    --max-epsilon makes it a check: exit code 1 where an epsilon is above it.""",
+    With --max-epsilon, exits with 1 if epsilon is above it.""",
     options=[
         *options(*NOISE, "from"),
         option(

@@ -144,9 +144,9 @@ def _status(standings: Sequence[Standing], *, exit_zero: bool) -> ExitCode:
 command = Command(
     "check",
     run,
-    help="""Check that what is released stays within each limit.
+    help="""Check releases against their privacy limits.
 
-    The files declare one budget together. Exit code 1 means that a limit is exceeded, and nothing else.""",
+    All files form one budget. Exits with 1 if a limit is exceeded, and only then.""",
     options=[
         click.Argument(["files"], type=File(), nargs=-1, required=True, metavar="BUDGET.toml..."),
         *options("diff", "against_lock", "exit_zero"),

@@ -64,7 +64,7 @@ def _gammas(request: Request) -> tuple[float, ...]:
 
 
 def _other_strategies(request: Request) -> tuple[FactorNorms, ...]:
-    """Return the factorizations that the one asked about is held against."""
+    """Return the factorizations to compare with the given one."""
     if request["factorization"] is None:
         return ()
     from csgm_cli.cli.inputs.factorizations import load_factorization, usual_strategies
@@ -75,9 +75,9 @@ def _other_strategies(request: Request) -> tuple[FactorNorms, ...]:
 command = Command(
     "compare",
     run,
-    help="""Put the mechanisms side by side at one target.
+    help="""Compare mechanisms at one target.
 
-    One accountant serves all rows, so that no row is charged for its accounting alone.""",
+    All rows use the same accountant, so that differences are those of the mechanisms.""",
     options=[
         *options("epsilon", "delta", "at_equal_mse", required=("epsilon", "delta")),
         *options(*MECHANISM, *COHORT, repeated=("gamma", "compression")),

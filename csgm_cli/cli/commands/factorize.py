@@ -192,10 +192,10 @@ def _write(request: Request, found: Factorization, groups: tuple[str, ...]) -> F
 command = Command(
     "factorize",
     run,
-    help="""Find the best correlated noise, with a certificate.
+    help="""Optimize correlated noise, with a certificate.
 
-    Writes the workload A, running sums of steps, as B C, so that noise B Z is added in place of Z; the gap
-    says how far at most the error is above the least there is. With --output the arrays go to a file, by its
+    Factorizes the workload A (running sums) as B C, for noise B Z in place of Z. The certified gap bounds
+    how far the error is above the optimum. With --output the arrays go to a file, by its
     suffix: .npz, .safetensors (an extra), .json, or .csv (a folder).""",
     options=[
         *options("T", "workload", "objective", "strategy", "tolerance", "compare", "checkpoint"),

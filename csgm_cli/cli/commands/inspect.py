@@ -46,7 +46,7 @@ def run(request: Request) -> ExitCode:
             said = f"claimed {claim.claimed!r}, computed {claim.computed!r}"
             console.note(f"failed: {claim.name}: {said}")
             if claim.name == "product" and not saved.metadata and request.rank(["workload"]) is not Rank.FLAG:
-                console.note(f"  try: --workload says what B C is, if not {found.workload.name}")
+                console.note(f"  try: pass --workload if B C is not {found.workload.name}")
     console.note(f"inspected in {progress.seconds:.3g} s")
     return ExitCode.OK if found.holds else ExitCode.CLAIM_FAILED
 
@@ -78,14 +78,14 @@ def _inspected(request: Request, saved: SavedArrays, progress: Progress) -> Insp
 command = Command(
     "inspect",
     run,
-    help="""Recompute all that a file of arrays claims.
+    help="""Recompute everything that a file of factors claims.
 
-    Trusts nothing in it. Reads what `csgm factorize` writes, and arrays B and C made elsewhere (.npz, .npy
-    or a folder of .npy). Exits with 1 where a claim does not hold, with 2 where the file is broken.""",
+    Reads what `csgm factorize` writes, and arrays B and C made elsewhere (.npz, .npy
+    or a folder of .npy). Exits with 1 if a claim does not hold, with 2 if the file is broken.""",
     options=[
         click.Argument(["file"], type=File()),
-        option("workload", text="Of arrays made elsewhere: prefix-sum, momentum=0.9 or a .npy file."),
-        option("objective", text="Of arrays made elsewhere: which squared error the bound is for."),
+        option("workload", text="For arrays made elsewhere: prefix-sum, momentum=0.9 or a .npy file."),
+        option("objective", text="For arrays made elsewhere: squared error that the bound is for."),
         *options(*OUTPUT),
     ],
     examples=("csgm inspect prefix32.npz", "csgm inspect C.npy --objective max --format json"),

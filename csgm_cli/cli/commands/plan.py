@@ -72,15 +72,15 @@ def _large_overhead(request: Request) -> tuple[Notice, ...]:
 command = Command(
     "plan",
     run,
-    help="""Find how far one can compress within an overhead.
+    help="""Find the strongest compression within an allowed overhead.
 
-    The overhead is over the plain Gaussian mechanism at the same target and accountant.""",
+    The overhead is relative to the plain Gaussian mechanism at the same target and accountant.""",
     options=[
         *options("epsilon", "delta", *_OVERHEADS, required=("epsilon", "delta")),
         option(
             "mechanism",
             Choice([MechanismName.L2_CSGM.value, MechanismName.LINF_CSGM.value]),
-            text="Coordinate-subsampled Gaussian (CSGM) by the L2 or L-inf clip norm.",
+            text="Coordinate-subsampled Gaussian (CSGM), L2 or L-inf.",
         ),
         *options(*(name for name in MECHANISM if name not in ("gamma", "compression")), *COHORT),
         *options("accountant", "value_bits", "verify", "value", *OUTPUT),

@@ -30,7 +30,7 @@ command = Command(
     run,
     help="""Recompute reference values on this machine.
 
-    Exits with 1 if one of them comes out differently: then do not trust this installation.""",
+    Exits with 1 if any of them differs: then do not trust this installation.""",
     options=options(*OUTPUT),
     examples=("csgm selftest", "csgm selftest --format json"),
 )

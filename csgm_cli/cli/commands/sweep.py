@@ -33,7 +33,7 @@ _PRESET = ("vary", "epsilon", "delta", *NOISE, "mechanism", *MECHANISM, *COHORT)
 
 
 def run(request: Request) -> ExitCode:
-    """Sweep and report; rows without an answer are told, and all of them together are no answer."""
+    """Sweep and report. Rows without an answer are listed on stderr; exit with 3 if no row has one."""
     from csgm_cli.render.plots.figure import check_lines
     from csgm_cli.storage.files import check_writable
 
@@ -54,7 +54,7 @@ def _check_resume(request: Request) -> None:
     if not request["resume"]:
         return
     if request["output"] is None or request["format"] not in ROW_FORMATS:
-        message = f"--resume goes on with an --output file in {' or '.join(ROW_FORMATS)}"
+        message = f"--resume needs an --output file in {' or '.join(ROW_FORMATS)}"
         raise UsageError("cannot-resume", message, "--output FILE --format csv")
     if request["plot"] is not None:
         raise UsageError(
@@ -63,7 +63,7 @@ def _check_resume(request: Request) -> None:
 
 
 class _Tally:
-    """What is said about the rows together: each kind of notice once, and how many rows have no answer."""
+    """Notices about all rows, each kind once, and the number of rows without an answer."""
 
     def __init__(self, points: int, failed: int = 0, *, contradicted: bool = False) -> None:
         self._points = points
@@ -158,11 +158,11 @@ command = Command(
     run,
     help="""Calibrate or account over a grid of parameters.
 
-    Every combination of the varied values is a row; the last --vary moves fastest. Without noise, fixed or
-    varied, a row is what calibrate says; with --noise-multiplier or --sigma, what account says.
+    Every combination of the varied values is a row; the last --vary moves fastest. Rows are answers of
+    calibrate, or of account if --noise-multiplier or --sigma is fixed or varied.
 
-    csv and jsonl rows are written as they are done, the other formats at the end. A point without an
-    answer is a row with an error. For thousands of points, --accountant rdp is the fast one.""",
+    csv and jsonl rows are written as they are computed, other formats at the end. A point without an answer
+    is a row with an error. For thousands of points, use --accountant rdp.""",
     options=[
         option("vary", multiple=True),
         option("preset"),

@@ -1,1 +1,1 @@
-"""From a request to the model objects that the mathematics takes."""
+"""Turn a request into the model objects that jobs take."""

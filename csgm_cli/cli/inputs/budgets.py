@@ -1,4 +1,4 @@
-"""From what a budget file declares to populations, by the same rules that turn options into mechanisms."""
+"""Turn the declarations of budget files into populations, by the rules of the command line."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WORDS_FOR_PEOPLE = ("owner", "reason")
 
 
 class Budget(NamedTuple):
-    """Populations by name, what there is to say of them, and the files that were read for all that."""
+    """Populations by name, notices about them, and the files they were read from."""
 
     populations: tuple[Population, ...]
     notices: tuple[Notice, ...]
@@ -121,13 +121,13 @@ def _release(
 
 
 def _one_round(request: Request) -> tuple[Notice, ...]:
-    """A release counts once where nobody said how often: that must not pass unsaid."""
-    key, what, sources = "rounds", "one release per client in all", ["rounds", "training_rounds"]
+    """A notice on a release whose number of rounds or epochs is not given."""
+    key, what, sources = "rounds", "one release per client", ["rounds", "training_rounds"]
     if request["factorization"] is not None:
         key, what, sources = "epochs", "one epoch of the factorization", ["epochs"]
     if list(request.given(sources)):
         return ()
-    return (Notice("one-round", f"it counts as {what}: give {key} (1 says that it is so)"),)
+    return (Notice("one-round", f"counted as {what}: set {key} (use {key} = 1 if that is intended)"),)
 
 
 def _request(entries: Mapping[str, Entry], adjacency: Adjacency) -> Request:
@@ -195,7 +195,7 @@ def _text(key: str, entry: Entry) -> str:
 
 
 def _placed(error: UsageError, table: Declaration) -> UsageError:
-    """The error with its place, and with keys as a file spells them instead of flags."""
+    """The error with file and line, and inputs spelled as keys instead of flags."""
     hint = spelled(error.hint, {name: name.replace("_", "-") for name in CONFIGURABLE})
     words = [re.sub(r"--(?=[a-z])", "", text) for text in (error.message, hint)]
     if not any(str(place) in words[0] for place in _places(table)):

@@ -1,4 +1,4 @@
-"""The factorization that ``--factorization`` asks for: a file, checked, or a strategy, solved."""
+"""The factorization of ``--factorization``: a checked file, or a strategy solved now."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def found_again(spec: str, result: str) -> str:
     message = f"cannot read {shown(spec)}, the factorization of {shown(result)}: no such file"
     places = "from the current folder" if not Path(spec).is_absolute() else "there"
     beside = f"beside {result!r}, as {Path(spec).name!r}"
-    raise StorageError("cannot-read", message, f"it is looked for {places}, and then {beside}")
+    raise StorageError("cannot-read", message, f"searched {places}, then {beside}")
 
 
 def _names_file(spec: str, path: str) -> bool:
@@ -105,7 +105,7 @@ def _by_file(spec: str) -> str:
 
 
 def _instead_of(missing: str, label: str) -> str:
-    """What may have been meant by the name of a file that is not there."""
+    """A hint for the name of a missing file."""
     if missing.isascii() and missing.isdigit():
         return f"a strategy goes before T: optimal:{missing}"
     if by_file := _by_file(missing):
@@ -156,7 +156,7 @@ def _buffers(text: str, rows: int, label: str) -> int:
 
 @lru_cache(maxsize=8)
 def _solved(strategy: Strategy, rows: int) -> Asked:
-    """Many points of a sweep, or releases of a budget, may ask for one."""
+    """Cached: many points of a sweep, or releases of a budget, use the same one."""
     from csgm_cli.factorization import (
         default_tolerance,
         factor_norms,
@@ -178,7 +178,7 @@ def _solved(strategy: Strategy, rows: int) -> Asked:
 
 
 def _identity(path: str) -> tuple[object, ...]:
-    """What a file is told by from what it was before."""
+    """Device, inode, modification time and size of a file, which change when it is rewritten."""
     try:
         found = Path(path).stat()
     except (OSError, ValueError):  # reading it will say what is wrong

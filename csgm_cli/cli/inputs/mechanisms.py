@@ -1,4 +1,4 @@
-"""From a request to the model objects that core takes, and to the ``inputs`` of a result."""
+"""Turn a request into model objects, and into the ``inputs`` of a result."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _PARTICIPATION = ("population", "training_rounds", "cohort_size")
 
 
 def build_mechanism(request: Request) -> tuple[Mechanism, Notices]:
-    """Return the mechanism asked about, and what there is to say about how it was completed."""
+    """Return the mechanism, and notices about inputs that were derived or capped."""
     name = MechanismName(request["mechanism"])
     gamma = build_gamma(request, name)
     geometry, geometry_notices = build_geometry(request, needs_ratio=name is not MechanismName.GAUSSIAN)
@@ -55,7 +55,7 @@ def build_mechanism(request: Request) -> tuple[Mechanism, Notices]:
 
 
 def build_geometry(request: Request, *, needs_ratio: bool = True) -> tuple[Geometry, Notices]:
-    """Return what is known of the vectors; the Gaussian mechanism does not look at the ratio."""
+    """Return the geometry of the clipped vectors; the Gaussian mechanism needs no norm ratio."""
     common = {name: request[name] for name in ("l2_norm", "dim", "cohort_size")}
     if not needs_ratio:
         return Geometry(**common), ()
@@ -90,7 +90,7 @@ def build_participation(request: Request) -> tuple[Participation, Notices]:
 
 
 def _check_epoch(request: Request, rows: int) -> None:
-    """Where the number of clients is known, they must suffice for the steps of an epoch."""
+    """Check that a known number of clients suffices for the disjoint cohorts of an epoch."""
     if request["population"] is None:
         return
     if request["cohort_size"] is None:
@@ -130,7 +130,7 @@ def with_derived(request: Request) -> Request:
 
 
 def _is_for_others(request: Request) -> bool:
-    """A gamma beside the Gaussian mechanism from a stronger source was meant for another mechanism."""
+    """Drop a gamma from a weaker source than ``--mechanism gaussian``."""
     return request.rank(_RATE) < request.rank(("mechanism",))
 
 
@@ -160,9 +160,9 @@ def build_noise(request: Request, l2_norm: float) -> tuple[float, float] | None:
 
 
 def delta_notices(request: Request, deltas: Iterable[float]) -> Notices:
-    """Return a warning where a delta allows what nobody would: one client's vector, published.
+    """Return a warning where a delta is at least 1 / number of clients, which allows publishing one's vector.
 
-    Where nobody says how many clients there are, from a delta on that is too large for any number of them.
+    With an unknown number of clients, where a delta is above `LARGE_DELTA`.
     """
     name = "cohort_size" if request["population"] is None else "population"
     clients = request[name]
@@ -172,9 +172,9 @@ def delta_notices(request: Request, deltas: Iterable[float]) -> Notices:
     from csgm_cli.rounding import exact, round_up
 
     is_answer = request["epsilon"] is not None and not request["delta"]
-    advice = "more noise or a larger epsilon brings it down" if is_answer else "choose it well below"
+    advice = "add noise or allow a larger epsilon" if is_answer else "choose a smaller one"
     if clients is None:
-        what = "is the probability that anything at all may leak, and should be well below 1 / clients"
+        what = "is large; it should be well below 1 / number of clients"
     else:
         what = f"is at least 1 / {name} = {1 / clients:g}, and a mechanism that publishes a random client's"
         what += f" vector has delta 1 / {name}"

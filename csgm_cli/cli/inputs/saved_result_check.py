@@ -1,4 +1,4 @@
-"""Whether a saved result agrees with itself: what it says twice, it must say alike."""
+"""Check that a saved result is consistent: values that follow from others must agree with them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _SAME_NORM = 1e-8
 _OF_FACTORIZATION = ("T", "workload", "strategy", "sensitivity", "factorization_sha256", "epochs")
 #: Inputs that csgm 0.1.0 left null where their other form was given.
 _NOT_ALWAYS_SAID = ("compression", "linf_norm")
-#: What the statement said of these bounds when results had no key ``proof``.
+#: Words of the statement for these bounds in results without the key ``proof``.
 _BEFORE_PROOFS = {
     Bound.TIGHT_ADD: "a convex test function whose worst vector is known; adding the client decides",
     Bound.TIGHT_REMOVE: "a convex test function whose worst vector is known; removing the client decides",
@@ -207,7 +207,7 @@ def _difference(said: object, words: object) -> str:
 
 
 def _words_from(text: str, start: int, limit: int = 40) -> str:
-    """Some whole words of ``text``, quoted."""
+    """The first whole words of ``text``, quoted."""
     part = text[start : start + limit]
     if start + limit < len(text):
         part = f"{part.rpartition(' ')[0] or part} ..."

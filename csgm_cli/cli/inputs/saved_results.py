@@ -1,4 +1,4 @@
-"""``csgm account --from``: a saved result asked again, and how far the answer has drifted."""
+"""``csgm account --from``: recompute a saved result and report the drift."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from csgm_cli.storage.saved import SavedResult, load_saved
 if TYPE_CHECKING:
     from csgm_cli.model.mechanism import Mechanism
 
-#: Relative difference above which a recomputed number is not the saved one.
+#: Relative difference above which a recomputed number counts as drift.
 _TOLERANCE = 1e-9
 #: Inputs that settle the mechanism, and how many clients there are; those that only led to gamma, ratio or
 #: rounds are not asked again.
@@ -74,7 +74,7 @@ def with_saved(request: Request) -> Request:
 
 
 def _inputs(saved: SavedResult) -> dict[str, object]:
-    """The saved inputs that settle the question, checked as their options would be."""
+    """The saved inputs of the mechanism, checked like options."""
     asked: dict[str, object] = dict.fromkeys((*MECHANISM, *COHORT, "epsilon", "delta", "sigma"))
     asked |= {name: _input(name, saved.inputs.get(name)) for name in _KEPT}
     for name in _LEFT:
@@ -89,15 +89,15 @@ def drift(request: Request, found: Account) -> tuple[Notice, ...]:
     """Put saved and recomputed numbers on stderr; return notices where they differ by more than 1e-9."""
     saved: SavedResult = request["saved"]
     if not _is_same_question(saved, request):
-        console.note(f"{request['from']}: another question than the saved one, so nothing to compare")
+        console.note(f"{request['from']}: not the saved question, so no drift is reported")
         return ()
     name = "delta" if saved.asked_delta else "epsilon"
     notices = []
     for (epsilon, delta), guarantee in zip(saved.guarantees, found.guarantees, strict=True):
         before, now = delta if saved.asked_delta else epsilon, getattr(guarantee, name)
         relative = abs(now - before) / max(abs(before), abs(now)) if now != before else 0.0
-        told = f"{name} was {before!r} (csgm {saved.csgm_version}), is {now!r}: relative difference"
-        numbers = f"{told} {relative:.1e}"
+        drift = f"{name} was {before!r} (csgm {saved.csgm_version}), is {now!r}: relative difference"
+        numbers = f"{drift} {relative:.1e}"
         console.note(f"{request['from']}: {numbers}")
         if relative > _TOLERANCE:
             notices.append(_drifted(numbers, is_worse=now > before))
@@ -106,7 +106,7 @@ def drift(request: Request, found: Account) -> tuple[Notice, ...]:
 
 def _drifted(numbers: str, *, is_worse: bool) -> Notice:
     if is_worse:
-        return Notice("drift-up", f"THE SAVED GUARANTEE IS NOT PROVEN, this noise proves less: {numbers}")
+        return Notice("drift-up", f"THE SAVED GUARANTEE IS NOT PROVEN; this noise proves less: {numbers}")
     return Notice("drift", f"this noise proves more than the saved result says: {numbers}")
 
 
@@ -127,7 +127,7 @@ def check_factorization(saved: SavedResult, mechanism: Mechanism) -> None:
     spec = said.get("factorization")
     if said.get("factorization_sha256") != factors.sha256:
         was = f"SHA-256 {factors.sha256}, not {shown(said.get('factorization_sha256'))}"
-        raise UsageError("other-factorization", f"{shown(spec)} is another file than it was: {was}")
+        raise UsageError("other-factorization", f"{shown(spec)} has changed: {was}")
     norm = said.get("sensitivity")
     if not isinstance(norm, float | int) or not math.isclose(norm, factors.sensitivity, rel_tol=_SAME_NORM):
         raise UsageError(

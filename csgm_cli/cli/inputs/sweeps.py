@@ -1,4 +1,4 @@
-"""A sweep as the command line asks it: which points there are, and the row of each."""
+"""The sweep of a command line: its points, and the row of each."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Sweep:
         return self._question(index)[0]
 
     def solve(self, index: int) -> tuple[Document, tuple[Notice, ...]]:
-        """Return the row of a point, and what there is to say about it."""
+        """Return the row of a point, and its notices."""
         from csgm_cli.jobs.sweep import answer
         from csgm_cli.render.document import sweep_row
 
@@ -173,7 +173,7 @@ def _check_asked(request: Request) -> None:
 
 
 def _check_any_question(sweep: Sweep) -> None:
-    """A mistake that all points share is one of the command line, not a row for each."""
+    """Raise an error that all points share once, as a usage error."""
     first: UsageError | None = None
     for index in range(len(sweep.points)):
         try:

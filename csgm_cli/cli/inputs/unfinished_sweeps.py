@@ -1,4 +1,4 @@
-"""``csgm sweep --resume``: which rows of an earlier run can stay."""
+"""``csgm sweep --resume``: which rows of an earlier run can be kept."""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from csgm_cli.cli.options.request import Request
     from csgm_cli.model.factorization import Workload
 
-#: What to do where a factorization does not fit into memory.
-FEWER_ROWS = "begin the noise anew more often: a smaller T, and more epochs of it"
+#: The hint where a factorization does not fit into memory.
+FEWER_ROWS = "use a smaller T and more epochs"
 
 
 def build_workload(request: Request, rows: int | None = None) -> Workload:

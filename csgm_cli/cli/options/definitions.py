@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 class Option(click.Option):
-    """A click option that knows under which heading of the help it stands."""
+    """A click option with its heading in the help."""
 
     section = "Output"
 
 
 @dataclass(frozen=True)
 class _Spec:
-    """What is the same wherever an option appears; no ``type`` means the number that RANGES has for it.
+    """The definition of an option for all commands. Without a ``type``, it is a number in RANGES.
 
     ``type`` makes the type: it may import what most commands do without.
     """
@@ -69,15 +69,16 @@ _SPECS: dict[str, _Spec] = {
     ),
     "preset": _Spec(_POINTS, "Points of a published figure.", lambda: Choice(["figure1"])),
     "epsilon": _Spec(_TARGET, "Privacy loss epsilon."),
-    "delta": _Spec(_TARGET, "Probability delta with which epsilon may be exceeded; well below 1 / clients."),
-    "max_epsilon": _Spec(_TARGET, "A check: exit with 1 if an epsilon is above this."),
-    "max_mse_overhead": _Spec(_TARGET, "MSE may be (1 + this) times the plain Gaussian mechanism's."),
+    "delta": _Spec(_TARGET, "Target delta; well below 1 / number of clients."),
+    "max_epsilon": _Spec(_TARGET, "Exit with 1 if epsilon is above this."),
+    "max_mse_overhead": _Spec(
+        _TARGET, "Allowed MSE overhead, relative to the plain Gaussian mechanism's (0.05 is 5 %)."
+    ),
     "max_noise_overhead": _Spec(
-        _TARGET, "Effective noise multiplier may be (1 + this) times the plain Gaussian mechanism's."
+        _TARGET,
+        "Allowed overhead of the effective noise multiplier, relative to the plain Gaussian mechanism's.",
     ),
-    "at_equal_mse": _Spec(
-        _TARGET, "Ask which epsilon each mechanism has at the plain Gaussian's MSE.", Switch
-    ),
+    "at_equal_mse": _Spec(_TARGET, "Compare epsilon at the plain Gaussian mechanism's MSE.", Switch),
     "noise_multiplier": _Spec(_NOISE, "Noise std over the L2 clip norm."),
     "sigma": _Spec(_NOISE, "Noise std on each coordinate of the sum."),
     "from": _Spec(
@@ -89,57 +90,52 @@ _SPECS: dict[str, _Spec] = {
     ),
     "mechanism": _Spec(
         _MECHANISM,
-        "Coordinate-subsampled Gaussian (CSGM) by the L2 or L-inf clip norm, or plain Gaussian.",
+        "Coordinate-subsampled Gaussian (CSGM), L2 or L-inf, or plain Gaussian.",
         lambda: Choice([name.value for name in MechanismName]),
         MechanismName.L2_CSGM.value,
     ),
     "gamma": _Spec(_MECHANISM, "Probability that a coordinate is sent."),
-    "compression": _Spec(_MECHANISM, "The same as a factor: gamma = 1 / compression."),
+    "compression": _Spec(_MECHANISM, "Compression factor: gamma = 1 / compression."),
     "norm_ratio": _Spec(_MECHANISM, "L2 clip norm over L-inf clip norm, at least 1."),
-    "linf_norm": _Spec(_MECHANISM, "L-inf clip norm, another way to give the ratio."),
+    "linf_norm": _Spec(_MECHANISM, "L-inf clip norm; sets the norm ratio."),
     "l2_norm": _Spec(_MECHANISM, "L2 clip norm.", default=1.0),
     "adjacency": _Spec(
         _MECHANISM,
-        "What must not show: that one client takes part, or which of two vectors it has.",
+        "Neighbouring relation: add/remove one client, or replace one client's vector.",
         lambda: Choice([name.value for name in Adjacency]),
         Adjacency.ADD_REMOVE.value,
     ),
-    "dim": _Spec(
-        _COHORT, "Dimension; with the cohort size it gives the ratio if nothing else does, and the MSE."
-    ),
+    "dim": _Spec(_COHORT, "Model dimension, for the MSE; with the cohort size also the default norm ratio."),
     "cohort_size": _Spec(_COHORT, "Clients per round."),
     "rounds": _Spec(_COHORT, "Releases that one client can influence.", default=1),
     "population": _Spec(
         _COHORT,
-        "Clients in all: rounds = ceil(training-rounds * cohort-size / population). With a factorization T *"
-        " cohort-size may be no more than that.",
+        "Number of clients: rounds = ceil(training-rounds * cohort-size / population). With a factorization,"
+        " T * cohort-size must not exceed it.",
     ),
-    "training_rounds": _Spec(_COHORT, "Rounds of training, for --population."),
+    "training_rounds": _Spec(_COHORT, "Training rounds, for --population."),
     "factorization": _Spec(
         _COHORT,
-        "Noise B Z of a factorization, for running sums of T steps: a file of csgm factorize, or solved now,"
-        " optimal:32, tree:32, streaming:4:1024 (4 buffers, T = 1024), ...",
+        "Correlated noise B Z: a file of csgm factorize, or a strategy and its T, such as optimal:32, tree:32"
+        " or streaming:4:1024 (4 buffers, T = 1024).",
         File,
         metavar="FILE|STRATEGY:T",
     ),
     "epochs": _Spec(
         _COHORT,
-        "Times that the T steps are run (training rounds / T, rounded up), each client in at most one step of"
-        " each epoch; 1 if left out.",
+        "Number of epochs of T steps (training rounds / T, rounded up); a client takes part in at most one"
+        " step per epoch. Default: 1.",
     ),
     "accountant": _Spec(
         _ACCOUNTING,
-        "How the loss is bounded: exact (Gaussian only), rdp (Renyi, fast), paper (Renyi, integer orders),"
-        " tight (the smallest of privacy profile, rdp and mask-revealed), auto (the smallest there is: exact"
-        " or tight).",
+        "Privacy accountant: exact (Gaussian only), rdp (Renyi, fast), paper (Renyi, integer orders), tight"
+        " (least of privacy profile, rdp and mask-revealed), auto (the tightest available).",
         lambda: Choice([name.value for name in Accountant]),
         Accountant.AUTO.value,
     ),
-    "value_bits": _Spec(_ACCOUNTING, "Bits of one sent value, for the bits per client.", default=32),
-    "verify": _Spec(_ACCOUNTING, "Recompute in high precision by independent code first.", Switch),
-    "T": _Spec(
-        _PROBLEM, "Rows of the workload: steps (rounds of one epoch) whose running sums are released."
-    ),
+    "value_bits": _Spec(_ACCOUNTING, "Bits per sent value, for the bits per client.", default=32),
+    "verify": _Spec(_ACCOUNTING, "Recompute the answer by independent high-precision code.", Switch),
+    "T": _Spec(_PROBLEM, "Rows of the workload: number of steps (rounds of one epoch)."),
     "workload": _Spec(
         _PROBLEM,
         "prefix-sum, momentum=0.9, or a .npy file: a lower-triangular matrix, or one learning rate per step"
@@ -150,46 +146,48 @@ _SPECS: dict[str, _Spec] = {
     ),
     "objective": _Spec(
         _PROBLEM,
-        "Which squared error counts: of all rows on average, or of the worst row.",
+        "Squared error to minimise: mean over the rows, or maximum.",
         _objective,
         "mean",
     ),
-    "strategy": _Spec(_PROBLEM, "How to factorize.", _strategy, "optimal"),
-    "tolerance": _Spec(_PROBLEM, "Certified relative gap to solve to; if left out 1e-9, for many rows 1e-6."),
-    "compare": _Spec(_PROBLEM, "Put all strategies side by side against the certified optimum.", Switch),
+    "strategy": _Spec(_PROBLEM, "Factorization strategy.", _strategy, "optimal"),
+    "tolerance": _Spec(_PROBLEM, "Certified relative gap to solve to. Default: 1e-9, or 1e-6 for many rows."),
+    "compare": _Spec(_PROBLEM, "Compare all strategies with the certified optimum.", Switch),
     "checkpoint": _Spec(
-        _PROBLEM, "Keep the solver's state in this file, and go on from it.", File, metavar="FILE.npz"
+        _PROBLEM, "Save the solver's state in this file, and resume from it.", File, metavar="FILE.npz"
     ),
     "arrays": _Spec(
         _ARRAYS,
-        "What to write, of B,C,C_inv,v,generators; by default all that the strategy has, of streaming:N"
+        "Arrays to write: B, C, C_inv, v, generators. Default: all that the strategy has; for streaming:N,"
         " generators,v.",
         lambda: click.STRING,
         metavar="LIST",
     ),
     "dtype": _Spec(_ARRAYS, "Precision of the arrays.", lambda: Choice(["float32", "float64"]), "float64"),
     "force": _Spec(_ARRAYS, "Replace an existing file.", Switch),
-    "diff": _Spec(_TARGET, "Show what the budget spends beyond this earlier one.", File, metavar="OLD.toml"),
+    "diff": _Spec(
+        _TARGET, "Show what the budget spends compared with this earlier one.", File, metavar="OLD.toml"
+    ),
     "against_lock": _Spec(
-        _TARGET, "Show what has moved since this lock, and what moved it.", File, metavar="FILE"
+        _TARGET, "Show what changed since this lock: the budget or the tool.", File, metavar="FILE"
     ),
     "write_lock": _Spec(_OUTPUT, "Record releases and numbers in this lock file.", File, metavar="FILE"),
     "exit_zero": _Spec(_TARGET, "Exit with 0 even if a limit is exceeded.", Switch),
     "format": _Spec(_OUTPUT, "Format of the report.", lambda: Choice(FORMATS), "text"),
-    "value": _Spec(_OUTPUT, "Print one bare number.", Switch),
+    "value": _Spec(_OUTPUT, "Print only the number.", Switch),
     "plot": _Spec(
-        _OUTPUT, "Draw a picture (.png, .svg or .pdf), or in the terminal (-).", File, metavar="FILE|-"
+        _OUTPUT, "Plot to a file (.png, .svg or .pdf) or in the terminal (-).", File, metavar="FILE|-"
     ),
-    "jobs": _Spec(_OUTPUT, "Processes that share the work.", default=1),
-    "resume": _Spec(_OUTPUT, "Go on with the rows that --output has already (csv, jsonl).", Switch),
+    "jobs": _Spec(_OUTPUT, "Number of worker processes.", default=1),
+    "resume": _Spec(_OUTPUT, "Continue an interrupted --output file (csv, jsonl).", Switch),
     "output": _Spec(_OUTPUT, "Write the report to this file.", File, metavar="FILE"),
     "config": _Spec(
         _OUTPUT, "Read settings from this file, instead of searching for one.", File, metavar="FILE"
     ),
-    "show_inputs": _Spec(_OUTPUT, "Show each value and where it comes from, on stderr.", Switch),
+    "show_inputs": _Spec(_OUTPUT, "Print each value and its source on stderr.", Switch),
 }
 
-#: Options that may stand in a config file: all but the one that names it.
+#: Options allowed in a config file: all but --config.
 CONFIGURABLE = frozenset(_SPECS) - {"config"}
 
 MECHANISM = ("gamma", "compression", "norm_ratio", "linf_norm", "l2_norm", "adjacency")

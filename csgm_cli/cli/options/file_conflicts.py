@@ -1,4 +1,4 @@
-"""That nothing is written over what the same command reads, or writes for another option."""
+"""Refuse to overwrite a file that the same command reads, or writes for another option."""
 
 from __future__ import annotations
 

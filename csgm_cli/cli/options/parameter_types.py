@@ -1,4 +1,4 @@
-"""Parameter types: each refuses a wrong value with one message that names where the value came from."""
+"""Parameter types; each rejects a wrong value with one message that names its source."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ VARIABLE = (
 )  # fmt: skip
 _FLOAT = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 _GROUPED = re.compile(r"\d{1,3}(_\d{3})+", re.ASCII)
-#: How people write numbers that are refused; compiled only then.
+#: Common spellings of numbers that are rejected; compiled on error only.
 _PERCENT = r"(?a)(\d+(?:\.\d+)?) ?%"
 _SUFFIXED = r"(?ai)(\d+(?:\.\d+)?) ?([kmgbt])"
 _COMMAS = r"(?a)[1-9]\d{0,2}(,\d{3})+"
@@ -34,7 +34,7 @@ _POWERS = {"k": 3, "m": 6, "g": 9, "b": 9, "t": 12}
 
 
 def _rewritten(text: str) -> str:
-    """Return the number that was written as people do, as csgm reads it; empty where it was not."""
+    """Return a number in a common spelling (4M, 1/20, 10^-7) as csgm reads it; empty for other text."""
     text = text.strip()
     if suffixed := re.fullmatch(_SUFFIXED, text):
         return f"{suffixed[1]}e{_POWERS[suffixed[2].lower()]}"

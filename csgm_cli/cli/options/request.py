@@ -1,4 +1,4 @@
-"""What the caller asks, after flags, environment, config file and defaults were weighed."""
+"""The resolved options of a command: flags, environment, config file and defaults combined."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be said of a command line in which something is missing or out of range."""
+"""Hints for a command line with a missing or out-of-range value."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 #: What click has for the default of an option without one.
 _NO_DEFAULT = click.Option(["--none"]).default
-#: The slugs of what is missing.
+#: Slugs of errors about missing inputs.
 _MISSING = ("missing-option", "missing-norm-ratio")
 
 

@@ -22,7 +22,7 @@ _MOST_VALUES = 100_000
 _COUNT = re.compile(
     r"(\d{1,9}|\d{1,3}(?:_\d{3}){1,2}|\d{1,9}(?:\.\d+)?e\+?\d)(log)?", re.ASCII | re.IGNORECASE
 )
-#: How others write a range.
+#: Ranges as other tools write them.
 _DOTS = r"([\d.e+-]*?\d)(?:\.{2,3}|-| to )(\d[\d.e+-]*)"
 _HINT = "for example --vary gamma=0.001:0.5:20log or --vary norm-ratio=10,30,100"
 

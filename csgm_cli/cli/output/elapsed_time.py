@@ -1,4 +1,4 @@
-"""How long an answer has taken so far, for those who wait for it at a terminal."""
+"""The elapsed time of a slow command, shown at a terminal."""
 
 from __future__ import annotations
 

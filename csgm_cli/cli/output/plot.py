@@ -64,7 +64,7 @@ def draw(request: Request, document: Document, figure: Figure | None = None, *, 
 
     figure = figure or figure_of(document)
     if figure is None:
-        console.warning("nothing-to-draw", "no row has an answer, so that there is no picture")
+        console.warning("nothing-to-draw", "no picture was drawn: no row has an answer")
         return
     if request["plot"] == "-":
         from csgm_cli.render.plots.text_chart import chart

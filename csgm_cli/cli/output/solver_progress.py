@@ -1,4 +1,4 @@
-"""How far the solver is, on a terminal; and its state in a file, so that a stopped one can go on."""
+"""Solver progress at a terminal, and checkpoints from which a stopped solver can resume."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def generators(workload: Workload, dual: Dual, poles: Poles, norms: Array) -> Ge
     """
     rates = structure(workload).rates
     decays, driven = _transitions(np.asarray(dual.columns) * rates**2, np.asarray(dual.rows), poles)
-    with np.errstate(invalid="ignore", divide="ignore"):  # what comes out is looked at
+    with np.errstate(invalid="ignore", divide="ignore"):  # the result is checked
         outputs, diagonal = _innovations(decays, driven)
     if not (np.isfinite(outputs).all() and (diagonal > 0).all()):
         raise NoAnswerError(

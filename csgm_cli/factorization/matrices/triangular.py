@@ -22,7 +22,7 @@ def right_quotient(a: Array, c: Array) -> Array:
     """
     x = np.array(a, dtype=np.float64)
     n = len(c)
-    with np.errstate(over="ignore", invalid="ignore"):  # what comes out is looked at
+    with np.errstate(over="ignore", invalid="ignore"):  # the result is checked for overflow
         for start in reversed(range(0, n, _BLOCK)):
             stop = min(start + _BLOCK, n)
             x[stop:, start:stop] -= x[stop:, stop:] @ c[stop:, start:stop]

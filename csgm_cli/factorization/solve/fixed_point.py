@@ -21,15 +21,13 @@ _RELAXATION = 1.8
 _LONGEST_STEP = 3.0
 #: Weights of columns that do not matter to the worst row tend to 0; they stop here, relative to the largest.
 _LEAST_LOG_WEIGHT = -32.0
-#: Where the weights that matter no longer move, no combination of points is better than another.
-_TINY = 1e-200
-#: The pace: the gap should be divided by ten in so many steps, looked at now and then.
-_STEPS_PER_DIGIT, _LOOK_EVERY = 16, 20
+#: The pace: the gap should fall by a factor of ten in so many steps, after which it is checked each time.
+_STEPS_PER_DIGIT = 16
 
 
 def keeps_pace(steps: int, first: float, gap: float) -> bool:
-    """Whether the fixed point is worth staying with after ``steps`` steps from gap ``first`` to ``gap``."""
-    return steps % _LOOK_EVERY != 0 or gap <= min(first, 1.0) * 10.0 ** (1.0 - steps / _STEPS_PER_DIGIT)
+    """Whether the fixed point converges fast enough: ``steps`` steps from gap ``first`` to ``gap``."""
+    return steps % _STEPS_PER_DIGIT != 0 or gap <= min(first, 1.0) * 10.0 ** (1 - steps // _STEPS_PER_DIGIT)
 
 
 def fixed_point(problem: Problem, x: Array) -> Iterator[Point]:
@@ -63,7 +61,9 @@ class _Anderson:
             changes = np.stack([r - residual for r in self._residuals])
             moves = np.stack([p - x for p in self._points])
             gram = (changes * weight) @ changes.T
-            size = 1.0 / np.sqrt(np.maximum(np.diag(gram), _TINY))
+            size = 1.0 / np.sqrt(
+                np.maximum(np.diag(gram), np.finfo(np.float64).tiny)
+            )  # 0 where nothing moved
             rhs = (changes * weight) @ residual
             mix = size * np.linalg.lstsq(gram * size * size[:, None], size * rhs, rcond=1e-13)[0]
             step = step - mix @ (moves + _RELAXATION * changes)

@@ -23,10 +23,9 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-#: What one step aims to leave of the mean of theta z, of which no product may be less than this share.
+#: One step aims to reduce the mean of theta z by this factor. No product may be less than this share of the
+#: mean, and a step leaves at least this share of every positive number.
 _REDUCTION = 0.1
-#: A step uses up at most this much of what keeps a number positive.
-_BOUNDARY = 0.9
 #: The mean of theta z ends at this share of the tolerance: the gap is about two of it.
 _END = 0.125
 _FIRST_PRODUCT = 0.3
@@ -89,6 +88,6 @@ def _newton(problem: Problem, dual: Dual, diagonal: Array, right: Array) -> Arra
 
 
 def _length(relative: Array) -> float:
-    """How much of a relative change keeps all numbers well positive."""
+    """The longest step, up to 1, that keeps all numbers well positive."""
     least = float(relative.min())
-    return min(1.0, _BOUNDARY / -least) if least < 0.0 else 1.0
+    return min(1.0, (1.0 - _REDUCTION) / -least) if least < 0.0 else 1.0

@@ -30,11 +30,11 @@ from csgm_cli.ranges import check_range
 Array = NDArray[np.float64]
 Progress = Callable[[int, float, Dual], None]
 
-#: Of the fixed point, and of Newton's method, which finds the last digits of the most stubborn in fifty.
+#: Step limits of the fixed point, and of Newton's method, which needs at most about fifty.
 _MOST_STEPS, _MOST_NEWTON_STEPS = 1000, 120
-#: What is left of rounding's part of the gap may be so many times what it is at the first weights.
+#: The rounding part of the gap may grow by this factor from the first weights.
 _SPARE = 3.0
-#: Weights to go on from with one below this share of the largest were Newton's.
+#: Start weights with one below this share of the largest come from Newton's method.
 _VANISHING = 1e-5
 
 
@@ -114,7 +114,7 @@ def certificate(workload: Workload, objective: Objective, dual: Dual) -> Solutio
     the largest), and as many as the workload has rows.
     """
     problem = Problem(workload, objective, oracle_for(workload), 1e-14)
-    with np.errstate(all="ignore"):  # what comes out is looked at
+    with np.errstate(all="ignore"):  # the result is checked
         point = problem.at(problem.pack(dual))
     if not (0.0 < point.lower <= point.upper < np.inf and np.isfinite(point.column_scale)):
         raise UsageError("bad-dual", "the weights are too far apart to be computed with")

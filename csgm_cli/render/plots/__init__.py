@@ -1,1 +1,1 @@
-"""What a plot shows, and how it is drawn."""
+"""Figures and their renderers."""

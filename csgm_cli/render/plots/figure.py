@@ -1,4 +1,4 @@
-"""What a picture of a result shows: panels with axes, lines and levels, whoever draws them."""
+"""The figure of a result, independent of the renderer: panels with axes, lines and levels."""
 
 from __future__ import annotations
 

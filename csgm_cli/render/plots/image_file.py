@@ -45,7 +45,7 @@ _LEVELS: tuple[tuple[str, Any], ...] = (
     ("#6b6b6b", (0, (1.5, 1.5))),
     ("#a0a0a0", (0, (6, 2, 1, 2))),
 )
-#: Letters with room in a line: of the y label, and over one panel of the legend and the caption.
+#: Characters per line: of the y label, and per panel of the legend and the caption.
 _Y_LETTERS = 40
 _LEGEND_LETTERS, _CAPTION_LETTERS = 72, 80
 #: What the sample of a line takes in the legend.

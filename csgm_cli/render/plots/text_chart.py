@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _MARKS = "ox+*#@%&$s"
 _LEVEL_MARKS = "-=~"
 _HEIGHT = 16
-#: What the longest numbers at the ends of both axes need.
+#: Width of the longest numbers at the ends of both axes.
 _LEAST_WIDTH = 34
 
 

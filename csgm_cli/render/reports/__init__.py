@@ -1,1 +1,1 @@
-"""What a person should read of each document, rounded to the safe side."""
+"""Text reports, one module per kind of document, rounded to the safe side."""

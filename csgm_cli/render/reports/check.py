@@ -1,4 +1,4 @@
-"""What a person should read of the check of a budget."""
+"""The text report of a budget check."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def check_report(inputs: Document, result: Document) -> Report:
-    """Return the tables of populations, releases and changes, and what they rest on."""
+    """Return the tables of populations, releases and changes, and the facts common to all."""
     populations, changes = result["populations"], result["changes"]
     tables = [_releases(populations), *(_changes(changes) if changes else ())]
     return Report(
@@ -27,7 +27,7 @@ def check_report(inputs: Document, result: Document) -> Report:
 
 
 def verdict(population: Document) -> str:
-    """Return in one sentence how a population stands."""
+    """Return one sentence: what a population spends of its limit."""
     spent = f"epsilon {round_up(population['spent'])} of {exact(population['limit'])}"
     at = f"at delta {exact(population['delta'])} ({population['adjacency']})"
     left = population["remaining"]
@@ -36,12 +36,12 @@ def verdict(population: Document) -> str:
 
 
 def advice(release: Document) -> str:
-    """Return what a release has to do with a limit that is exceeded."""
+    """Return the share of a release in an exceeded limit, and the noise it needs."""
     needed = release["needed_noise_multiplier"]
     fix = (
         f"needs noise multiplier >= {round_up(needed)} to fit, all else unchanged"
         if needed is not None
-        else "no noise on it alone makes the rest fit"
+        else "no noise on it alone meets the limit"
     )
     noise = f"noise multiplier {exact(release['noise_multiplier'])}"
     return f"{printable(release['release'])} has {share_text(release['share'])} of it with {noise}: {fix}"

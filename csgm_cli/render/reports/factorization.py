@@ -1,4 +1,4 @@
-"""What a person should read of a factorization: errors up, bounds down, gaps up."""
+"""The text report of a factorization: errors and gaps rounded up, bounds down."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 _HASH = 16
 
 _STRATEGY = {
-    "optimal": "the best there is, within the gap",
+    "optimal": "optimal within the gap",
     "toeplitz-sqrt": "B = C, the square root of the workload",
-    "toeplitz-sqrt-normalized": "the square root, each column of C brought to norm 1",
-    "toeplitz-optimal": "the best Toeplitz factorization that was found",
+    "toeplitz-sqrt-normalized": "square root with the columns of C normalised to 1",
+    "toeplitz-optimal": "best Toeplitz factorization found (local optimum)",
     "tree": "binary tree",
     "honaker-online": "binary tree, each sum improved by the nodes below",
     "honaker-full": "binary tree, each sum improved by the whole tree",
@@ -29,7 +29,7 @@ _WORKLOAD = {
     "prefix-sum": "running sums",
     "matrix": "of the file",
 }
-_OBJECTIVE = {"mean": "the error of all rows on average", "max": "the error of the worst row"}
+_OBJECTIVE = {"mean": "mean squared error over the rows", "max": "largest squared error of a row"}
 
 
 def factorize_report(inputs: Document, result: Document) -> Report:
@@ -48,9 +48,11 @@ def factorize_report(inputs: Document, result: Document) -> Report:
     facts = (
         *_setting({**rows[0], "strategy": None}),
         Fact(
-            "lower bound", round_down(rows[0]["lower_bound"]), "no factorization has less: excess is over it"
+            "lower bound",
+            round_down(rows[0]["lower_bound"]),
+            "no factorization has a smaller error; excess is relative to it",
         ),
-        Fact("tolerance", exact(inputs["tolerance"]), "to which the optimum is certified"),
+        Fact("tolerance", exact(inputs["tolerance"]), "certified relative gap of the optimum"),
     )
     return Report(table=table(columns, rows), facts=facts)
 
@@ -94,7 +96,7 @@ def _certificate(result: Document) -> tuple[Fact, ...]:
             round_down(result["lower_bound"]),
             f"no factorization has a smaller {result['objective']} squared error",
         ),
-        Fact("gap", round_up(result["gap"], 3), "above the lower bound, relatively"),
+        Fact("gap", round_up(result["gap"], 3), "relative to the lower bound"),
         Fact("sensitivity", round_up(result["sensitivity"]), f"largest column norm of C; squared {squared}"),
     )
 

@@ -1,4 +1,4 @@
-"""What a person should read of a factorization inside the answer of a mechanism."""
+"""The factorization in the text report of a mechanism."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from csgm_cli.render.document import Document
 
 _EPOCHS = "a client takes part in at most one step of each"
-_ONE_EPOCH = "a client takes part in one step at most; give --epochs where training repeats"
+_ONE_EPOCH = "a client takes part in at most one step; pass --epochs if training repeats"
 #: Of the sensitivity, which is 1 but for rounding where it is best.
 _DIGITS = 10
 
@@ -24,7 +24,7 @@ def stream_setting(inputs: Document) -> tuple[Fact, ...]:
         strategy = inputs["strategy"] or "made elsewhere"
         size = f"{strategy}, for {inputs['workload']} of T = {exact(inputs['T'])} steps"
         facts.append(Fact("factorization", size, one_line(inputs["factorization"])))
-        column = "largest column norm of C, that sigma has to cover"
+        column = "largest column norm of C; sigma covers it"
         facts.append(Fact("sensitivity", round_up(inputs["sensitivity"], _DIGITS), column))
     if isinstance(inputs["epochs"], int | float):
         epochs = inputs["epochs"]

@@ -1,4 +1,4 @@
-"""What a report is made of."""
+"""The parts of a report: facts, tables, text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from csgm_cli.rounding import DISPLAY_DIGITS, round_down, round_up
 
 @dataclass(frozen=True)
 class Fact:
-    """One labelled value; ``note`` says in words what it is or what it goes with."""
+    """One labelled value; ``note`` explains it."""
 
     label: str
     value: str
@@ -69,7 +69,7 @@ def is_factorized(inputs: Document) -> bool:
 
 
 def plain_mechanism(inputs: Document) -> str:
-    """Return the name of the mechanism without compression that all are held against."""
+    """Return the name of the mechanism without compression that MSE ratios are relative to."""
     return "matrix" if is_factorized(inputs) else "Gaussian"
 
 

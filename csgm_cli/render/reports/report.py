@@ -1,4 +1,4 @@
-"""What a person should read of a document: labelled facts, a table, a paragraph.
+"""Any document as a text report: labelled facts, a table, a paragraph.
 
 Every number is rounded to the safe side here, once for all formats that people read: noise, privacy
 parameters and costs up; lower bounds and compression down.
@@ -52,7 +52,7 @@ _OVERHEAD = {
 
 
 def report(document: Document) -> Report:
-    """Return what a person should read of any document but an error."""
+    """Return the text report of any document but an error."""
     return _REPORTS[command_of(document)](document["inputs"], document["result"])
 
 
@@ -149,7 +149,7 @@ def _plan(inputs: Document, result: Document) -> Report:
     (row,) = result["rows"]
     choice = (
         # In full: beside a gamma rounded up, the noise below would be too little.
-        Fact("gamma", exact(result["gamma"]), "the smallest found within the allowed overhead"),
+        Fact("gamma", exact(result["gamma"]), "smallest found within the allowed overhead"),
         Fact("compression", round_down(result["compression"]), "1 / gamma"),
     )
     allowed = tuple(
@@ -252,7 +252,7 @@ def _privacy(result: Document, answer_first: tuple[str, str]) -> tuple[Fact, ...
 
 
 def _proof(result: Document) -> str:
-    """The theorem behind the bound, and the direction that decides."""
+    """The proof of the bound and its direction."""
     if result["bound"] == "paper":
         return "Renyi bound at the best integer order"
     return _PROOF.get(result["proof"], "") + _DIRECTION.get(result["bound"], "")
@@ -277,8 +277,9 @@ def _utility(inputs: Document, result: Document) -> tuple[Fact, ...]:
         facts.append(Fact("MSE", round_up(mse["total"]), average + error_parts_text(mse)))
         facts += last_row
         if "ratio" in mse:
-            gaussian = f"to {round_up(mse['gaussian_total'])}, the {plain_mechanism(inputs)} mechanism's"
-            facts.append(Fact("MSE ratio", round_up(mse["ratio"]), f"{gaussian} {_baseline(result)}"))
+            baseline = f"{round_up(mse['gaussian_total'])}, {_baseline(result)}"
+            note = f"relative to the {plain_mechanism(inputs)} mechanism ({baseline})"
+            facts.append(Fact("MSE ratio", round_up(mse["ratio"]), note))
     if (bits := result.get("bits_per_client")) is not None:
         facts.append(Fact("bits per client", round_up(bits), "expected, for the values alone"))
     return tuple(facts)
@@ -297,15 +298,17 @@ def _baseline(result: Document) -> str:
     """The accountant of the Gaussian mechanism in the MSE ratio."""
     looks_at_profile = result["lower_bound"] is not None
     if result["bound"] not in ("rdp", "paper") or looks_at_profile:
-        return "by exact"
-    return f"by {result['bound']} as well; by exact it is less"
+        return "exact accountant"
+    return f"{result['bound']} accountant; smaller by exact"
 
 
 def _assurance(result: Document, quantity: str) -> tuple[Fact, ...]:
     facts = []
     if (bound := result["lower_bound"]) is not None:
         is_tight = bound > 0 or result.get(quantity) == 0.0
-        said = f"no analysis can show a smaller {quantity}" if is_tight else "no better one is known"
+        said = (
+            f"no analysis can prove a smaller {quantity}" if is_tight else "no positive lower bound is known"
+        )
         facts.append(Fact("lower bound", round_down(bound), said))
     if (verified := result["verified"]) is not None:
         facts.append(Fact("verified", *verified_text(verified)))

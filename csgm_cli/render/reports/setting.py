@@ -1,4 +1,4 @@
-"""What an answer is about: the mechanism, the adjacency, the participation and the assumptions."""
+"""The facts of a report about mechanism, adjacency, participation and assumptions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ADJACENCY = {
     "replace-one": "replacing one client's vector",
 }
 _ROUNDS = "releases that one client can influence"
-_ONE_ROUND = "one release per client in all; give --rounds where training repeats"
+_ONE_ROUND = "one release per client; pass --rounds if a client takes part in more"
 _ASSUMPTION = {
     "one-participation-per-round": "one participation per counted round",
     "one-participation-per-epoch": "one participation per epoch",
@@ -34,7 +34,7 @@ _SIZES: dict[str, Callable[[float], str]] = {
 
 
 def setting(inputs: Document, rows: list[Document]) -> tuple[Fact, ...]:
-    """Return the mechanism, the adjacency, the participation and what ``rows`` assume."""
+    """Return the mechanism, adjacency, participation and the assumptions of ``rows``."""
     adjacency = inputs["adjacency"]
     slugs = dict.fromkeys(slug for row in rows for slug in row["assumptions"] or ())
     assumptions = ", ".join(map(setting_word, slugs)) or "-"  # no row may have an answer

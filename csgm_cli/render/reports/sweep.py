@@ -1,4 +1,4 @@
-"""What a person should read of a sweep."""
+"""The text report of a sweep."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def sweep_report(inputs: Document, result: Document) -> Report:
-    """Return the table of the points, and what all of them share."""
+    """Return the table of points and the facts common to all."""
     rows = result["rows"]
     given_noise = any(inputs.get(name) is not None for name in ("noise_multiplier", "sigma"))
     several = [key for key in ("mechanism", "accountant") if len({row[key] for row in rows}) > 1]

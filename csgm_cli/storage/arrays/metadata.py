@@ -1,4 +1,4 @@
-"""JSON that means one thing: written in one way, and refused where readers could differ."""
+"""Canonical JSON: written in one form, and refused where readers could differ."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ JSON: TypeAlias = "bool | int | float | str | Sequence[JSON] | Mapping[str, JSON
 #: What the metadata of every file of arrays begins with.
 SCHEMA = "csgm/arrays/1"
 
-#: No honest metadata comes near this.
+#: Real metadata are far smaller.
 MOST_BYTES = 1 << 20
 
 

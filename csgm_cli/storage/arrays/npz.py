@@ -19,7 +19,7 @@ from csgm_cli.storage.arrays.metadata import JSON, broken
 
 _METADATA = "metadata.json"
 
-#: An archive may grow by this factor when read (numbers hardly compress), or to this size.
+#: An archive may grow by this factor when read (floating-point arrays compress little), or to this size.
 _GROWTH, _SMALL = 100, 1 << 26
 
 #: No archive of ours lists its entries in more than this.
@@ -58,7 +58,7 @@ def _entry(name: str) -> zipfile.ZipInfo:
 
 
 class _Bounded(io.BufferedReader):
-    """A file not to be read by the gigabyte nor before its start: zipfile believes what the listing says."""
+    """A file object that limits reads: zipfile trusts the sizes and offsets of the listing."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(io.FileIO(path))

@@ -82,18 +82,16 @@ def test_an_effective_multiplier_in_the_wrong_place(csgm):
 
 
 def test_a_large_delta_that_is_the_answer(csgm):
-    """Nobody chose it: what brings it down is said; and it is shown rounded up, as beside the warning."""
+    """The warning says how to reduce a computed delta, and shows it rounded up as the report does."""
     outcome = csgm(f"{ACCOUNT} --epsilon 0 --rounds 1000 --accountant rdp")
     assert outcome.stdout.splitlines()[0].split()[:2] == ["delta", "1"]
-    said = (
-        "warning[delta-large]: delta 1 is the probability that anything at all may leak, and should be well"
-    )
+    said = "warning[delta-large]: delta 1 is large; it should be well "
     [warning] = [line for line in outcome.stderr.splitlines() if "delta-large" in line]
     assert warning.startswith(said)
-    assert warning.endswith("below 1 / clients: more noise or a larger epsilon brings it down")
+    assert warning.endswith("below 1 / number of clients: add noise or allow a larger epsilon")
     asked = csgm(f"{ACCOUNT} --delta 0.9999999 --accountant rdp").stderr
     assert "delta 0.9999999 is" in asked
-    assert "well below 1 / clients: choose it well below" in asked
+    assert "well below 1 / number of clients: choose a smaller one" in asked
 
 
 @pytest.mark.parametrize("accountant", ["auto", "rdp"])
@@ -144,7 +142,7 @@ def test_a_check_of_one_round_that_nobody_gave(csgm, monkeypatch, options, flag)
     assert "one-round" not in csgm(line).stderr
     stderr = csgm(f"{line} --max-epsilon 40 --value").stderr
     assert ("warning[one-round]: --max-epsilon is checked for one " in stderr) == (flag is not None)
-    assert (f"give {flag} (1 says" in stderr) == (flag is not None)
+    assert (f"pass {flag} (use {flag} 1 if" in stderr) == (flag is not None)
     monkeypatch.setenv("CSGM_EPOCHS" if "factor" in options else "CSGM_ROUNDS", "1")
     assert "one-round" not in csgm(f"{line} --max-epsilon 40 --value").stderr
 

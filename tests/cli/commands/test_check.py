@@ -177,7 +177,7 @@ def test_a_release_whose_rounds_nobody_states(csgm, place, line, warned):
     outcome = csgm("check b.toml --format json")
     assert outcome.status == 0
     said = [found["message"] for found in outcome.document["warnings"] if found["slug"] == "one-round"]
-    what = "it counts as one release per client in all: give rounds (1 says that it is so)"
+    what = "counted as one release per client: set rounds (use rounds = 1 if that is intended)"
     assert said == [f"b.toml:5: release once: {what}"] * warned
 
 

@@ -186,9 +186,9 @@ def test_a_delta_that_covers_a_client(csgm, line, warned):
 
 
 def test_one_round_is_said_to_be_one(csgm):
-    """The default of one release stands in the text by itself, with what to do where training repeats."""
+    """Text says that the default is one release per client, and how to change it."""
     assert re.search(
-        r"^rounds +1 +one release per client in all; give --rounds", csgm(CALIBRATE).stdout, re.MULTILINE
+        r"^rounds +1 +one release per client; pass --rounds", csgm(CALIBRATE).stdout, re.MULTILINE
     )
     assert "releases that one client can influence\n" in csgm(f"{CALIBRATE} --rounds 20").stdout
 

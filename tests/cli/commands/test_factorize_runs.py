@@ -179,11 +179,11 @@ def test_what_to_do_where_memory_is_short(csgm, monkeypatch):
     """The refusal names a way out, for one strategy, for all and inside a mechanism."""
     monkeypatch.setattr(memory, "available_bytes", lambda: 1 << 20)
     for line, hint in (
-        ("factorize --T 1e8 --strategy streaming:4", "a smaller T, and more epochs of it"),
+        ("factorize --T 1e8 --strategy streaming:4", "use a smaller T and more epochs"),
         ("factorize --T 1e8 --compare", "one --strategy alone may need less"),
         (
             "calibrate --epsilon 1 --delta 1e-6 --mechanism gaussian --factorization streaming:4:1e8",
-            "a smaller T, and more epochs of it",
+            "use a smaller T and more epochs",
         ),
     ):
         error, tried = csgm(line).stderr.splitlines()

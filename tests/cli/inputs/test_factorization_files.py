@@ -141,7 +141,7 @@ def test_rerun_from_another_folder(csgm, file, place, monkeypatch):
     outcome = csgm(f"account --from {result}")
     assert (outcome.status, outcome.stdout) == (4, "")
     near = str(place / "results" / "prefix8.npz")
-    assert "looked for from the current folder, and then beside '" in outcome.stderr
+    assert "searched from the current folder, then beside '" in outcome.stderr
     assert outcome.stderr.endswith("saved.json', as 'prefix8.npz'\n")
     file.rename(near)
     outcome = csgm(f"account --from {result} --format json")

@@ -71,7 +71,7 @@ def test_one_epoch_is_the_default(csgm):
     """Without --epochs each client takes part once in all."""
     line = f"{CALIBRATE_SIZED} --factorization tree:4"
     assert csgm(f"{line} --value").stdout == csgm(f"{line} --epochs 1 --value").stdout
-    said = "a client takes part in one step at most; give --epochs where training repeats"
+    said = "a client takes part in at most one step; pass --epochs if training repeats"
     assert (said in csgm(line).stdout, said in csgm(f"{line} --epochs 2").stdout) == (True, False)
     plain = float(csgm(f"{CALIBRATE_SIZED} --value").stdout)
     assert float(csgm(f"{line} --value").stdout) == pytest.approx(math.sqrt(3) * plain, rel=1e-9)
@@ -241,7 +241,7 @@ def test_clients_for_an_epoch(csgm, rows, population, status):
     if status:
         error = outcome.document["error"]
         assert error["slug"] == "repeats-in-epoch"
-        assert error["hint"].startswith(f"T may be at most {9 if population < 2000 else 10} here")
+        assert error["hint"].startswith(f"use T up to {9 if population < 2000 else 10} and")
     else:
         inputs = outcome.document["inputs"]
         assert (inputs["population"], inputs["rounds"], inputs["epochs"]) == (population, None, 1)
@@ -292,7 +292,9 @@ cohort-size = 200
     (place / "b.toml").write_text(release.replace("tree:11", "tree:10"))
     outcome = csgm("check b.toml")
     assert outcome.status == 0
-    assert "give epochs (1 says that it is so)" in outcome.stderr  # the clients do not say how often
+    assert (
+        "set epochs (use epochs = 1 if that is intended)" in outcome.stderr
+    )  # the clients do not say how often
 
 
 BUDGET = """

@@ -123,7 +123,7 @@ def test_rerun_with_another_question(csgm, reference):
     assert by_delta["result"]["rows"][1]["epsilon"] == pytest.approx(1.0, rel=1e-9)
     by_epsilon = csgm("account --from saved.json --epsilon 1 --format json")
     assert by_epsilon.document["result"]["delta"] == pytest.approx(1e-5, rel=1e-9)
-    assert "nothing to compare" in by_epsilon.stderr
+    assert "no drift is reported" in by_epsilon.stderr
     by_rdp = csgm("account --from saved.json --accountant rdp --format json").document
     assert by_rdp["inputs"]["accountant"] == by_rdp["result"]["bound"] == "rdp"
     assert by_rdp["result"]["epsilon"] > 1.0

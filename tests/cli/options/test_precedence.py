@@ -237,7 +237,7 @@ def test_a_limit_set_aside_is_not_silent(csgm, place):
     [warning] = outcome.document["warnings"]
     assert warning["slug"] == "limit-set-aside"
     assert f"max-epsilon in {place / 'csgm.toml'} [tool.csgm] is not checked" in warning["message"]
-    assert "give --delta" in warning["message"]
+    assert "pass --delta" in warning["message"]
     checked = csgm("account --sigma 1 --mechanism gaussian --rounds 1 --format json")
     assert (checked.status, checked.document["warnings"]) == (1, [])
 

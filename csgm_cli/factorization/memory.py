@@ -1,0 +1,34 @@
+"""Estimates of the peak memory of this package's computations; nothing is allocated."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from csgm_cli.model.factorization import StrategyName
+
+if TYPE_CHECKING:
+    from csgm_cli.factorization.dense import Precision
+    from csgm_cli.model.factorization import Strategy, Workload
+
+#: Measured bytes per row: of the solver, of a search or a streaming form (and of each of its buffers).
+_PER_ROW = {"solver": 560, "momentum": 1000, "search": 900, "stream": 160, "buffer": 56}
+#: T x T float64 arrays alive at the peak: of the solver for a matrix, of ``dense_factors`` without and with
+#: a matrix or momentum.
+_SOLVER_ARRAYS, _STRUCTURED_ARRAYS, _DENSE_ARRAYS = 7, 5, 8
+
+
+def solving_bytes(workload: Workload, strategy: Strategy) -> int:
+    """About the peak memory of `factorize`."""
+    if workload.matrix is not None:
+        return 8 * _SOLVER_ARRAYS * workload.T**2
+    row = _PER_ROW["momentum" if workload.momentum else "solver"]
+    if strategy.name is StrategyName.TOEPLITZ_OPTIMAL:
+        row = max(row, _PER_ROW["search"])
+    return workload.T * max(row, _PER_ROW["stream"] + _PER_ROW["buffer"] * (strategy.buffers or 0))
+
+
+def dense_bytes(workload: Workload, precision: Precision = "float64") -> int:
+    """Peak memory of ``dense_factors`` and ``rounded``, to a quarter for large T."""
+    is_structured = workload.matrix is None and workload.momentum == 0.0
+    arrays = 8 * (_STRUCTURED_ARRAYS if is_structured else _DENSE_ARRAYS)
+    return workload.T**2 * (arrays + (12 if precision == "float32" else 0))

@@ -1,0 +1,99 @@
+"""Figures that the text of the documentation quotes are recomputed."""
+
+import math
+from dataclasses import replace
+from importlib.metadata import version
+
+import dp_accounting
+import pytest
+from dp_accounting.pld import PLDAccountant
+from dp_accounting.rdp import RdpAccountant
+
+import csgm_cli
+from tests.docs.pages import GUIDE, README, THEORY
+
+
+def test_the_price_of_compression_in_the_readme():
+    """The first example's effective noise beside the Gaussian mechanism's, both by auto, rounded up."""
+    text = " ".join(README.read_text(encoding="utf-8").split())
+    target = csgm_cli.Target(5, 1e-8)
+    sparse = csgm_cli.Mechanism("l2-csgm", 0.01, csgm_cli.Geometry(1000.0))
+    effective = csgm_cli.calibrate(sparse, target).effective_noise_multiplier
+    plain = csgm_cli.calibrate(csgm_cli.Mechanism("gaussian"), target).noise_multiplier
+    percent = math.ceil(1e4 * (effective / plain - 1)) / 100
+    plain = math.ceil(1e5 * plain) / 1e5  # shown rounded up
+    assert f"needs {plain} (see the next table): here 100x compression costs {percent} % of noise" in text
+
+
+def in_words(percent: float) -> str:
+    """Two digits, as the text has them."""
+    return f"{percent:.2g} %"
+
+
+def test_what_tight_gains_in_the_guide():
+    """Its noise beside that of rdp, and its lower bound beside that."""
+    text = " ".join(GUIDE.read_text(encoding="utf-8").split())
+    mechanism, target = (
+        csgm_cli.Mechanism("l2-csgm", 0.01, csgm_cli.Geometry(1000.0)),
+        csgm_cli.Target(5, 1e-8),
+    )
+    tight, rdp = (csgm_cli.calibrate(mechanism, target, name) for name in ("tight", "rdp"))
+    noise, lower = tight.noise_multiplier, tight.guarantee.lower_bound
+    assert f"than `rdp`: {in_words(100 * (1 - noise / rdp.noise_multiplier))} less" in text
+    assert f"can go below, here {in_words(100 * (1 - lower / noise))} further down" in text
+    replaced = replace(mechanism, adjacency="replace-one")
+    tight, rdp = (csgm_cli.calibrate(replaced, target, name) for name in ("tight", "rdp"))
+    less = in_words(100 * (1 - tight.noise_multiplier / rdp.noise_multiplier))
+    assert f"and {less} less there under replace-one" in text
+
+
+def test_what_tight_gains_in_the_theory():
+    """Every ratio of the table, to its last digit."""
+    table = THEORY.read_text(encoding="utf-8").partition("| eps, delta, k, T |")[2].partition("\n\n")[0]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()[2:]]
+    assert len(rows) == 19
+    setting = ""
+    for first, gamma, over_tight, over_lower in rows:
+        setting = first or setting
+        epsilon, delta, k, rounds = (float(number.replace("10^", "1e")) for number in setting.split(","))
+        mechanism = csgm_cli.Mechanism("l2-csgm", float(gamma), csgm_cli.Geometry(math.sqrt(k)), rounds)
+        tight, rdp = (
+            csgm_cli.calibrate(mechanism, csgm_cli.Target(epsilon, delta), name) for name in ("tight", "rdp")
+        )
+        assert f"{rdp.sigma / tight.sigma:.3f}" == over_tight
+        digits = len(over_lower) - 2
+        assert f"{tight.noise_multiplier / tight.guarantee.lower_bound:.{digits}f}" == over_lower
+
+
+@pytest.mark.skipif(version("dp-accounting") != "0.6.0", reason="the README speaks of 0.6.0")
+def test_figures_of_another_accountant():
+    """What the README says of dp-accounting's answers, and of csgm's own beside them, comes out here."""
+    text = " ".join(README.read_text(encoding="utf-8").split())
+    guess = dp_accounting.LowerEndpointAndGuess
+    composed = dp_accounting.calibrate_dp_mechanism(
+        RdpAccountant,
+        lambda sigma: dp_accounting.SelfComposedDpEvent(
+            dp_accounting.PoissonSampledDpEvent(0.01, dp_accounting.GaussianDpEvent(sigma)), 10**6
+        ),
+        *(5, 1e-8, guess(1, 12)),
+        tol=1e-7,
+    )
+    ours = csgm_cli.Mechanism("l2-csgm", 0.01, csgm_cli.Geometry(1000.0))
+    effective = csgm_cli.calibrate(ours, csgm_cli.Target(5, 1e-8), "rdp").effective_noise_multiplier
+    said = f"noise multiplier of {composed / 10:.6f} for the first example, csgm's `rdp` {effective:.6f}."
+    assert said in text
+
+    lost = dp_accounting.calibrate_dp_mechanism(
+        RdpAccountant, dp_accounting.GaussianDpEvent, 0.01, 1e-8, guess(1e-3, 1), tol=1e-3
+    )
+    gaussian, target = csgm_cli.Mechanism("gaussian"), csgm_cli.Target(0.01, 1e-8)
+    rdp, exact = (csgm_cli.calibrate(gaussian, target, name).sigma for name in ("rdp", "exact"))
+    assert f"dp-accounting 0.6.0 returns noise {lost / 1e7:.1f}e7 without a warning" in text
+    assert f"csgm returns {rdp:.1f} by RDP and {exact:.1f} by the exact curve" in text
+
+    replaced = {}
+    for kind in (RdpAccountant, PLDAccountant):
+        accountant = kind(neighboring_relation=dp_accounting.NeighboringRelation.REPLACE_ONE)
+        replaced[kind] = accountant.compose(dp_accounting.GaussianDpEvent(1.0)).get_epsilon(1e-6)
+    said = f"({replaced[RdpAccountant]:.2f} for noise 1 at delta 1e-6, where its own PLD says"
+    assert f"{said} {replaced[PLDAccountant]:.1f})" in text
