@@ -74,7 +74,7 @@ class Excess:
     def __init__(self, path: Path, method: Method, law_of: LawOf = worst_case_law) -> None:
         self.path, self.method, self.law_of = path, method, law_of
         self._seen: dict[float, Certificate | None] = {}
-        self._hint: float | None = None
+        self._hint: tuple[float, float] | None = None
 
     def __call__(self, x: float) -> float:
         """The excess at x; infinite where the method does not reach."""
@@ -85,16 +85,23 @@ class Excess:
         """What the method proves at x; each search begins where the one before ended."""
         if x not in self._seen:
             releases, epsilon = self.path.at(x)
-            found = self.method(self.law_of(releases), epsilon, self._hint)
-            if found is not None and found.log_delta < 0.0:
-                self._hint = found.hint or self._hint
+            law = self.law_of(releases)
+            found = self.method(law, epsilon, self._near(law))
+            if found is not None and found.log_delta < 0.0 and found.hint is not None:
+                self._hint = found.hint, law.spread_variance
             self._seen[x] = found
         return self._seen[x]
+
+    def _near(self, law: Law) -> float | None:
+        """Where a method may begin at a law: the best order - 1 is about inverse to the variance."""
+        if self._hint is None or not isinstance(self.method, ByOrder):
+            return self._hint and self._hint[0]
+        order, variance = self._hint
+        return 1.0 + (order - 1.0) * variance / law.spread_variance
 
     def remember(self, x: float, certificate: Certificate) -> None:
         """Take what is proven at x from elsewhere."""
         self._seen[x] = certificate
-        self._hint = certificate.hint or self._hint
 
 
 def least_by(
