@@ -354,8 +354,9 @@ def _closed_sigma(
 
 
 def _near_sigma(mechanism: Mechanism, epsilon: float, delta: float, others: Sequence[Release]) -> float:
-    """Log of the sigma in the limit of spread vectors."""
+    """Log of the sigma at which the variance at kappa* is that of a Gaussian which meets the target, about."""
     mu = gaussian.mu_for(epsilon, delta) / (2.0 if mechanism.adjacency is Adjacency.REPLACE_ONE else 1.0)
     spent = worst_case_law(others).spread_variance if others else 0.0
     left = max(mu * mu - spent, 1e-4 * mu * mu)
-    return math.log(mechanism.gamma * mechanism.sensitivity * math.sqrt(mechanism.releases / left))
+    t = math.log1p(left / (mechanism.gamma**2 * mechanism.coordinates * mechanism.releases))
+    return math.log(mechanism.linf_sensitivity) - math.log(t) / 2

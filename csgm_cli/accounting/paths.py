@@ -72,7 +72,8 @@ class Excess:
     """log of a method's delta over the target's along a path; what was computed is remembered."""
 
     def __init__(self, path: Path, method: Method, law_of: LawOf = worst_case_law) -> None:
-        self.path, self.method, self.law_of = path, method, law_of
+        self.path, self.law_of = path, law_of
+        self.method = replace(method, goal=path.log_delta) if isinstance(method, ByOrder) else method
         self._seen: dict[float, Certificate | None] = {}
         self._hint: tuple[float, float] | None = None
 

@@ -19,7 +19,8 @@ Method: TypeAlias = Callable[[Law, float, float | None], Certificate | None]
 class ByOrder:
     """A method that is a closed form in the log-moment at one order, at the best order.
 
-    ``direction`` None: the bound holds in both. ``order``: the one to take, by default the best.
+    ``direction`` None: the bound holds in both. ``order``: the one to take, by default the best; it is
+    sought the less closely the further log delta is from the ``goal``.
     """
 
     proof: Proof
@@ -28,6 +29,7 @@ class ByOrder:
     replace_one: bool = False
     integer_orders: bool = False
     order: float | None = None
+    goal: float | None = None
 
     def curve(self, law: Law) -> RenyiCurve:
         """The log-moments that are converted."""
@@ -41,7 +43,7 @@ class ByOrder:
         if self.order is not None:
             order, log_delta = self.order, self.convert(self.order, curve.moment(self.order), epsilon)
         else:
-            log_delta, order = best_log_delta(curve, self.convert, epsilon, near)
+            log_delta, order = best_log_delta(curve, self.convert, epsilon, near, self.goal)
         return Certificate(self.proof, self.direction, epsilon, log_delta, order=order)
 
 

@@ -53,13 +53,20 @@ def renyi_log_delta(order: float, moment: LogMoment, epsilon: float) -> float:
 
 
 def best_log_delta(
-    curve: RenyiCurve, convert: Conversion, epsilon: float, near: float | None = None
+    curve: RenyiCurve,
+    convert: Conversion,
+    epsilon: float,
+    near: float | None = None,
+    goal: float | None = None,
 ) -> tuple[float, float]:
-    """The least log delta over the orders that ``curve`` admits, and its order; ``near``: one close to it."""
+    """The least log delta over the orders that ``curve`` admits, and its order.
+
+    ``near``: an order close to it. ``goal``: a log delta far from which less accuracy will do.
+    """
     start = near or first_order(curve.law, epsilon)
-    found = best_order(curve, _at_epsilon(convert, epsilon), start)
+    found = best_order(curve, _at_epsilon(convert, epsilon), start, goal)
     if near is not None and not found[0] < 0.0:  # beyond orders at which no moment can be computed
-        return best_log_delta(curve, convert, epsilon)
+        return best_log_delta(curve, convert, epsilon, None, goal)
     return found
 
 

@@ -24,6 +24,8 @@ Value = Callable[[float, LogMoment], float]
 _LEAST, _MOST = -27.0, 42.0
 #: Gains below this, relative, are none.
 _NO_GAIN = 1e-13
+#: And those below this, relative to what is left to a goal.
+_ROUGH = 0.02
 #: The largest logarithm of a moment.
 _LARGEST = 700.0
 
@@ -47,15 +49,22 @@ class RenyiCurve:
         return replace_one(order, self.law.log_moment(2 * order - 1), at_even)
 
 
-def best_order(curve: RenyiCurve, value: Value, start: float) -> tuple[float, float]:
-    """The least value over the orders that ``curve`` admits, and its order; sought from ``start`` on."""
-    found = _by_extrapolation(curve, value, start) or _by_values(curve, value, start)
+def best_order(
+    curve: RenyiCurve, value: Value, start: float, goal: float | None = None
+) -> tuple[float, float]:
+    """The least value over the orders that ``curve`` admits, and its order; sought from ``start`` on.
+
+    The further from a ``goal``, the less closely.
+    """
+    found = _by_extrapolation(curve, value, start, goal) or _by_values(curve, value, start)
     if not curve.integer_orders:
         return found
     return min((value(order, curve.moment(order)), order) for order in integers_next_to(found[1]))
 
 
-def _by_extrapolation(curve: RenyiCurve, value: Value, start: float) -> tuple[float, float] | None:
+def _by_extrapolation(
+    curve: RenyiCurve, value: Value, start: float, goal: float | None
+) -> tuple[float, float] | None:
     """`best_order` from ``start`` on; None where a moment or value is infinite, or it does not settle."""
     best, at_best = (math.inf, start), gaussian_moment(start, 0.0)
     order, worse = start, (0.0, math.inf)
@@ -69,7 +78,8 @@ def _by_extrapolation(curve: RenyiCurve, value: Value, start: float) -> tuple[fl
         else:
             worse = (worse[0], order) if order > best[1] else (order, worse[1])
         predicted, order = extrapolated_best(best[1], at_best, value, worse)
-        if not predicted < best[0] - _NO_GAIN * abs(best[0]):
+        rough = 0.0 if goal is None else _ROUGH * abs(best[0] - goal)
+        if not predicted < best[0] - max(_NO_GAIN * abs(best[0]), rough):
             return best
     return None
 
