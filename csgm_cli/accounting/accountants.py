@@ -354,7 +354,7 @@ def _closed_sigma(
 
 
 def _near_sigma(mechanism: Mechanism, epsilon: float, delta: float, others: Sequence[Release]) -> float:
-    """Log of the sigma at which the variance at kappa* is that of a Gaussian which meets the target, about."""
+    """Log of the sigma at which the variance at kappa* is about that of a Gaussian which meets the target."""
     mu = gaussian.mu_for(epsilon, delta) / (2.0 if mechanism.adjacency is Adjacency.REPLACE_ONE else 1.0)
     spent = worst_case_law(others).spread_variance if others else 0.0
     left = max(mu * mu - spent, 1e-4 * mu * mu)
