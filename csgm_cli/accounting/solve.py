@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from csgm_cli.accounting.paths import Excess, Path, least_by
-from csgm_cli.bounds.by_order import RENYI, ByOrder, Method
+from csgm_cli.bounds.by_order import ByOrder, Method
 from csgm_cli.bounds.lower import lower_log_delta
 from csgm_cli.bounds.tight import CLOSED_FORMS, LEAST_LOG_DELTA, at_worst_case
 from csgm_cli.bounds.triangle import triangle
@@ -73,14 +73,13 @@ class _Search:
     def __init__(self, path: Path, *, exact: bool) -> None:
         self.path = path
         self.at_worst_case = {direction: at_worst_case(direction, exact=exact) for direction in Direction}
-        self.matched = path.ceiling
         self._excess: dict[int, Excess] = {}
 
     def added(self, near: float) -> tuple[float, float, Method]:
         """The answer of the add direction, what is refuted, and the method that proves it."""
         [matched], worst = CLOSED_FORMS[Direction.ADD], self.at_worst_case[Direction.ADD]
         path = self.path
-        least = self.matched = self.root(matched, near, path.floor, path.ceiling)
+        least = self.root(matched, near, path.floor, path.ceiling)
         refuted = _greatest_refuted(path, least)
         if _is_deep(path) and (found := self.refined(worst, refuted, path.floor, least)) < least:
             return found, refuted, worst
@@ -91,9 +90,7 @@ class _Search:
         methods, least = CLOSED_FORMS[Direction.REMOVE], self.path.ceiling
         by: Method = methods[0]
         for method in methods:
-            if least <= (self.matched if method is RENYI else added):  # RENYI is never below the matched one
-                continue
-            if least >= self.path.ceiling or self.excess(method)(least) <= 0.0:
+            if least > added and (least >= self.path.ceiling or self.excess(method)(least) <= 0.0):
                 found = self.root(method, added, added, least)
                 least, by = (found, method) if found < least else (least, by)
         worst = self.at_worst_case[Direction.REMOVE]

@@ -44,6 +44,10 @@ class ByOrder:
             order, log_delta = self.order, self.convert(self.order, curve.moment(self.order), epsilon)
         else:
             log_delta, order = best_log_delta(curve, self.convert, epsilon, near, self.goal)
+        if self.proof is Proof.GAUSSIAN_MATCHED and log_delta == renyi_log_delta(
+            order, curve.moment(order), epsilon
+        ):  # a matched conversion is at most the Renyi bound
+            return Certificate(Proof.RENYI, None, epsilon, log_delta, order=order)
         return Certificate(self.proof, self.direction, epsilon, log_delta, order=order)
 
 

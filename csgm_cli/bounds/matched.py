@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from csgm_cli.gaussian import log_mills
 from csgm_cli.model.certificate import Direction
-from csgm_cli.renyi.conversion import log_shrink
+from csgm_cli.renyi.conversion import log_shrink, renyi_log_delta
 
 if TYPE_CHECKING:
     from csgm_cli.renyi.moment import LogMoment
@@ -38,13 +38,17 @@ _ROUNDING = 16 * 2.0**-53
 
 
 def matched_add(order: float, moment: LogMoment, epsilon: float) -> float:
-    """`matched_log_delta` of the add direction, a conversion."""
-    return matched_log_delta(Direction.ADD, order, moment, epsilon)
+    """`matched_log_delta` of the add direction, a conversion, or the Renyi bound, which is never below it."""
+    return min(
+        matched_log_delta(Direction.ADD, order, moment, epsilon), renyi_log_delta(order, moment, epsilon)
+    )
 
 
 def matched_remove(order: float, moment: LogMoment, epsilon: float) -> float:
-    """`matched_log_delta` of the remove direction, a conversion."""
-    return matched_log_delta(Direction.REMOVE, order, moment, epsilon)
+    """`matched_log_delta` of the remove direction, a conversion, or the Renyi bound, which holds in both."""
+    return min(
+        matched_log_delta(Direction.REMOVE, order, moment, epsilon), renyi_log_delta(order, moment, epsilon)
+    )
 
 
 def matched_log_delta(direction: Direction, order: float, moment: LogMoment, epsilon: float) -> float:

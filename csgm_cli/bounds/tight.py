@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from csgm_cli.bounds.by_order import RENYI, RENYI_REMOVE, ByOrder, Method
+from csgm_cli.bounds.by_order import RENYI_REMOVE, ByOrder, Method
 from csgm_cli.bounds.concentrated import concentrated, exact_profile
 from csgm_cli.bounds.matched import matched_add, matched_remove
 from csgm_cli.model.certificate import Certificate, Direction, Proof
@@ -27,10 +27,10 @@ NO_BOUND = Certificate(Proof.RENYI, None, 0.0, math.inf)
 MATCHED_ADD = ByOrder(Proof.GAUSSIAN_MATCHED, Direction.ADD, matched_add)
 MATCHED_REMOVE = ByOrder(Proof.GAUSSIAN_MATCHED, Direction.REMOVE, matched_remove)
 
-#: The closed forms of each direction. In the add direction the Renyi bound is never below the matched one.
+#: The closed forms of each direction; the matched ones take the Renyi bound in.
 CLOSED_FORMS = {
     Direction.ADD: (MATCHED_ADD,),
-    Direction.REMOVE: (RENYI_REMOVE, MATCHED_REMOVE, RENYI),
+    Direction.REMOVE: (RENYI_REMOVE, MATCHED_REMOVE),
 }
 
 
@@ -59,9 +59,8 @@ def tight(law: Law, epsilon: float, *, exact: bool) -> dict[Direction, Certifica
 def direction_bound(
     law: Law, direction: Direction, epsilon: float, near: float | None, *, exact: bool
 ) -> Certificate:
-    """The least bound on one direction by all its methods but the Renyi bound of both."""
-    methods = [method for method in CLOSED_FORMS[direction] if method is not RENYI]
-    found = [method(law, epsilon, near if method.direction else None) for method in methods]
+    """The least bound on one direction by all its methods."""
+    found = [method(law, epsilon, near) for method in CLOSED_FORMS[direction]]
     best = min(found, key=lambda certificate: certificate.log_delta)
     if best.log_delta < LEAST_LOG_DELTA:
         return best

@@ -17,9 +17,11 @@ from csgm_cli.renyi.orders import (
     RenyiCurve,
     Value,
     best_order,
+    by_values,
     extrapolated_best,
     first_order,
     integers_next_to,
+    is_cliff,
 )
 from csgm_cli.roots import safe_end
 
@@ -92,11 +94,15 @@ def best_epsilon(
             least, order = best_order(curve, _at_epsilon(convert, best[0]), best[1])
         if not least < log_delta - _NO_GAIN * abs(log_delta):
             break
-    if not curve.integer_orders or math.isinf(best[0]):
+    if best[0] in (0.0, math.inf) or not (curve.integer_orders or is_cliff(best[1], curve.moment(best[1]))):
         return best
-    orders = integers_next_to(best[1])
-    near = math.log(max(best[0], near * 1e-3))
-    return min((_epsilon_at(a, curve.moment(a), convert, log_delta, near), a) for a in orders)
+
+    def epsilon(order: float, moment: LogMoment) -> float:
+        return _epsilon_at(order, moment, convert, log_delta, math.log(best[0]))
+
+    if not curve.integer_orders:
+        return min(best, by_values(curve, epsilon, best[1], stride=1e-3))
+    return min((epsilon(order, curve.moment(order)), order) for order in integers_next_to(best[1]))
 
 
 def _at_epsilon(convert: Conversion, epsilon: float) -> Value:

@@ -26,6 +26,8 @@ _LEAST, _MOST = -27.0, 42.0
 _NO_GAIN = 1e-13
 #: And those below this, relative to what is left to a goal.
 _ROUGH = 0.02
+#: The second derivative of K in log(order - 1) from which on it is a cliff.
+_CLIFF = 1e6
 #: The largest logarithm of a moment.
 _LARGEST = 700.0
 
@@ -56,7 +58,11 @@ def best_order(
 
     The further from a ``goal``, the less closely.
     """
-    found = _by_extrapolation(curve, value, start, goal) or _by_values(curve, value, start)
+    found = _by_extrapolation(curve, value, start, goal)
+    if found is None:
+        found = by_values(curve, value, start)
+    elif is_cliff(found[1], curve.moment(found[1])):
+        found = min(found, by_values(curve, value, found[1], stride=1e-3))
     if not curve.integer_orders:
         return found
     return min((value(order, curve.moment(order)), order) for order in integers_next_to(found[1]))
@@ -119,12 +125,17 @@ def extrapolated(order: float, moment: LogMoment) -> Callable[[float], LogMoment
     return at
 
 
-def _by_values(curve: RenyiCurve, value: Value, start: float) -> tuple[float, float]:
+def is_cliff(order: float, moment: LogMoment) -> bool:
+    """Whether K grows so abruptly that its extrapolation cannot tell the best order closely."""
+    return (order - 1) ** 2 * moment.d2_order > _CLIFF
+
+
+def by_values(curve: RenyiCurve, value: Value, start: float, stride: float = 1.5) -> tuple[float, float]:
     """`best_order` by steps that grow and a bracket; what the width of it leaves is of second order."""
     log_gap, least = valley(
         lambda x: value(1 + math.exp(x), curve.moment(1 + math.exp(x))),
         math.log(start - 1),
-        stride=1.5,
+        stride=stride,
         low=_LEAST,
         high=_MOST,
         width=1e-9,
