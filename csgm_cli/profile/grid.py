@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-#: Steps are powers of two between these. Rounding N coordinates changes the variance of log u by N step^2/6;
-#: at 6e-3 for step sqrt(N) that is 6e-6, and moves delta by some 1e-4 at tilts of 5 to 10.
-_COARSEST, _FINEST, _SPREAD = 2.0**-10, 2.0**-15, 6e-3
+#: Rounding N coordinates changes the variance of log u by N step^2/6 and, at a tilt z, the mean by
+#: N (step z)^2/12, relative. So steps are this over z sqrt(N), for z of 7 at least, between the last two.
+_SPREAD, _LEAST_TILT, _COARSEST, _FINEST = 0.042, 7.0, 2.0**-10, 2.0**-17
 #: The tilt and the window are chosen on a grid coarser by this factor.
 _ROUGH = 32
 #: A factor's grid ends so far above the strike: what is beyond counts at the slope of the function.
@@ -116,10 +116,16 @@ class GridLaw:
         return min(_log_moment(self.factors, base + sign * x) - sign * x * end for x in places)
 
 
-def grid_step(law: Law) -> float:
-    """The step for a law: a power of two that depends on the number of coordinates alone."""
+def grid_step(law: Law, epsilon: float) -> float:
+    """The step for a law about ``epsilon``: a number of 16 bits, which moves smoothly with both."""
     count = max(1.0, math.fsum(c.count for c in law.coordinates))
-    return max(_FINEST, min(_COARSEST, 2.0 ** math.floor(math.log2(_SPREAD / math.sqrt(count)))))
+    variance = max(law.variance, 1e-300)
+    tilt = (epsilon + math.sqrt(epsilon**2 + 4 * variance)) / (2 * variance)  # if u were log-normal
+    for c in law.coordinates:  # beyond, all coordinates are sent
+        tilt = min(tilt, (8.0 - 2 * math.log(c.gamma) / math.sqrt(c.t)) / math.sqrt(c.t))
+    step = min(max(_SPREAD / (max(tilt, _LEAST_TILT) * math.sqrt(count)), _FINEST), _COARSEST)
+    mantissa, exponent = math.frexp(step)
+    return math.ldexp(math.floor(math.ldexp(mantissa, 16)), exponent - 16)
 
 
 @lru_cache(maxsize=8)
