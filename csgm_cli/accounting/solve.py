@@ -29,7 +29,7 @@ from csgm_cli.roots import safe_end
 _ROUGH, _FAR = 1e-4, 0.02
 #: Width of the bracket around what is refuted; and under replace-one around the answer, which is this far
 #: above, about.
-_LOWER_WIDTH, _TRIANGLE_WIDTH, _LOOSE = 1e-9, 3e-10, 0.02
+_LOWER_WIDTH, _TRIANGLE_WIDTH, _LOOSE = 1e-6, 3e-10, 0.02
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 #: Rounding N coordinates changes the variance of log u by N step^2/6 and, at a tilt z, the mean by
-#: N (step z)^2/12, relative. So steps are this over z sqrt(N), for z of 7 at least, between the last two.
-_SPREAD, _LEAST_TILT, _COARSEST, _FINEST = 0.042, 7.0, 2.0**-10, 2.0**-17
+#: N (step z)^2/12, relative. So steps are this over 2 z sqrt(N), for z of 7 at least, between the last two.
+_SPREAD, _LEAST_TILT, _COARSEST, _FINEST = 0.084, 14.0, 2.0**-10, 2.0**-16
 #: The tilt and the window are chosen on a grid coarser by this factor.
 _ROUGH = 32
 #: A factor's grid ends so far above the strike: what is beyond counts at the slope of the function.
@@ -96,12 +96,13 @@ class GridLaw:
 
     def lower_hockey_stick(self, epsilon: float) -> float:
         """A lower bound on E(u - e^epsilon)_+, for the lower side's law."""
-        over = math.exp(epsilon) * np.expm1(np.maximum(self.log_ratio - epsilon, 0.0))
-        weights = self._untilted(over, self.log_ratio)
-        if math.isinf(float(weights.max())):
+        inside = self.log_ratio > epsilon
+        log_u = self.log_ratio[inside]
+        weights = self._untilted(math.exp(epsilon) * np.expm1(log_u - epsilon), log_u)
+        if math.isinf(largest := float(weights.max(initial=0.0))):
             return 0.0
-        value = float(weights @ self.tilted) - self.noise * float(weights.sum())
-        wrapped = 2 * math.exp(-_OUTSIDE) * float(weights.max())
+        value = float(weights @ self.tilted[inside]) - self.noise * float(weights.sum())
+        wrapped = 2 * math.exp(-_OUTSIDE) * largest
         count = math.fsum(f.count for f in self.factors)
         # E[u - e^epsilon; just one Y beyond its grid]
         above = math.fsum(f.count * f.above for f in self.factors)
@@ -111,21 +112,26 @@ class GridLaw:
 
     def _log_chernoff(self, base: float, sign: float, end: float) -> float:
         """Log of a bound on E[u^base; log u > end], or < end for ``sign`` -1."""
-        eta = max(sign * (self.tilt - base), 1e-2)
-        places = (eta, 1.5 * eta, 2.5 * eta, 1.0, 4.0, 16.0)  # the saddle is next to 0 where delta is large
-        return min(_log_moment(self.factors, base + sign * x) - sign * x * end for x in places)
+        orders = (self.tilt + sign * eta for eta in (0.0, *_etas(self.factors, self.tilt)))
+        bounds = (_log_moment(self.factors, a) - (a - base) * end for a in orders if sign * (a - base) > 0.0)
+        return min(bounds)
 
 
 def grid_step(law: Law, epsilon: float) -> float:
     """The step for a law about ``epsilon``: a number of 16 bits, which moves smoothly with both."""
     count = max(1.0, math.fsum(c.count for c in law.coordinates))
-    variance = max(law.variance, 1e-300)
-    tilt = (epsilon + math.sqrt(epsilon**2 + 4 * variance)) / (2 * variance)  # if u were log-normal
-    for c in law.coordinates:  # beyond, all coordinates are sent
-        tilt = min(tilt, (8.0 - 2 * math.log(c.gamma) / math.sqrt(c.t)) / math.sqrt(c.t))
-    step = min(max(_SPREAD / (max(tilt, _LEAST_TILT) * math.sqrt(count)), _FINEST), _COARSEST)
+    tilt = max(_LEAST_TILT, _usual_tilt(law, epsilon))
+    step = min(max(_SPREAD / (tilt * math.sqrt(count)), _FINEST), _COARSEST)
     mantissa, exponent = math.frexp(step)
     return math.ldexp(math.floor(math.ldexp(mantissa, 16)), exponent - 16)
+
+
+def _usual_tilt(law: Law, epsilon: float) -> float:
+    """About the tilt at the saddle point: if u were log-normal, or where all coordinates are sent."""
+    variance = max(law.variance, 1e-300)
+    tilt = (epsilon + math.sqrt(epsilon**2 + 4 * variance)) / (2 * variance)
+    sent = ((8.0 - 2 * math.log(c.gamma) / math.sqrt(c.t)) / math.sqrt(c.t) for c in law.coordinates)
+    return min(tilt, *sent, 1e4)
 
 
 @lru_cache(maxsize=8)
@@ -149,29 +155,31 @@ def grid_law(
     kinds = list(law.coordinates)
     if law.gaussian > 0.0:
         kinds.append(Coordinates(1.0, 1.0, law.gaussian))
-    if any((cut - bottom(c, opposite=opposite)) / step > _MOST_POINTS for c in kinds):
+    furthest = 2 * _usual_tilt(law, epsilon) + 10.0
+    cuts = [min(cut, reach(c, furthest, opposite=opposite)) for c in kinds]
+    if any(
+        (x - bottom(c, opposite=opposite)) / step > _MOST_POINTS for c, x in zip(kinds, cuts, strict=True)
+    ):
         return None
-    rough = [spread(c, cut, _ROUGH * step, opposite=opposite) for c in kinds]
+    rough = [spread(c, x, _ROUGH * step, opposite=opposite) for c, x in zip(kinds, cuts, strict=True)]
     tilt = _best_tilt(rough, sign, epsilon, pole)
     low, high = _window(rough, tilt, sign * epsilon)
     if not math.isfinite(high - low) or (high - low) / step > _MOST_POINTS:
         return None
     n = next_fast_len(math.ceil((high - low) / step) + 1, real=True)
     rounded = spread if upper else gathered
-    factors = tuple(rounded(c, min(cut, reach(c, tilt)), step, opposite=opposite) for c in kinds)
+    factors = tuple(
+        rounded(c, min(cut, reach(c, tilt, opposite=opposite)), step, opposite=opposite) for c in kinds
+    )
     return _convolved(factors, tilt, step, low, n)
 
 
 def _convolved(factors: tuple[Factor, ...], tilt: float, step: float, low: float, n: int) -> GridLaw:
     """The law of the product from ``low`` on, ``n`` points; what is outside wraps around."""
-    log_transform = np.zeros(n // 2 + 1, dtype=np.complex128)
+    transform = np.ones(n // 2 + 1, dtype=np.complex128)
     for f in factors:
-        weights = np.exp(tilt * f.log_ratio + f.log_mass - f.log_moment(tilt))
         places = (f.first + np.arange(f.mass.size)) % n
-        transform = rfft(np.bincount(places, weights, minlength=n))
-        transform[transform == 0.0] = 1e-300
-        log_transform += f.count * np.log(transform)
-    transform = np.exp(log_transform)
+        transform *= _power(rfft(np.bincount(places, f.tilted(tilt), minlength=n)), int(f.count))
     # An error of e in a factor's transform is one of count e in the product, where that is not small.
     count = math.fsum(f.count for f in factors)
     noise = 2.0**-49 * math.log2(n) * (1.0 + count) * float(np.abs(transform).mean() + n**-0.5)
@@ -183,25 +191,39 @@ def _convolved(factors: tuple[Factor, ...], tilt: float, step: float, low: float
     )
 
 
+def _power(base: NDArray[np.complex128], exponent: int) -> NDArray[np.complex128]:
+    """Base to a positive integer, by squaring; complex logarithms take longer."""
+    half = base if exponent < 2 else _power(base, exponent // 2)
+    if exponent < 2:
+        return base
+    return half * half * base if exponent % 2 else half * half
+
+
 def _log_moment(factors: Sequence[Factor], order: float) -> float:
     return math.fsum(f.count * f.log_moment(order) for f in factors)
 
 
 def _best_tilt(factors: Sequence[Factor], sign: float, epsilon: float, pole: float) -> float:
-    """The order at the saddle point: 1 + z (add) or -z (remove)."""
+    """An order a bit nearer than the saddle point, for a shorter window: 1 + z (add) or -z (remove)."""
 
     def exponent(log_z: float) -> float:
         z = math.exp(log_z)
         return _log_moment(factors, 1.0 + z if sign > 0 else -z) - z * epsilon - math.log(z * (z + 1))
 
-    z = math.exp(lowest(exponent, math.log(1e-2), math.log(min(1e4, 0.7 * pole)), 0.1)[0])
+    z = 0.85 * math.exp(lowest(exponent, math.log(1e-2), math.log(min(1e4, 0.8 * pole)), 0.1)[0])
     return 1.0 + z if sign > 0 else -z
 
 
 def _window(factors: Sequence[Factor], tilt: float, strike: float) -> tuple[float, float]:
     """An interval around the strike with all but e^-20 of the tilted law, by Chernoff bounds."""
-    at = _log_moment(factors, tilt)
-    etas = [0.25 * 1.6**i for i in range(16)]
+    at, etas = _log_moment(factors, tilt), _etas(factors, tilt)
     high = min((_log_moment(factors, tilt + eta) - at + _OUTSIDE) / eta for eta in etas)
     low = max((at - _log_moment(factors, tilt - eta) - _OUTSIDE) / eta for eta in etas)
-    return min(low, strike - 1.0), max(high, strike + 1.0)
+    around = 1 / max(etas)
+    return min(low, strike - around), max(high, strike + around)
+
+
+def _etas(factors: Sequence[Factor], tilt: float) -> list[float]:
+    """Distances from the tilt of orders for Chernoff bounds: about that of a normal law, and smaller ones."""
+    variance = math.fsum(f.count * f.tilted_variance(tilt) for f in factors)
+    return [math.sqrt(2 * _OUTSIDE / (variance + 1e-18)) * 2.0**-i for i in range(-1, 6)]
