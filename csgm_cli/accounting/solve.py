@@ -9,6 +9,7 @@ of its methods, and that of both the larger.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -17,7 +18,7 @@ from csgm_cli.bounds.by_order import RENYI, ByOrder, Method
 from csgm_cli.bounds.lower import lower_log_delta
 from csgm_cli.bounds.tight import CLOSED_FORMS, LEAST_LOG_DELTA, at_worst_case
 from csgm_cli.bounds.triangle import triangle
-from csgm_cli.bounds.worst_case import is_elementwise_largest
+from csgm_cli.bounds.worst_case import Release, is_elementwise_largest
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.model.certificate import Certificate, Direction
 from csgm_cli.model.mechanism import Adjacency
@@ -171,9 +172,25 @@ def _greatest_refuted(path: Path, near: float) -> float:
         releases, epsilon = path.at(-minus_x)
         return path.log_delta - lower_log_delta(releases, epsilon, by_profile=_is_deep(path))
 
+    if path.at(near)[0][0][0].adjacency is Adjacency.REPLACE_ONE:
+        near = _at_half_of_epsilon(path, near)
     try:
         return -safe_end(
             excess, -near, slope=path.slope, width=_LOWER_WIDTH, floor=-path.ceiling, ceiling=-path.floor
         )
     except NoAnswerError:
         return -math.inf
+
+
+def _at_half_of_epsilon(path: Path, near: float) -> float:
+    """Where the matched bound proves delta at half of epsilon: close to the answer under replace-one."""
+
+    def halved(x: float) -> tuple[Sequence[Release], float]:
+        releases, epsilon = path.at(x)
+        return releases, epsilon / 2
+
+    [matched] = CLOSED_FORMS[Direction.ADD]
+    try:
+        return least_by(replace(path, at=halved, width=_LOOSE), matched, near)[0]
+    except NoAnswerError:
+        return near
