@@ -54,7 +54,7 @@ def solve(path: Path, near: float) -> Solved:
     releases, _ = path.at(near)
     exact = is_elementwise_largest(releases)
     if releases[0][0].adjacency is Adjacency.REPLACE_ONE:
-        method: Method = partial(triangle, exact=exact)
+        method: Method = partial(triangle, exact=exact, by_profile=_is_deep(path))
         refuted = _greatest_refuted(path, near)
         start = refuted + _LOOSE if math.isfinite(refuted) else near
         proven, certificate = least_by(replace(path, width=_TRIANGLE_WIDTH), method, start)

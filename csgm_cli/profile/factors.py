@@ -97,9 +97,11 @@ def _crossing(c: Coordinates, edges: Array, *, opposite: bool) -> Array:
             log_sent = np.log(np.maximum((np.expm1(edges) + g) / g, 0.0))
             return np.asarray((log_sent + c.t / 2) / s)
         # With X = e^(s z): (1-g + h X)/(1-g + h/X) = e^edge, h = g e^(-t/2), a quadratic equation for X
-        log_h = math.log(g) - c.t / 2
-        half = (1 - g) * np.expm1(np.abs(edges)) / 2
-        root = np.log(half + np.hypot(half, np.exp(log_h + np.abs(edges) / 2))) - log_h
+        log_h, size = math.log(g) - c.t / 2, np.abs(edges)
+        log_half, log_product = np.log((1 - g) * np.expm1(size) / 2), log_h + size / 2
+        top = np.maximum(log_half, log_product)
+        half = np.exp(log_half - top)
+        root = top - log_h + np.log(half + np.hypot(half, np.exp(log_product - top)))
         return np.asarray(np.where(edges >= 0.0, root, -root) / s)  # Y at -z is 1/Y at z
 
 

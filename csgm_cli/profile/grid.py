@@ -114,7 +114,7 @@ class GridLaw:
         """Log of a bound on E[u^base; log u > end], or < end for ``sign`` -1."""
         orders = (self.tilt + sign * eta for eta in (0.0, *_etas(self.factors, self.tilt)))
         bounds = (_log_moment(self.factors, a) - (a - base) * end for a in orders if sign * (a - base) > 0.0)
-        return min(bounds)
+        return float(min(bounds))
 
 
 def grid_step(law: Law, epsilon: float) -> float:
@@ -223,7 +223,7 @@ def _window(factors: Sequence[Factor], tilt: float, strike: float) -> tuple[floa
     return min(low, strike - around), max(high, strike + around)
 
 
-def _etas(factors: Sequence[Factor], tilt: float) -> list[float]:
-    """Distances from the tilt of orders for Chernoff bounds: about that of a normal law, and smaller ones."""
+def _etas(factors: Sequence[Factor], tilt: float) -> Array:
+    """Distances from the tilt of orders for Chernoff bounds: up to about that of a normal law."""
     variance = math.fsum(f.count * f.tilted_variance(tilt) for f in factors)
-    return [math.sqrt(2 * _OUTSIDE / (variance + 1e-18)) * 2.0**-i for i in range(-1, 6)]
+    return np.geomspace(0.2, max(20.0, 2 * math.sqrt(2 * _OUTSIDE / (variance + 1e-18))), 14)

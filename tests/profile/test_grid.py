@@ -274,6 +274,18 @@ def test_rounding_errors_are_of_second_order_in_the_step(gamma, t):
     assert excesses[1] == pytest.approx(excesses[0] / 4, rel=0.3)
 
 
+@pytest.mark.parametrize("t", [4.0, 900.0, 1e4])
+@pytest.mark.parametrize("gamma", [1e-6, 0.3, 1.0])
+def test_ratios_to_the_opposite_vector_give_no_nan(gamma, t):
+    """Also where they are so small that float64 does not hold them."""
+    c = Coordinates(1.0, gamma, t)
+    for rounded in (factors.spread, factors.gathered):
+        factor = rounded(c, 3.0, 2.0**-8, opposite=True)
+        assert (factor.mass >= 0.0).all()
+        assert factor.mass.sum() + factor.beyond <= 1.0 + 1e-12
+        assert math.isfinite(factor.log_moment(0.5))
+
+
 # ---------------------------------------------------------------- composition
 
 
