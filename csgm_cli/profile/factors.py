@@ -74,16 +74,16 @@ def _cells(c: Coordinates, edges: Array, *, opposite: bool) -> tuple[Array, Arra
     """
     s, g = math.sqrt(c.t), c.gamma
     z = _crossing(c, edges, opposite=opposite)
-    away = s if opposite else 0.0  # under the base law a coordinate that is sent has mean -away
-    left, left_base, left_sent = ndtr(z), ndtr(z + away), ndtr(z - s)
-    right, right_base, right_sent = ndtr(-z), ndtr(-z - away), ndtr(s - z)
+    left, left_sent, right, right_sent = ndtr(z), ndtr(z - s), ndtr(-z), ndtr(s - z)
+    # under the base law a coordinate that is sent has mean -s, or 0
+    left_base, right_base = (ndtr(z + s), ndtr(-z - s)) if opposite else (left, right)
     is_left = z[1:] < 0.0
 
     def between(lower: Array, upper: Array) -> Array:
         return np.asarray(np.where(is_left, np.diff(lower), -np.diff(upper)))
 
     rest = between(left, right)
-    mass = (1 - g) * rest + g * between(left_base, right_base)
+    mass = (1 - g) * rest + g * between(left_base, right_base) if opposite else rest
     mean = (1 - g) * rest + g * between(left_sent, right_sent)
     beyond = float((1 - g) * right[-1] + g * right_base[-1])
     return mass, mean, beyond, float((1 - g) * right[-1] + g * right_sent[-1])

@@ -275,7 +275,7 @@ def test_rounding_errors_are_of_second_order_in_the_step(gamma, t):
 
 
 @pytest.mark.parametrize("t", [4.0, 900.0, 1e4])
-@pytest.mark.parametrize("gamma", [1e-6, 0.3, 1.0])
+@pytest.mark.parametrize("gamma", [1e-6, 0.3, 0.999])
 def test_ratios_to_the_opposite_vector_give_no_nan(gamma, t):
     """Also where they are so small that float64 does not hold them."""
     c = Coordinates(1.0, gamma, t)
