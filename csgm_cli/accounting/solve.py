@@ -55,6 +55,7 @@ def solve(path: Path, near: float) -> Solved:
     exact = is_elementwise_largest(releases)
     if releases[0][0].adjacency is Adjacency.REPLACE_ONE:
         method: Method = partial(triangle, exact=exact, by_profile=_is_deep(path))
+        near = _at_half_of_epsilon(path, near)
         refuted = _greatest_refuted(path, near)
         start = refuted + _LOOSE if math.isfinite(refuted) else near
         proven, certificate = least_by(replace(path, width=_TRIANGLE_WIDTH), method, start)
@@ -172,8 +173,6 @@ def _greatest_refuted(path: Path, near: float) -> float:
         releases, epsilon = path.at(-minus_x)
         return path.log_delta - lower_log_delta(releases, epsilon, by_profile=_is_deep(path))
 
-    if path.at(near)[0][0][0].adjacency is Adjacency.REPLACE_ONE:
-        near = _at_half_of_epsilon(path, near)
     try:
         return -safe_end(
             excess, -near, slope=path.slope, width=_LOWER_WIDTH, floor=-path.ceiling, ceiling=-path.floor
