@@ -193,8 +193,8 @@ def bottom(c: Coordinates, *, opposite: bool = False) -> float:
 
 
 def reach(c: Coordinates, tilt: float, *, opposite: bool = False) -> float:
-    """Where a factor's tilted law has all but some e^-30 of its mass below."""
-    shift = max(tilt, 1.0) * math.sqrt(c.t)
+    """Where a factor's tilted law has all but some e^-30 of its mass below, or the law itself e^-98."""
+    shift = min(max(tilt, 1.0) * math.sqrt(c.t), 6.0 + math.sqrt(c.t))
     return _log_ratio_at(c, 8.0 + shift * (1.0 + c.gamma if opposite else 1.0), opposite=opposite)
 
 

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-#: Rounding N coordinates changes the variance of log u by N step^2/6 and, at a tilt z, the mean by
-#: N (step z)^2/12, relative. So steps are this over 2 z sqrt(N), for z of 7 at least, between the last two.
-_SPREAD, _LEAST_TILT, _COARSEST, _FINEST = 0.084, 14.0, 2.0**-10, 2.0**-16
+#: Rounding N coordinates changes the variance of log u by N step^2/6, and at a tilt z the mean by
+#: N (step z)^2/12, relative. So steps are this over z sqrt(N), for z of 10 at least: 3e-4.
+_SPREAD, _LEAST_TILT = 0.06, 10.0
 #: The tilt and the window are chosen on a grid coarser by this factor.
-_ROUGH = 32
+_ROUGH = 16
 #: A factor's grid ends so far above the strike: what is beyond counts at the slope of the function.
 _ABOVE = 10.0
 #: The tilted law has at most e^-20 of its mass outside the window, and so has a factor beyond its grid.
@@ -117,21 +117,29 @@ class GridLaw:
         return float(min(bounds))
 
 
-def grid_step(law: Law, epsilon: float) -> float:
+def grid_step(law: Law, epsilon: float, direction: Direction = Direction.ADD) -> float:
     """The step for a law about ``epsilon``: a number of 16 bits, which moves smoothly with both."""
     count = max(1.0, math.fsum(c.count for c in law.coordinates))
-    tilt = max(_LEAST_TILT, _usual_tilt(law, epsilon))
-    step = min(max(_SPREAD / (tilt * math.sqrt(count)), _FINEST), _COARSEST)
+    tilt = max(_LEAST_TILT, _usual_tilt(law, epsilon, direction))
+    longest = max([epsilon, *(_cut(c, epsilon, 1e4) - bottom(c) for c in law.coordinates)])
+    step = max(_SPREAD / (tilt * math.sqrt(count)), 4 * longest / _MOST_POINTS)
     mantissa, exponent = math.frexp(step)
     return math.ldexp(math.floor(math.ldexp(mantissa, 16)), exponent - 16)
 
 
-def _usual_tilt(law: Law, epsilon: float) -> float:
-    """About the tilt at the saddle point: if u were log-normal, or where all coordinates are sent."""
-    variance = max(law.variance, 1e-300)
-    tilt = (epsilon + math.sqrt(epsilon**2 + 4 * variance)) / (2 * variance)
-    sent = ((8.0 - 2 * math.log(c.gamma) / math.sqrt(c.t)) / math.sqrt(c.t) for c in law.coordinates)
-    return min(tilt, *sent, 1e4)
+def _usual_tilt(law: Law, epsilon: float, direction: Direction) -> float:
+    """About -d log delta/d epsilon: that of a normal law of log u, or where one coordinate alone decides."""
+    variance = max(law.variance if direction is Direction.ADD else law.spread_variance, 1e-300)
+    slopes = [(epsilon + math.sqrt(epsilon**2 + 4 * variance)) / (2 * variance)]
+    for c in law.coordinates if direction is Direction.ADD else ():
+        sent = math.expm1(epsilon) + c.gamma  # its posterior times Y = e^epsilon
+        slopes.append((math.log(sent / c.gamma) / c.t + 0.5) * math.exp(epsilon) / sent)
+    return min(slopes)
+
+
+def _cut(c: Coordinates, strike: float, tilt: float, *, opposite: bool = False) -> float:
+    """Where the grid of a factor ends."""
+    return min(_ABOVE + strike, reach(c, tilt, opposite=opposite))
 
 
 @lru_cache(maxsize=8)
@@ -151,12 +159,11 @@ def grid_law(
     kappa* to -kappa*. None where it would be too large.
     """
     sign = 1.0 if direction is Direction.ADD else -1.0
-    cut = _ABOVE + (epsilon if direction is Direction.ADD else 0.0)
+    strike = max(sign * epsilon, 0.0)
     kinds = list(law.coordinates)
     if law.gaussian > 0.0:
         kinds.append(Coordinates(1.0, 1.0, law.gaussian))
-    furthest = 2 * _usual_tilt(law, epsilon) + 10.0
-    cuts = [min(cut, reach(c, furthest, opposite=opposite)) for c in kinds]
+    cuts = [_cut(c, strike, 1e4, opposite=opposite) for c in kinds]
     if any(
         (x - bottom(c, opposite=opposite)) / step > _MOST_POINTS for c, x in zip(kinds, cuts, strict=True)
     ):
@@ -169,7 +176,7 @@ def grid_law(
     n = next_fast_len(math.ceil((high - low) / step) + 1, real=True)
     rounded = spread if upper else gathered
     factors = tuple(
-        rounded(c, min(cut, reach(c, tilt, opposite=opposite)), step, opposite=opposite) for c in kinds
+        rounded(c, _cut(c, strike, tilt, opposite=opposite), step, opposite=opposite) for c in kinds
     )
     return _convolved(factors, tilt, step, low, n)
 

@@ -87,4 +87,5 @@ def grid_of(
     """The certified grid at the step for ``law``; SciPy is imported here."""
     from csgm_cli.profile.grid import grid_law, grid_step
 
-    return grid_law(law, direction, epsilon, grid_step(law, epsilon), pole, upper=upper)
+    step = grid_step(law, epsilon, direction)
+    return grid_law(law, direction, epsilon, step, pole, upper=upper)

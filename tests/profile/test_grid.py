@@ -50,7 +50,11 @@ def of_two(first, second, direction, epsilon):
 def upper(law, function):
     """The upper side's mean at the step that is used."""
     found = grid_law(
-        law, function.direction, function.epsilon, grid_step(law, function.epsilon), function.pole
+        law,
+        function.direction,
+        function.epsilon,
+        grid_step(law, function.epsilon, function.direction),
+        function.pole,
     )
     return found.upper_mean(function)
 
@@ -189,7 +193,7 @@ def test_grid_encloses_the_contour(gamma, t, count, gaussian, deviations, direct
     built = build_contour(law, direction, epsilon)
     exact = None if built is None else built.mean(function)
     assume(exact is not None and 1e-30 < math.exp(exact.log_upper) < 0.5)
-    found = grid_law(law, direction, epsilon, grid_step(law, epsilon))
+    found = grid_law(law, direction, epsilon, grid_step(law, epsilon, direction))
     assume(found is not None)
     above = found.upper_mean(function)
     assert math.exp(exact.log_lower) <= above <= math.exp(exact.log_upper) * (1 + 1e-2)
@@ -212,7 +216,7 @@ def test_means_of_convex_functions_are_above_the_contour(direction, exponent, lo
     law = Law((Coordinates(300.0, 0.05, 0.2),))
     function = ConvexFunction(Direction(direction), 1.5, exponent, log_ratio)
     exact = build_contour(law, function.direction, 1.5, function.pole).mean(function)
-    found = grid_law(law, function.direction, 1.5, grid_step(law, 1.5), function.pole)
+    found = grid_law(law, function.direction, 1.5, grid_step(law, 1.5, function.direction), function.pole)
     assert math.exp(exact.log_lower) <= found.upper_mean(function) <= math.exp(exact.log_upper) * (1 + 1e-3)
     assert found.estimated_mean(function) == pytest.approx(math.exp(exact.log_upper), rel=1e-2)
 
