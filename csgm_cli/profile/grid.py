@@ -117,10 +117,12 @@ class GridLaw:
         return float(min(bounds))
 
 
-def grid_step(law: Law, epsilon: float, direction: Direction = Direction.ADD) -> float:
+def grid_step(
+    law: Law, epsilon: float, direction: Direction = Direction.ADD, pole: float = math.inf
+) -> float:
     """The step for a law about ``epsilon``: a number of 16 bits, which moves smoothly with both."""
     count = max(1.0, math.fsum(c.count for c in law.coordinates))
-    tilt = max(_LEAST_TILT, _usual_tilt(law, epsilon, direction))
+    tilt = max(_LEAST_TILT, min(pole, _usual_tilt(law, epsilon, direction)))
     longest = max([epsilon, *(_cut(c, epsilon, 1e4) - bottom(c) for c in law.coordinates)])
     step = max(_SPREAD / (tilt * math.sqrt(count)), 4 * longest / _MOST_POINTS)
     mantissa, exponent = math.frexp(step)

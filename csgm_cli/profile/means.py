@@ -87,5 +87,5 @@ def grid_of(
     """The certified grid at the step for ``law``; SciPy is imported here."""
     from csgm_cli.profile.grid import grid_law, grid_step
 
-    step = grid_step(law, epsilon, direction)
+    step = grid_step(law, epsilon, direction, pole)
     return grid_law(law, direction, epsilon, step, pole, upper=upper)
