@@ -31,6 +31,9 @@ _ROUGH, _FAR = 1e-4, 0.02
 #: Width of the bracket around what is refuted; and under replace-one around the answer, which is this far
 #: above, about.
 _LOWER_WIDTH, _TRIANGLE_WIDTH, _LOOSE = 1e-6, 3e-10, 0.02
+#: And around a sigma by a certified grid, whose noise hides more digits; account, which must confirm it,
+#: looks closer.
+_GRID_WIDTH = 1e-8
 
 
 @dataclass(frozen=True)
@@ -130,7 +133,10 @@ class _Search:
         if 0.0 < at_known < math.inf and known - low <= _FAR:
             return known
         near = known if -self.path.slope < at_known <= 0.0 else low + 1e-3 * (known - low)
-        return self.root(method, near if math.isfinite(near) else known, floor, known)
+        found = self.excess(method).certificate(known)
+        by_grid = found is not None and found.step is not None and self.path.law is None
+        width = _GRID_WIDTH if by_grid else None
+        return self.root(method, near if math.isfinite(near) else known, floor, known, width)
 
     def root(
         self, method: Method, near: float, floor: float, ceiling: float, width: float | None = None
