@@ -283,7 +283,8 @@ def _near_epsilon(releases: Sequence[Release], delta: float) -> float:
 
 def _with_lower(best: Spent, lower: float, waste: float) -> Spent:
     lower = min(lower, best.value)
-    exact = best.decisive.proof in (Proof.PROFILE, Proof.CONCENTRATED) or best.value in (0.0, DELTA_FLOOR)
+    proofs = {part.proof for part in (best.decisive, *best.decisive.parts)}
+    exact = proofs & {Proof.PROFILE, Proof.CONCENTRATED} or best.value in (0.0, DELTA_FLOOR)
     loose = not exact and best.value > waste * lower
     return replace(best, lower=lower, fell_back=FELL_BACK if loose else "")
 

@@ -9,6 +9,7 @@ of its methods, and that of both the larger.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -17,7 +18,7 @@ from csgm_cli.bounds.by_order import ByOrder, Method
 from csgm_cli.bounds.lower import lower_log_delta
 from csgm_cli.bounds.tight import CLOSED_FORMS, LEAST_LOG_DELTA, at_worst_case
 from csgm_cli.bounds.triangle import triangle
-from csgm_cli.bounds.worst_case import is_elementwise_largest
+from csgm_cli.bounds.worst_case import Release, is_elementwise_largest
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.model.certificate import Certificate, Direction
 from csgm_cli.model.mechanism import Adjacency
@@ -28,7 +29,10 @@ from csgm_cli.roots import safe_end
 _FAR = 0.02
 #: Width of the bracket around what is refuted; and under replace-one around the answer, which is this far
 #: above, about.
-_LOWER_WIDTH, _TRIANGLE_WIDTH, _LOOSE = 1e-9, 3e-10, 0.02
+_LOWER_WIDTH, _TRIANGLE_WIDTH, _LOOSE = 1e-6, 3e-10, 0.02
+#: And around a sigma by a certified grid, whose noise hides more digits; account, which must confirm it,
+#: looks closer.
+_GRID_WIDTH = 1e-8
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,8 @@ def solve(path: Path, near: float) -> Solved:
     releases, _ = path.at(near)
     exact = is_elementwise_largest(releases)
     if releases[0][0].adjacency is Adjacency.REPLACE_ONE:
-        method: Method = partial(triangle, exact=exact)
+        method: Method = partial(triangle, exact=exact, by_profile=_is_deep(path))
+        near = _at_half_of_epsilon(path, near)
         refuted = _greatest_refuted(path, near)
         start = refuted + _LOOSE if math.isfinite(refuted) else near
         proven, certificate = least_by(replace(path, width=_TRIANGLE_WIDTH), method, start)
@@ -110,9 +115,14 @@ class _Search:
         if 0.0 < at_known < math.inf and known - low <= _FAR:
             return known
         near = known if -self.path.slope < at_known <= 0.0 else low + 1e-3 * (known - low)
-        return self.root(method, near if math.isfinite(near) else known, floor, known)
+        found = self.excess(method).certificate(known)
+        by_grid = found is not None and found.step is not None and self.path.law is None
+        width = _GRID_WIDTH if by_grid else None
+        return self.root(method, near if math.isfinite(near) else known, floor, known, width)
 
-    def root(self, method: Method, near: float, floor: float, ceiling: float) -> float:
+    def root(
+        self, method: Method, near: float, floor: float, ceiling: float, width: float | None = None
+    ) -> float:
         """The least x in [floor, ceiling] at which a method proves the target; the ceiling if none."""
         path, excess = self.path, self.excess(method)
         if path.law is not None and isinstance(method, ByOrder):
@@ -124,7 +134,7 @@ class _Search:
             return x
         if floor > path.floor and excess(floor) <= 0.0:
             return floor
-        part = replace(path, floor=floor, ceiling=ceiling)
+        part = replace(path, floor=floor, ceiling=ceiling, width=width or path.width)
         try:
             x, certificate = least_by(part, method, max(near, floor))
         except NoAnswerError:
@@ -161,3 +171,17 @@ def _greatest_refuted(path: Path, near: float) -> float:
         )
     except NoAnswerError:
         return -math.inf
+
+
+def _at_half_of_epsilon(path: Path, near: float) -> float:
+    """Where the matched bound proves delta at half of epsilon: close to the answer under replace-one."""
+
+    def halved(x: float) -> tuple[Sequence[Release], float]:
+        releases, epsilon = path.at(x)
+        return releases, epsilon / 2
+
+    [matched] = CLOSED_FORMS[Direction.ADD]
+    try:
+        return least_by(replace(path, at=halved, width=_LOOSE), matched, near)[0]
+    except NoAnswerError:
+        return near

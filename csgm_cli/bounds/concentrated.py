@@ -73,10 +73,11 @@ def _add(law: Law, epsilon: float, exponent: float) -> Certificate | None:
         return estimate(ConvexFunction(Direction.ADD, epsilon, exponent, math.exp(place)))
 
     saddle = grid.tilt - 1.0 if grid is not None else contour.shift if contour is not None else 1.0
-    places = [math.log(min(x / saddle, _LARGEST)) for x in _RATIOS]
-    best = min(range(len(places)), key=lambda i: at(places[i]))
-    low, high = places[max(best - 1, 0)], places[min(best + 1, len(places) - 1)]
-    place, value = lowest(at, low, high, _WIDTH)
+    known = [(place, at(place)) for place in (math.log(min(x / saddle, _LARGEST)) for x in _RATIOS)]
+    best = min(range(len(known)), key=lambda i: known[i][1])
+    around = [known[i] for i in (best, max(best - 1, 0), min(best + 1, len(known) - 1))]
+    inside = around if around[1][0] < around[0][0] < around[2][0] else None
+    place, value = lowest(at, around[1][0], around[2][0], _WIDTH, inside)
     function = ConvexFunction(Direction.ADD, epsilon, exponent, math.exp(place))
     if exponent > 1.0 and estimate(open_ended := ConvexFunction(Direction.ADD, epsilon, exponent)) < value:
         function = open_ended

@@ -31,9 +31,11 @@ def lower_log_delta(releases: Sequence[Release], epsilon: float, *, by_profile: 
     twice the mu.
     """
     law, replaced = worst_case_law(releases), releases[0][0].adjacency is Adjacency.REPLACE_ONE
-    found = [_at(law, epsilon)] if by_profile or not law.coordinates else [-math.inf]
+    found = [-math.inf]
     if by_profile and replaced and law.coordinates and in_reach(law, epsilon):
         found.append(log_lower_opposite(law, epsilon))
+    if math.isinf(found[-1]) and (by_profile or not law.coordinates):  # else -kappa* is further away than 0
+        found.append(_at(law, epsilon))
     if not is_elementwise_largest(releases):
         spread = spread_law(releases)
         if replaced and not spread.coordinates:

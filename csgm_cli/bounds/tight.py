@@ -57,12 +57,18 @@ def tight(law: Law, epsilon: float, *, exact: bool) -> dict[Direction, Certifica
 
 
 def direction_bound(
-    law: Law, direction: Direction, epsilon: float, near: float | None, *, exact: bool
+    law: Law,
+    direction: Direction,
+    epsilon: float,
+    near: float | None,
+    *,
+    exact: bool,
+    by_profile: bool = True,
 ) -> Certificate:
-    """The least bound on one direction by all its methods."""
+    """The least bound on one direction by all its methods; ``by_profile``: contours and grids among them."""
     found = [method(law, epsilon, near) for method in CLOSED_FORMS[direction]]
     best = min(found, key=lambda certificate: certificate.log_delta)
-    if best.log_delta < LEAST_LOG_DELTA:
+    if best.log_delta < LEAST_LOG_DELTA or not by_profile:
         return best
     worst = at_worst_case(direction, exact=exact)(law, epsilon, None)
     return min([best, *([worst] if worst else [])], key=lambda certificate: certificate.log_delta)

@@ -48,7 +48,23 @@ class Factor:
         """Log E[Y^order] of the rounded law."""
         exponents = order * self.log_ratio + self.log_mass
         top = float(exponents.max())
-        return top + math.log(float(np.exp(exponents - top).sum()))
+        return top + math.log(float(_exp(exponents - top).sum()))
+
+    def tilted(self, tilt: float) -> Array:
+        """The mass times Y^tilt/E[Y^tilt]."""
+        exponents = tilt * self.log_ratio + self.log_mass
+        weights = _exp(exponents - exponents.max())
+        return np.asarray(weights / weights.sum())
+
+    def tilted_variance(self, tilt: float) -> float:
+        """The variance of log Y under that law."""
+        weights = self.tilted(tilt)
+        return float(weights @ (self.log_ratio - weights @ self.log_ratio) ** 2)
+
+
+def _exp(exponents: Array) -> Array:
+    """The exponential of numbers up to 0; what would be subnormal, and slow, is 1e-300."""
+    return np.exp(np.maximum(exponents, -690.0))
 
 
 def _cells(c: Coordinates, edges: Array, *, opposite: bool) -> tuple[Array, Array, float, float]:
@@ -58,16 +74,16 @@ def _cells(c: Coordinates, edges: Array, *, opposite: bool) -> tuple[Array, Arra
     """
     s, g = math.sqrt(c.t), c.gamma
     z = _crossing(c, edges, opposite=opposite)
-    away = s if opposite else 0.0  # under the base law a coordinate that is sent has mean -away
-    left, left_base, left_sent = ndtr(z), ndtr(z + away), ndtr(z - s)
-    right, right_base, right_sent = ndtr(-z), ndtr(-z - away), ndtr(s - z)
+    left, left_sent, right, right_sent = ndtr(z), ndtr(z - s), ndtr(-z), ndtr(s - z)
+    # under the base law a coordinate that is sent has mean -s, or 0
+    left_base, right_base = (ndtr(z + s), ndtr(-z - s)) if opposite else (left, right)
     is_left = z[1:] < 0.0
 
     def between(lower: Array, upper: Array) -> Array:
         return np.asarray(np.where(is_left, np.diff(lower), -np.diff(upper)))
 
     rest = between(left, right)
-    mass = (1 - g) * rest + g * between(left_base, right_base)
+    mass = (1 - g) * rest + g * between(left_base, right_base) if opposite else rest
     mean = (1 - g) * rest + g * between(left_sent, right_sent)
     beyond = float((1 - g) * right[-1] + g * right_base[-1])
     return mass, mean, beyond, float((1 - g) * right[-1] + g * right_sent[-1])
@@ -81,9 +97,11 @@ def _crossing(c: Coordinates, edges: Array, *, opposite: bool) -> Array:
             log_sent = np.log(np.maximum((np.expm1(edges) + g) / g, 0.0))
             return np.asarray((log_sent + c.t / 2) / s)
         # With X = e^(s z): (1-g + h X)/(1-g + h/X) = e^edge, h = g e^(-t/2), a quadratic equation for X
-        log_h = math.log(g) - c.t / 2
-        half = (1 - g) * np.expm1(np.abs(edges)) / 2
-        root = np.log(half + np.hypot(half, np.exp(log_h + np.abs(edges) / 2))) - log_h
+        log_h, size = math.log(g) - c.t / 2, np.abs(edges)
+        log_half, log_product = np.log((1 - g) * np.expm1(size) / 2), log_h + size / 2
+        top = np.maximum(log_half, log_product)
+        half = np.exp(log_half - top)
+        root = top - log_h + np.log(half + np.hypot(half, np.exp(log_product - top)))
         return np.asarray(np.where(edges >= 0.0, root, -root) / s)  # Y at -z is 1/Y at z
 
 
@@ -147,9 +165,10 @@ def _heaviest_mean(c: Coordinates, step: float, *, opposite: bool) -> float:
     point = float(coarse[_cells(c, coarse, opposite=opposite)[0].argmax()]) + step / 2
     for _ in range(20):
         mass, mean, _, _ = _cells(c, np.array([point - step / 2, point + step / 2]), opposite=opposite)
-        if not mass[0] > 0.0:
+        before = point
+        point = math.log(mean[0] / mass[0]) if mass[0] > 0.0 else point
+        if abs(point - before) < 1e-6 * step:
             break
-        point = math.log(mean[0] / mass[0])
     return point
 
 
@@ -163,18 +182,25 @@ def _borrowed(share: Array, mass: Array, up: NDArray[np.bool_]) -> Array:
 
 
 def bottom(c: Coordinates, *, opposite: bool = False) -> float:
-    """Where the grid of one factor begins; below there is nothing, or less than e^-90."""
+    """Where the grid of one factor begins; below there is nothing, or less than e^-90.
+
+    For ``opposite``, which has only a lower side, what is below is left out.
+    """
     s = math.sqrt(c.t)
-    if c.gamma < 1.0 and not opposite:
-        return math.log1p(-c.gamma)
-    if not opposite:
-        return -c.t / 2 - 13.5 * s
+    if opposite:
+        return -_log_ratio_at(c, 8.0 + s, opposite=True)
+    return math.log1p(-c.gamma) if c.gamma < 1.0 else -c.t / 2 - 13.5 * s
+
+
+def reach(c: Coordinates, tilt: float, *, opposite: bool = False) -> float:
+    """Where a factor's tilted law has all but some e^-30 of its mass below, or the law itself e^-98."""
+    shift = min(max(tilt, 1.0) * math.sqrt(c.t), 6.0 + math.sqrt(c.t))
+    return _log_ratio_at(c, 8.0 + shift * (1.0 + c.gamma if opposite else 1.0), opposite=opposite)
+
+
+def _log_ratio_at(c: Coordinates, z: float, *, opposite: bool) -> float:
+    """Log Y at the noise z; at most 700."""
     log_rest = math.log1p(-c.gamma) if c.gamma < 1.0 else -math.inf
-    return -min(float(np.logaddexp(log_rest, math.log(c.gamma) + 13.5 * s + c.t / 2)), 700.0)
-
-
-def reach(c: Coordinates, tilt: float) -> float:
-    """Where a factor's tilted law has all but some e^-30 of its mass below."""
-    s = math.sqrt(c.t)
-    log_sent = math.log(c.gamma) + s * (8.0 + max(tilt, 1.0) * s) - c.t / 2
-    return max(log_sent, 0.0) + 1.0
+    log_sent, s = math.log(c.gamma) - c.t / 2, math.sqrt(c.t)
+    above = float(np.logaddexp(log_rest, log_sent + s * z))
+    return min(above - float(np.logaddexp(log_rest, log_sent - s * z)) if opposite else above, 700.0)

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-#: Steps are powers of two between these. Rounding N coordinates changes the variance of log u by N step^2/6;
-#: at 6e-3 for step sqrt(N) that is 6e-6, and moves delta by some 1e-4 at tilts of 5 to 10.
-_COARSEST, _FINEST, _SPREAD = 2.0**-10, 2.0**-15, 6e-3
+#: Rounding N coordinates changes the variance of log u by N step^2/6, and at a tilt z the mean by
+#: N (step z)^2/12, relative. So steps are this over z sqrt(N), for z of 10 at least: 3e-4.
+_SPREAD, _LEAST_TILT = 0.06, 10.0
 #: The tilt and the window are chosen on a grid coarser by this factor.
-_ROUGH = 32
+_ROUGH = 16
 #: A factor's grid ends so far above the strike: what is beyond counts at the slope of the function.
 _ABOVE = 10.0
 #: The tilted law has at most e^-20 of its mass outside the window, and so has a factor beyond its grid.
@@ -96,12 +96,13 @@ class GridLaw:
 
     def lower_hockey_stick(self, epsilon: float) -> float:
         """A lower bound on E(u - e^epsilon)_+, for the lower side's law."""
-        over = math.exp(epsilon) * np.expm1(np.maximum(self.log_ratio - epsilon, 0.0))
-        weights = self._untilted(over, self.log_ratio)
-        if math.isinf(float(weights.max())):
+        inside = self.log_ratio > epsilon
+        log_u = self.log_ratio[inside]
+        weights = self._untilted(math.exp(epsilon) * np.expm1(log_u - epsilon), log_u)
+        if math.isinf(largest := float(weights.max(initial=0.0))):
             return 0.0
-        value = float(weights @ self.tilted) - self.noise * float(weights.sum())
-        wrapped = 2 * math.exp(-_OUTSIDE) * float(weights.max())
+        value = float(weights @ self.tilted[inside]) - self.noise * float(weights.sum())
+        wrapped = 2 * math.exp(-_OUTSIDE) * largest
         count = math.fsum(f.count for f in self.factors)
         # E[u - e^epsilon; just one Y beyond its grid]
         above = math.fsum(f.count * f.above for f in self.factors)
@@ -111,15 +112,36 @@ class GridLaw:
 
     def _log_chernoff(self, base: float, sign: float, end: float) -> float:
         """Log of a bound on E[u^base; log u > end], or < end for ``sign`` -1."""
-        eta = max(sign * (self.tilt - base), 1e-2)
-        places = (eta, 1.5 * eta, 2.5 * eta, 1.0, 4.0, 16.0)  # the saddle is next to 0 where delta is large
-        return min(_log_moment(self.factors, base + sign * x) - sign * x * end for x in places)
+        orders = (self.tilt + sign * eta for eta in (0.0, *_etas(self.factors, self.tilt)))
+        bounds = (_log_moment(self.factors, a) - (a - base) * end for a in orders if sign * (a - base) > 0.0)
+        return float(min(bounds))
 
 
-def grid_step(law: Law) -> float:
-    """The step for a law: a power of two that depends on the number of coordinates alone."""
+def grid_step(
+    law: Law, epsilon: float, direction: Direction = Direction.ADD, pole: float = math.inf
+) -> float:
+    """The step for a law about ``epsilon``: a number of 16 bits, which moves smoothly with both."""
     count = max(1.0, math.fsum(c.count for c in law.coordinates))
-    return max(_FINEST, min(_COARSEST, 2.0 ** math.floor(math.log2(_SPREAD / math.sqrt(count)))))
+    tilt = max(_LEAST_TILT, min(pole, _usual_tilt(law, epsilon, direction)))
+    longest = max([epsilon, *(_cut(c, epsilon, 1e4) - bottom(c) for c in law.coordinates)])
+    step = max(_SPREAD / (tilt * math.sqrt(count)), 4 * longest / _MOST_POINTS)
+    mantissa, exponent = math.frexp(step)
+    return math.ldexp(math.floor(math.ldexp(mantissa, 16)), exponent - 16)
+
+
+def _usual_tilt(law: Law, epsilon: float, direction: Direction) -> float:
+    """About -d log delta/d epsilon: that of a normal law of log u, or where one coordinate alone decides."""
+    variance = max(law.variance if direction is Direction.ADD else law.spread_variance, 1e-300)
+    slopes = [(epsilon + math.sqrt(epsilon**2 + 4 * variance)) / (2 * variance)]
+    for c in law.coordinates if direction is Direction.ADD else ():
+        sent = math.expm1(epsilon) + c.gamma  # its posterior times Y = e^epsilon
+        slopes.append((math.log(sent / c.gamma) / c.t + 0.5) * math.exp(epsilon) / sent)
+    return min(slopes)
+
+
+def _cut(c: Coordinates, strike: float, tilt: float, *, opposite: bool = False) -> float:
+    """Where the grid of a factor ends."""
+    return min(_ABOVE + strike, reach(c, tilt, opposite=opposite))
 
 
 @lru_cache(maxsize=8)
@@ -139,33 +161,34 @@ def grid_law(
     kappa* to -kappa*. None where it would be too large.
     """
     sign = 1.0 if direction is Direction.ADD else -1.0
-    cut = _ABOVE + (epsilon if direction is Direction.ADD else 0.0)
+    strike = max(sign * epsilon, 0.0)
     kinds = list(law.coordinates)
     if law.gaussian > 0.0:
         kinds.append(Coordinates(1.0, 1.0, law.gaussian))
-    if any((cut - bottom(c, opposite=opposite)) / step > _MOST_POINTS for c in kinds):
+    cuts = [_cut(c, strike, 1e4, opposite=opposite) for c in kinds]
+    if any(
+        (x - bottom(c, opposite=opposite)) / step > _MOST_POINTS for c, x in zip(kinds, cuts, strict=True)
+    ):
         return None
-    rough = [spread(c, cut, _ROUGH * step, opposite=opposite) for c in kinds]
+    rough = [spread(c, x, _ROUGH * step, opposite=opposite) for c, x in zip(kinds, cuts, strict=True)]
     tilt = _best_tilt(rough, sign, epsilon, pole)
     low, high = _window(rough, tilt, sign * epsilon)
     if not math.isfinite(high - low) or (high - low) / step > _MOST_POINTS:
         return None
     n = next_fast_len(math.ceil((high - low) / step) + 1, real=True)
     rounded = spread if upper else gathered
-    factors = tuple(rounded(c, min(cut, reach(c, tilt)), step, opposite=opposite) for c in kinds)
+    factors = tuple(
+        rounded(c, _cut(c, strike, tilt, opposite=opposite), step, opposite=opposite) for c in kinds
+    )
     return _convolved(factors, tilt, step, low, n)
 
 
 def _convolved(factors: tuple[Factor, ...], tilt: float, step: float, low: float, n: int) -> GridLaw:
     """The law of the product from ``low`` on, ``n`` points; what is outside wraps around."""
-    log_transform = np.zeros(n // 2 + 1, dtype=np.complex128)
+    transform = np.ones(n // 2 + 1, dtype=np.complex128)
     for f in factors:
-        weights = np.exp(tilt * f.log_ratio + f.log_mass - f.log_moment(tilt))
         places = (f.first + np.arange(f.mass.size)) % n
-        transform = rfft(np.bincount(places, weights, minlength=n))
-        transform[transform == 0.0] = 1e-300
-        log_transform += f.count * np.log(transform)
-    transform = np.exp(log_transform)
+        transform *= _power(rfft(np.bincount(places, f.tilted(tilt), minlength=n)), int(f.count))
     # An error of e in a factor's transform is one of count e in the product, where that is not small.
     count = math.fsum(f.count for f in factors)
     noise = 2.0**-49 * math.log2(n) * (1.0 + count) * float(np.abs(transform).mean() + n**-0.5)
@@ -177,25 +200,39 @@ def _convolved(factors: tuple[Factor, ...], tilt: float, step: float, low: float
     )
 
 
+def _power(base: NDArray[np.complex128], exponent: int) -> NDArray[np.complex128]:
+    """Base to a positive integer, by squaring; complex logarithms take longer."""
+    half = base if exponent < 2 else _power(base, exponent // 2)
+    if exponent < 2:
+        return base
+    return half * half * base if exponent % 2 else half * half
+
+
 def _log_moment(factors: Sequence[Factor], order: float) -> float:
     return math.fsum(f.count * f.log_moment(order) for f in factors)
 
 
 def _best_tilt(factors: Sequence[Factor], sign: float, epsilon: float, pole: float) -> float:
-    """The order at the saddle point: 1 + z (add) or -z (remove)."""
+    """An order a bit nearer than the saddle point, for a shorter window: 1 + z (add) or -z (remove)."""
 
     def exponent(log_z: float) -> float:
         z = math.exp(log_z)
         return _log_moment(factors, 1.0 + z if sign > 0 else -z) - z * epsilon - math.log(z * (z + 1))
 
-    z = math.exp(lowest(exponent, math.log(1e-2), math.log(min(1e4, 0.7 * pole)), 0.1)[0])
+    z = 0.85 * math.exp(lowest(exponent, math.log(1e-2), math.log(min(1e4, 0.8 * pole)), 0.1)[0])
     return 1.0 + z if sign > 0 else -z
 
 
 def _window(factors: Sequence[Factor], tilt: float, strike: float) -> tuple[float, float]:
     """An interval around the strike with all but e^-20 of the tilted law, by Chernoff bounds."""
-    at = _log_moment(factors, tilt)
-    etas = [0.25 * 1.6**i for i in range(16)]
+    at, etas = _log_moment(factors, tilt), _etas(factors, tilt)
     high = min((_log_moment(factors, tilt + eta) - at + _OUTSIDE) / eta for eta in etas)
     low = max((at - _log_moment(factors, tilt - eta) - _OUTSIDE) / eta for eta in etas)
-    return min(low, strike - 1.0), max(high, strike + 1.0)
+    around = 1 / max(etas)
+    return min(low, strike - around), max(high, strike + around)
+
+
+def _etas(factors: Sequence[Factor], tilt: float) -> Array:
+    """Distances from the tilt of orders for Chernoff bounds: up to about that of a normal law."""
+    variance = math.fsum(f.count * f.tilted_variance(tilt) for f in factors)
+    return np.geomspace(0.2, max(20.0, 2 * math.sqrt(2 * _OUTSIDE / (variance + 1e-18))), 14)

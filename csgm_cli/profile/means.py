@@ -72,7 +72,7 @@ def log_lower_opposite(law: Law, epsilon: float) -> float:
 
     if math.fsum(c.count for c in law.coordinates) > _MOST_OPPOSITE:
         return -math.inf
-    step = grid_step(law)
+    step = grid_step(law, epsilon)
     grid = grid_law(law, Direction.ADD, epsilon, step, upper=False, opposite=True)
     return -math.inf if grid is None else _log(grid.lower_hockey_stick(epsilon))
 
@@ -87,4 +87,5 @@ def grid_of(
     """The certified grid at the step for ``law``; SciPy is imported here."""
     from csgm_cli.profile.grid import grid_law, grid_step
 
-    return grid_law(law, direction, epsilon, grid_step(law), pole, upper=upper)
+    step = grid_step(law, epsilon, direction, pole)
+    return grid_law(law, direction, epsilon, step, pole, upper=upper)

@@ -49,13 +49,21 @@ def of_two(first, second, direction, epsilon):
 
 def upper(law, function):
     """The upper side's mean at the step that is used."""
-    found = grid_law(law, function.direction, function.epsilon, grid_step(law), function.pole)
+    found = grid_law(
+        law,
+        function.direction,
+        function.epsilon,
+        grid_step(law, function.epsilon, function.direction),
+        function.pole,
+    )
     return found.upper_mean(function)
 
 
 def lower(law, epsilon):
     """The lower side's hockey-stick."""
-    return grid_law(law, Direction.ADD, epsilon, grid_step(law), upper=False).lower_hockey_stick(epsilon)
+    return grid_law(law, Direction.ADD, epsilon, grid_step(law, epsilon), upper=False).lower_hockey_stick(
+        epsilon
+    )
 
 
 # ---------------------------------------------------------------- values
@@ -185,7 +193,7 @@ def test_grid_encloses_the_contour(gamma, t, count, gaussian, deviations, direct
     built = build_contour(law, direction, epsilon)
     exact = None if built is None else built.mean(function)
     assume(exact is not None and 1e-30 < math.exp(exact.log_upper) < 0.5)
-    found = grid_law(law, direction, epsilon, grid_step(law))
+    found = grid_law(law, direction, epsilon, grid_step(law, epsilon, direction))
     assume(found is not None)
     above = found.upper_mean(function)
     assert math.exp(exact.log_lower) <= above <= math.exp(exact.log_upper) * (1 + 1e-2)
@@ -208,7 +216,7 @@ def test_means_of_convex_functions_are_above_the_contour(direction, exponent, lo
     law = Law((Coordinates(300.0, 0.05, 0.2),))
     function = ConvexFunction(Direction(direction), 1.5, exponent, log_ratio)
     exact = build_contour(law, function.direction, 1.5, function.pole).mean(function)
-    found = grid_law(law, function.direction, 1.5, grid_step(law), function.pole)
+    found = grid_law(law, function.direction, 1.5, grid_step(law, 1.5, function.direction), function.pole)
     assert math.exp(exact.log_lower) <= found.upper_mean(function) <= math.exp(exact.log_upper) * (1 + 1e-3)
     assert found.estimated_mean(function) == pytest.approx(math.exp(exact.log_upper), rel=1e-2)
 
@@ -270,6 +278,18 @@ def test_rounding_errors_are_of_second_order_in_the_step(gamma, t):
     assert excesses[1] == pytest.approx(excesses[0] / 4, rel=0.3)
 
 
+@pytest.mark.parametrize("t", [4.0, 900.0, 1e4])
+@pytest.mark.parametrize("gamma", [1e-6, 0.3, 0.999])
+def test_ratios_to_the_opposite_vector_give_no_nan(gamma, t):
+    """Also where they are so small that float64 does not hold them."""
+    c = Coordinates(1.0, gamma, t)
+    for rounded in (factors.spread, factors.gathered):
+        factor = rounded(c, 3.0, 2.0**-8, opposite=True)
+        assert (factor.mass >= 0.0).all()
+        assert factor.mass.sum() + factor.beyond <= 1.0 + 1e-12
+        assert math.isfinite(factor.log_moment(0.5))
+
+
 # ---------------------------------------------------------------- composition
 
 
@@ -293,12 +313,22 @@ def test_noise_bounds_the_error_of_the_transform(direction):
     assert found.log_mass == pytest.approx(law.log_moment(found.tilt).value, rel=1e-3)
 
 
-def test_steps_depend_on_the_number_of_coordinates_alone():
-    """Powers of two that do not grow with it, so that delta does not jump along a path of sigma."""
-    steps = [grid_step(Law((Coordinates(float(count), 0.1, 0.5),))) for count in (1, 30, 1e3, 1e5, 1e9)]
+def test_steps_move_smoothly_and_fall_with_the_number_of_coordinates():
+    """So that delta does not jump along a path of sigma or epsilon."""
+    law = lambda count, t=0.5: Law((Coordinates(float(count), 0.1, t),))
+    steps = [grid_step(law(count), 1.0) for count in (1, 30, 1e3, 1e5, 1e9)]
     assert steps == sorted(steps, reverse=True)
-    assert all(math.frexp(step)[0] == 0.5 for step in steps)
-    assert grid_step(Law((Coordinates(30.0, 0.001, 9.0),), 4.0)) == steps[1]
+    for t in (1e-4, 1e-2):
+        step = grid_step(law(30, t), 1.0)
+        assert grid_step(law(30, t * (1 + 1e-6)), 1.0 + 1e-6) == pytest.approx(step, rel=1e-4)
+
+
+def test_steps_fit_small_losses():
+    """A sum of deviation 0.016 is rounded finely enough: two thirds of a percent of delta, not 16."""
+    law, function = Law((Coordinates(6.0, 0.03, 0.06),)), ConvexFunction(Direction.ADD, 0.08)
+    found = grid_law(law, Direction.ADD, 0.08, grid_step(law, 0.08)).upper_mean(function)
+    finer = grid_law(law, Direction.ADD, 0.08, grid_step(law, 0.08) / 8).upper_mean(function)
+    assert finer <= found <= finer * 1.007
 
 
 def test_laws_that_take_too_many_points_are_refused():
