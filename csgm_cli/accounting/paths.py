@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _LEAST_EPSILON, _MOST_EPSILON = math.log(1e-12), math.log(1e60)
 #: The search for an answer and its order: its most turns, the moves at which it has settled, and the least
 #: one that shows a slope.
-_MOST_TURNS, _SETTLED, _LEAST_MOVE = 8, 1e-4, 1e-4
+_MOST_TURNS, _SETTLED, _LEAST_MOVE = 8, 1e-3, 1e-4
 
 
 @dataclass(frozen=True)
