@@ -163,9 +163,9 @@ def test_remove_direction_without_losses_has_delta_zero():
 
 
 def test_bound_is_at_most_the_renyi_bound():
-    """One direction at a time; where float64 keeps the digits of the matched conversion."""
+    """One direction at a time, for deltas that are not far below the least that is reported, 1e-300."""
     rng = random.Random(3)
-    for _ in range(15):
+    for _ in range(25):
         gamma, count, t = (
             10 ** rng.uniform(-4, -0.1),
             round(10 ** rng.uniform(0, 5)),
@@ -174,6 +174,8 @@ def test_bound_is_at_most_the_renyi_bound():
         law = gathered([Coordinates(float(count), gamma, t)])
         epsilon = 10 ** rng.uniform(-2, 1)
         renyi = RENYI(law, epsilon).log_delta
+        if renyi < -2000.0:
+            continue
         for certificate in tight(law, epsilon, exact=False).values():
             assert certificate.log_delta <= min(renyi, 0.0) + 1e-9 + 1e-10 * abs(renyi)
 
