@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 #: Up to so many releases the accountant is asked itself.
 FEW_RELEASES = 8
-#: Orders of the closed forms that are looked at, (order - 1) relative to the best of all releases together at the limit.
+#: Orders of the closed forms that are tried: (order - 1) relative to the best of all releases at the limit.
 _AROUND = (0.75, 1.0, 1.3)
 #: How closely the rounds are known at which that order is best, relative.
 _SCALE_WIDTH = 1e-2

@@ -249,8 +249,8 @@ def test_comparison():
 
 
 @pytest.mark.parametrize("made", [compare, compare_at_equal_mse])
-@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
-def test_ratios_of_a_comparison_are_to_its_first_row(made, adjacency):
+@pytest.mark.parametrize(("adjacency", "accountant"), [("add-remove", "auto"), ("replace-one", "rdp")])
+def test_ratios_of_a_comparison_are_to_its_first_row(made, adjacency, accountant):
     """One reference, the matrix mechanism asked about: ratios order strategies as errors do."""
     ours, others = norms("optimal"), [norms("identity"), norms("tree"), norms("honaker-full")]
     found = made(
@@ -258,6 +258,7 @@ def test_ratios_of_a_comparison_are_to_its_first_row(made, adjacency):
         TARGET,
         gammas=[0.3, 1.0],
         adjacency=adjacency,
+        accountant=accountant,
         factorization=ours,
         epochs=3,
         other_strategies=others,

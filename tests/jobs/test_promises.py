@@ -79,14 +79,14 @@ def check_least(setting):
     assert below.epsilon > target.epsilon
 
 
-@settings(max_examples=40, deadline=None, derandomize=True, database=None)
+@settings(max_examples=25, deadline=None, derandomize=True, database=None)
 @given(case(Adjacency.ADD_REMOVE))
 def test_account_confirms_the_answer_and_not_with_less_noise(setting):
     """At calibrate's sigma account gives at most the target, and at sigma (1 - 1e-8) more."""
     check_least(setting)
 
 
-@settings(max_examples=6, deadline=None, derandomize=True, database=None)
+@settings(max_examples=3, deadline=None, derandomize=True, database=None)
 @given(case(Adjacency.REPLACE_ONE))
 def test_account_confirms_the_answer_under_replace_one(setting):
     """The same of the triangle."""
