@@ -27,7 +27,7 @@ def test_auto_is_the_smallest_bound(name, gamma):
     assert found.sigma == calibrate(mechanism, target, Accountant.TIGHT).sigma
 
 
-@pytest.mark.parametrize("gamma", [0.1, 0.7, 0.99, 1 - 1e-9, 1 - 1e-12])
+@pytest.mark.parametrize("gamma", [0.1, 1 - 1e-9, 1 - 1e-12])
 @pytest.mark.parametrize("name", [L2, "linf-csgm"])
 def test_auto_is_the_smallest_bound_under_replace_one(name, gamma):
     """The triangle is below the Renyi bound, and next to gamma 1 equal to the Gaussian mechanism."""
