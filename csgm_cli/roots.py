@@ -116,6 +116,7 @@ def safe_end(
     x = min(max(near, floor), ceiling)
     value = function(x)
     step = max(width, min(1.2 * abs(value) / slope, 1.0)) if math.isfinite(value) else 1.0
+    least = width
     while True:
         below = value <= 0.0
         if below and x <= floor:
@@ -128,7 +129,8 @@ def safe_end(
             return narrowed(function, (ahead, at_ahead), (x, value), width)
         gain = abs(at_ahead - value)
         left = 1.2 * abs(at_ahead) * abs(ahead - x) / gain if gain > 0.0 and math.isfinite(gain) else math.inf
-        step = min(max(left, width), 8.0 * step, _FARTHEST)
+        least *= 2.0  # secant steps towards the root of a steep exponential are all short
+        step = min(max(left, least), 8.0 * step, _FARTHEST)
         x, value = ahead, at_ahead
 
 

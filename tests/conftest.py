@@ -19,15 +19,6 @@ settings.register_profile("csgm", deadline=None)
 settings.load_profile("csgm")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Do not run the tests in ``pending.txt``, which are to be ported to the rebuilt accountant."""
-    lines = (Path(__file__).parent / "pending.txt").read_text(encoding="utf-8").splitlines()
-    pending = {line for line in lines if line and not line.startswith("#")}
-    for item in items:
-        if item.nodeid in pending or item.nodeid.partition("::")[0] in pending:
-            item.add_marker(pytest.mark.xfail(reason="to be ported (tests/pending.txt)", run=False))
-
-
 @pytest.fixture(scope="session", autouse=True)
 def _heeded_signals() -> Iterator[None]:
     """Let child processes heed the signals that tests send them.

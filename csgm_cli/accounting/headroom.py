@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 #: Up to so many releases the accountant is asked itself.
 FEW_RELEASES = 8
-#: Orders of the closed forms, (order - 1) relative to the best of all releases together at the limit.
+#: Orders of the closed forms that are tried: (order - 1) relative to the best of all releases at the limit.
 _AROUND = (0.75, 1.0, 1.3)
 #: Turns of the search for that order, and a change of log(order - 1) that ends it.
 _MOST_TURNS, _SAME_ORDER = 20, 0.02

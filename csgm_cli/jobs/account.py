@@ -143,8 +143,7 @@ def mistaken_for_effective(
         return ()
     given = sigma / mechanism.geometry.l2_norm
     try:
-        by = Accountant.PAPER if accountant is Accountant.PAPER else Accountant.RDP  # a hint has to be quick
-        [other] = account_epsilon(mechanism, mechanism.gamma * sigma, [found.delta], by).guarantees
+        [other] = account_epsilon(mechanism, mechanism.gamma * sigma, [found.delta], accountant).guarantees
     except CsgmError:  # a hint is not worth an error
         return ()
     if not _USUAL[0] <= other.epsilon <= _USUAL[1]:

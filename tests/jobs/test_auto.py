@@ -27,7 +27,7 @@ def test_auto_is_the_smallest_bound(name, gamma):
     assert found.sigma == calibrate(mechanism, target, Accountant.TIGHT).sigma
 
 
-@pytest.mark.parametrize("gamma", [0.1, 0.7, 0.99, 1 - 1e-9, 1 - 1e-12])
+@pytest.mark.parametrize("gamma", [0.1, 1 - 1e-9, 1 - 1e-12])
 @pytest.mark.parametrize("name", [L2, "linf-csgm"])
 def test_auto_is_the_smallest_bound_under_replace_one(name, gamma):
     """The triangle is below the Renyi bound, and next to gamma 1 equal to the Gaussian mechanism."""
@@ -65,7 +65,7 @@ def test_auto_is_at_most_rdp_at_the_ends_of_all_ranges():
 def test_auto_grows_with_gamma_up_to_the_gaussian(adjacency):
     """On a grid that ends at gamma = 1 auto never falls, and ends at the exact Gaussian."""
     target = Target(3.0, 1e-7)
-    between = range(2, 20) if adjacency is Adjacency.ADD_REMOVE else range(2, 20, 3)
+    between = range(2, 20) if adjacency is Adjacency.ADD_REMOVE else range(2, 20, 8)
     gammas = [*(step / 20 for step in between), 0.99, 0.999, 1 - 1e-6, 1 - 1e-9, 1.0]
     sigmas = [calibrate(Mechanism(L2, gamma, Geometry(3.3), 2, adjacency), target).sigma for gamma in gammas]
     assert all(after >= before * (1 - ROUNDING) for before, after in itertools.pairwise(sigmas))

@@ -7,12 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from csgm_cli.errors import UsageError
 from csgm_cli.factorization import factor_norms, factorize, norms_of_arrays, parse_workload
-from csgm_cli.jobs import utility as module
 from csgm_cli.jobs.account import account_delta, account_epsilon
 from csgm_cli.jobs.calibrate import calibrate
 from csgm_cli.jobs.compare import compare, compare_at_equal_mse
@@ -82,17 +79,6 @@ def test_scaling_c_scales_the_noise_and_no_error(name, gamma, accountant, adjace
         assert other.total == pytest.approx(mse.total, rel=1e-9)
         assert other.ratio == pytest.approx(mse.ratio, rel=1e-9)
     assert there.noise_std_per_row.mean == pytest.approx(here.noise_std_per_row.mean, rel=1e-9)
-
-
-@given(c=st.floats(1e-3, 1e3), sigma=st.floats(0.3, 10.0))
-def test_accounting_is_homogeneous(c, sigma):
-    """The same at any scale, epsilon from the noise."""
-    found = FactorNorms(4, "prefix-sum", None, 1.0)
-    here, there = (
-        account_epsilon(with_factors("l2-csgm", 0.1, f, 2), s, [1e-6], "rdp").guarantees[0].epsilon
-        for f, s in ((found, sigma), (replace(found, sensitivity=c), c * sigma))
-    )
-    assert there == pytest.approx(here, rel=1e-9)
 
 
 @pytest.mark.parametrize(("name", "gamma", "accountant"), ACCOUNTANTS)
@@ -263,8 +249,8 @@ def test_comparison():
 
 
 @pytest.mark.parametrize("made", [compare, compare_at_equal_mse])
-@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
-def test_ratios_of_a_comparison_are_to_its_first_row(made, adjacency):
+@pytest.mark.parametrize(("adjacency", "accountant"), [("add-remove", "auto"), ("replace-one", "rdp")])
+def test_ratios_of_a_comparison_are_to_its_first_row(made, adjacency, accountant):
     """One reference, the matrix mechanism asked about: ratios order strategies as errors do."""
     ours, others = norms("optimal"), [norms("identity"), norms("tree"), norms("honaker-full")]
     found = made(
@@ -272,6 +258,7 @@ def test_ratios_of_a_comparison_are_to_its_first_row(made, adjacency):
         TARGET,
         gammas=[0.3, 1.0],
         adjacency=adjacency,
+        accountant=accountant,
         factorization=ours,
         epochs=3,
         other_strategies=others,
@@ -346,15 +333,6 @@ def test_plan_does_not_depend_on_the_scale_of_c(accountant, c):
         for factors in (norms("optimal"), scaled(norms("optimal"), c))
     )
     assert there.gamma == pytest.approx(here.gamma, rel=1e-7)
-
-
-def test_privacy_looks_at_sensitivities():
-    """The clip norm of one coordinate is a word of statements: what is computed with is the sensitivity."""
-    core = Path(module.__file__).parent
-    said = {path.name for path in core.rglob("*.py") if ".linf_norm" in path.read_text(encoding="utf-8")}
-    assert said == {"statement.py"}
-    counted = {path.name for path in core.rglob("*.py") if "mechanism.rounds" in path.read_text("utf-8")}
-    assert counted == set()  # releases are rounds or epochs
 
 
 def test_participation_is_said_once():

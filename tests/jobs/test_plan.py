@@ -69,8 +69,7 @@ def test_mse_overhead_is_met_and_less_gamma_does_not(name, geometry, overhead):
 def test_more_overhead_allows_more_compression():
     """Gamma falls as the allowance grows, from 1 at none."""
     gammas = [
-        plan("l2-csgm", FULL, TARGET, max_mse_overhead=overhead).gamma
-        for overhead in (0.0, 0.001, 0.01, 0.1, 1.0, 10.0)
+        plan("l2-csgm", FULL, TARGET, max_mse_overhead=overhead).gamma for overhead in (0.0, 0.001, 0.1, 10.0)
     ]
     assert gammas[0] == 1.0
     assert gammas == sorted(gammas, reverse=True)

@@ -1,4 +1,4 @@
-"""Calibrate and account agree, and answers move one way, where the profile methods are promised."""
+"""Calibrate and account agree where the profile methods are promised."""
 
 import itertools
 import math
@@ -16,8 +16,8 @@ from csgm_cli.model.mechanism import Accountant, Adjacency, Mechanism, Target
 
 #: Less noise than this misses the target; and where a grid decides.
 LESS, LESS_ON_GRID = 1e-8, 1e-5
-#: By how much two answers may be out of order: brackets; and where a grid decides in one of them.
-BRACKET, GRID = 3e-9, 1e-5
+#: By how much two answers may be out of order: the width of their brackets.
+BRACKET = 3e-9
 
 
 def logarithmic(low, high):
@@ -79,43 +79,18 @@ def check_least(setting):
     assert below.epsilon > target.epsilon
 
 
-@settings(max_examples=40, deadline=None, derandomize=True, database=None)
+@settings(max_examples=20, deadline=None, derandomize=True, database=None)
 @given(case(Adjacency.ADD_REMOVE))
 def test_account_confirms_the_answer_and_not_with_less_noise(setting):
     """At calibrate's sigma account gives at most the target, and at sigma (1 - 1e-8) more."""
     check_least(setting)
 
 
-@settings(max_examples=6, deadline=None, derandomize=True, database=None)
+@settings(max_examples=2, deadline=None, derandomize=True, database=None)
 @given(case(Adjacency.REPLACE_ONE))
 def test_account_confirms_the_answer_under_replace_one(setting):
     """The same of the triangle."""
     check_least(setting)
-
-
-def harder(setting, name):
-    """The setting with one value changed so that it takes no less noise."""
-    value = {
-        "epsilon": setting["epsilon"] * 0.7,
-        "delta": setting["delta"] * 0.3,
-        "gamma": min(setting["gamma"] * 1.15, 0.9999),
-        "norm_ratio": max(setting["norm_ratio"] * 0.8, 1.0),
-        "rounds": math.ceil(setting["rounds"] * 1.6),
-    }[name]
-    return {**setting, name: value}
-
-
-@settings(max_examples=40, deadline=None, derandomize=True, database=None)
-@given(case(Adjacency.ADD_REMOVE), st.sampled_from(["epsilon", "delta", "gamma", "norm_ratio", "rounds"]))
-def test_harder_settings_take_no_less_noise(setting, name):
-    """A smaller epsilon, delta or norm_ratio, a larger gamma, more rounds."""
-    if name == "norm_ratio":
-        setting = {**setting, "name": "l2-csgm", "dim": 1.0}  # dim is in units of norm_ratio^2
-    easy, hard = solved(setting), solved(harder(setting, name))
-    if easy is None or hard is None:
-        return
-    grids = [is_on_a_grid(m, answer.sigma, t.epsilon) for m, t, answer in (easy, hard)]
-    assert easy[2].sigma <= hard[2].sigma * (1 + (GRID if any(grids) else BRACKET))
 
 
 @pytest.mark.parametrize(
@@ -139,12 +114,17 @@ def test_noise_grows_with_the_dimension_up_to_an_unknown_one(gamma, ratio, round
 
 
 #: With all their digits, as a script computes them.
-FULL_DIGITS = [0.1 + 0.2, 1 / 3, math.pi, 2**0.5, math.exp(1.5), 7 / 9 * 10]
+FULL_DIGITS = [0.1 + 0.2, math.pi, 7 / 9 * 10]
 
 
-@pytest.mark.parametrize("epsilon", FULL_DIGITS)
-@pytest.mark.parametrize("adjacency", Adjacency)
-@pytest.mark.parametrize("accountant", [Accountant.AUTO, Accountant.RDP, Accountant.PAPER])
+@pytest.mark.parametrize(
+    ("epsilon", "adjacency", "accountant"),
+    [
+        *((e, a, by) for e in FULL_DIGITS for a in Adjacency for by in (Accountant.RDP, Accountant.PAPER)),
+        *((e, Adjacency.ADD_REMOVE, Accountant.AUTO) for e in FULL_DIGITS),
+        (math.pi, Adjacency.REPLACE_ONE, Accountant.AUTO),
+    ],
+)
 def test_epsilons_of_all_digits_are_confirmed(epsilon, adjacency, accountant):
     """No rounding of epsilon on the way makes account answer more than was asked for."""
     mechanism = Mechanism("l2-csgm", 1 / 7, resolve_geometry(norm_ratio=31.7)[0], 3, adjacency)

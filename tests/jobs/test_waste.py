@@ -28,7 +28,6 @@ def test_answers_are_close_to_the_lower_bound_in_the_setting_of_the_paper(gamma,
     ("target", "gamma", "most"),
     [
         (Target(0.2, 1e-6), 0.002, 0.80),
-        (Target(1.0, 1e-6), 0.01, 0.82),
         (PAPER, 0.01, 0.585),
         (Target(1.0, 1e-5), 0.1, 1.54),
     ],
@@ -50,7 +49,7 @@ def test_replace_one_takes_twice_the_noise_of_the_gaussian_mechanism(gamma):
 
 def test_noise_has_no_zigzag_in_gamma():
     """Second differences at three gammas 1e-4 apart, relative: a smooth curve has less than 1e-7."""
-    for gamma in np.geomspace(0.001, 0.5, 40).tolist():
+    for gamma in np.geomspace(0.001, 0.5, 16).tolist():
         below, at, above = (
             math.log(answer(PAPER, gamma * factor, 1000.0).effective_noise_multiplier)
             for factor in (1 - 1e-4, 1.0, 1 + 1e-4)

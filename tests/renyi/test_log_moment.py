@@ -130,24 +130,6 @@ def test_the_sum_as_the_paper_prints_it_is_not_what_is_computed():
     assert ours[-1] < 1e-18
 
 
-def test_gauss_hermite_with_fixed_nodes_would_not_do():
-    """64 nodes cannot follow the bump at x = a sqrt(t): 1 % off at sqrt(t) = 10 and order 1.5, then worse."""
-    nodes, weights = np.polynomial.hermite_e.hermegauss(64)
-
-    def fixed(order, gamma, t):
-        root = math.sqrt(t)
-        log_y = np.logaddexp(math.log1p(-gamma), math.log(gamma) + nodes * root - t / 2)
-        return float(np.log(np.sum(weights * np.exp(order * log_y)) / weights.sum()))
-
-    for order, gamma, off in ((1.5, 0.1, 0.01), (2.0, 0.01, 0.15), (3.5, 0.01, 0.4)):
-        exact = precise_log_moment(order, gamma, 100.0, 20)
-        assert relative(fixed(order, gamma, 100.0), exact) > off
-        assert relative(log_moment(order, gamma, 100.0).value, exact) < FLOAT
-    assert (
-        relative(fixed(2.0, 0.01, 0.25), precise_log_moment(2.0, 0.01, 0.25, 20)) < 1e-10
-    )  # it is not a typo
-
-
 # ---------------------------------------------------------------- derivatives
 
 

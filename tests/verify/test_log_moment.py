@@ -113,24 +113,6 @@ def test_no_signal_gives_zero():
     assert log_moment(7.5, 0.1, 0.0) == 0
 
 
-def test_the_sum_as_the_paper_prints_it_does_not_vanish_without_signal():
-    """From l = 1 beside its prefix the sum counts l = 1 twice: a finite loss for infinite noise."""
-
-    def printed(order, gamma, t):
-        head = (1 - gamma) ** (order - 1) * (gamma * (order - 1) + 1)
-        terms = (
-            math.comb(order, level)
-            * (1 - gamma) ** (order - level)
-            * gamma**level
-            * math.exp(level * (level - 1) * t / 2)
-            for level in range(1, order + 1)
-        )
-        return math.log(head + math.fsum(terms))
-
-    assert printed(8, 0.01, 1e-20) > 0.07
-    assert log_moment(8, 0.01, 1e-20) < 1e-22
-
-
 @pytest.mark.parametrize(
     "arguments", [(1.0, 0.1, 1.0), (2, 0.0, 1.0), (2, 1.5, 1.0), (2, 0.1, -1.0), (math.nan, 0.1, 1.0)]
 )

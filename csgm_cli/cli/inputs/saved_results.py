@@ -18,8 +18,8 @@ from csgm_cli.storage.saved import SavedResult, load_saved
 if TYPE_CHECKING:
     from csgm_cli.model.mechanism import Mechanism
 
-#: Relative difference above which a recomputed number counts as drift.
-_TOLERANCE = 1e-9
+#: Relative difference above which a recomputed number is not the saved one; the triangle leaves 1e-9 of room.
+_TOLERANCE = 2e-9
 #: Inputs that settle the mechanism, and how many clients there are; those that only led to gamma, ratio or
 #: rounds are not asked again.
 _KEPT = (
@@ -86,7 +86,7 @@ def _inputs(saved: SavedResult) -> dict[str, object]:
 
 
 def drift(request: Request, found: Account) -> tuple[Notice, ...]:
-    """Put saved and recomputed numbers on stderr; return notices where they differ by more than 1e-9."""
+    """Put saved and recomputed numbers on stderr; return notices where they differ by more than 2e-9."""
     saved: SavedResult = request["saved"]
     if not _is_same_question(saved, request):
         console.note(f"{request['from']}: not the saved question, so no drift is reported")
