@@ -47,11 +47,12 @@ def exact_profile(law: Law, direction: Direction, epsilon: float) -> Certificate
 
 
 def exponent_of(law: Law) -> float:
-    """The exponent B that holds for all coordinates of a law: the least of those of each gamma."""
-    largest: dict[float, float] = {}
+    """The exponent B for all coordinates of a law that need one: the least of those of each gamma."""
+    most: dict[float, float] = {}
     for c in law.coordinates:
-        largest[c.gamma] = max(largest.get(c.gamma, 0.0), c.t)
-    return min(largest_exponent(gamma, t) for gamma, t in largest.items())
+        if not c.is_largest:
+            most[c.gamma] = max(most.get(c.gamma, 0.0), c.t)
+    return min(largest_exponent(gamma, t) for gamma, t in most.items())
 
 
 def _add(law: Law, epsilon: float, exponent: float) -> Certificate | None:

@@ -7,16 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from csgm_cli import gaussian
 from csgm_cli.bounds.worst_case import Release, is_elementwise_largest, worst_case_law
 from csgm_cli.model.mechanism import Adjacency
 from csgm_cli.profile.means import in_reach, log_lower_hockey_stick, log_lower_opposite
 from csgm_cli.renyi.law import Coordinates, Law, gathered
-
-if TYPE_CHECKING:
-    from csgm_cli.model.mechanism import Mechanism
 
 #: `csgm_cli.gaussian` rounds delta up by less than this, relative.
 _ROUNDED_UP = 1e-9
@@ -48,20 +44,13 @@ def lower_log_delta(releases: Sequence[Release], epsilon: float, *, by_profile: 
 def spread_law(releases: Sequence[Release]) -> Law:
     """The law at vectors with all coordinates alike; without ``dim`` its limit, a Gaussian."""
     coordinates: list[Coordinates] = []
-    squared_mu = 0.0
     for mechanism, sigma in releases:
-        mu = mechanism.sensitivity / sigma * math.sqrt(mechanism.releases)
-        dim = mechanism.geometry.dim
+        unit, dim = (mechanism.sensitivity / sigma) ** 2, mechanism.geometry.dim
         if mechanism.is_gaussian or dim is None:
-            squared_mu += (mechanism.gamma * mu) ** 2
+            coordinates.append(Coordinates(mechanism.releases, 1.0, mechanism.gamma**2 * unit))
         else:
-            coordinates.append(_alike(mechanism, dim, mu * mu))
-    return gathered(coordinates, squared_mu)
-
-
-def _alike(mechanism: Mechanism, dim: int, squared_mu: float) -> Coordinates:
-    count = float(dim) * mechanism.releases
-    return Coordinates(count, mechanism.gamma, squared_mu / count)
+            coordinates.append(Coordinates(float(dim) * mechanism.releases, mechanism.gamma, unit / dim))
+    return gathered(coordinates)
 
 
 def _at(law: Law, epsilon: float) -> float:

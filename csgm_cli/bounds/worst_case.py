@@ -30,9 +30,10 @@ def worst_case_law(releases: Sequence[Release]) -> Law:
             continue
         count, t = mechanism.coordinates, (mechanism.linf_sensitivity / sigma) ** 2
         whole, rounds = float(math.floor(count)), float(mechanism.releases)
-        coordinates.append(Coordinates(rounds * whole, mechanism.gamma, t))
+        largest = is_elementwise_largest([(mechanism, sigma)])
+        coordinates.append(Coordinates(rounds * whole, mechanism.gamma, t, largest))
         if whole < count and (rest := t * (count - whole)) > 0.0:
-            coordinates.append(Coordinates(rounds, mechanism.gamma, rest))
+            coordinates.append(Coordinates(rounds, mechanism.gamma, rest, largest))
     return gathered(coordinates, math.fsum(unit * unit * rounds for unit, rounds in gaussian.items()))
 
 

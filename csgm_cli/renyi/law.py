@@ -30,11 +30,13 @@ class Coordinates:
     """``count`` coordinate-rounds, each sent with probability ``gamma``, with t = (clip/sigma)^2 > 0.
 
     ``count`` is an integer (as a float, for it may exceed 2^63), but for the paper's form of the RDP bound.
+    ``is_largest``: no client vector has larger ones: kappa* is the worst case for every convex function.
     """
 
     count: float
     gamma: float
     t: float
+    is_largest: bool = False
 
 
 @dataclass(frozen=True)
@@ -127,13 +129,13 @@ def together(laws: Sequence[Law], orders: Iterable[float]) -> None:
 
 def gathered(coordinates: Iterable[Coordinates], gaussian: float = 0.0) -> Law:
     """A law in which equal coordinates are counted together, in an order that does not depend on theirs."""
-    counts: dict[tuple[float, float], float] = {}
+    counts: dict[tuple[float, float, bool], float] = {}
     for c in coordinates:
-        if c.gamma == 1.0:
-            gaussian += c.count * c.t
-        else:
-            counts[c.gamma, c.t] = counts.get((c.gamma, c.t), 0.0) + c.count
-    kinds = [Coordinates(count, gamma, t) for (gamma, t), count in sorted(counts.items())]
+        kind = (c.gamma, c.t, c.is_largest)
+        counts[kind] = counts.get(kind, 0.0) + c.count
+    kinds = [Coordinates(count, *kind) for kind, count in sorted(counts.items())]
+    gaussian = math.fsum([gaussian, *(c.count * c.t for c in kinds if c.gamma == 1.0)])
+    kinds = [c for c in kinds if c.gamma < 1.0]
     return Law(tuple(kinds), gaussian)
 
 

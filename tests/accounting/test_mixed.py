@@ -246,13 +246,9 @@ def test_what_delta_covers_alone_still_adds(accountant, delta, many):
     ],
 )
 def test_what_hardly_matters_costs_hardly_anything(release, further):
-    """Next to nothing beside a release is no gain, and costs at most 3 %.
-
-    The worst-case vector may stop being elementwise largest, and the least exponent of all releases counts
-    (docs/theory.md, "Mixed releases"), so that a little company has a price: up to 2 % here.
-    """
+    """Next to nothing beside a release is no gain, and costs at most a per cent."""
     alone, together = spent([release]), spent([release, further])
-    assert alone * (1 - 1e-5) <= together <= alone * 1.03
+    assert alone * (1 - 1e-5) <= together <= alone * 1.01
 
 
 # ---------------------------------------------------------------- shares

@@ -22,7 +22,6 @@ LOOSER, ROUNDING = 1.005, 1e-8
 PROMISED = {"gamma": Range(1e-6, 1.0), "epsilon": Range(1e-3, 100.0), "delta": Range(1e-30, 1.0)}
 #: Rows that are looser than that, by these factors: (kind, number within its kind).
 KNOWN_LOOSE = {
-    ("extreme", 106): 3.66,  # few mask bits of two thousand rounds: no contour, and the grid is too large
     ("mixed", 20): 1.04,  # the least exponent of all releases is taken
     ("mixed", 29): 1.02,
     ("mixed", 31): 1.013,
