@@ -39,6 +39,8 @@ _ABOVE = 10.0
 #: The tilted law has at most e^-20 of its mass outside the window, and so has a factor beyond its grid.
 _OUTSIDE = 20.0
 _MOST_POINTS = 1 << 22
+#: Of more coordinates, where contours converge, the rounding errors of a transform hide what a grid shows.
+_MOST_COORDINATES = 1e9
 
 
 @dataclass(frozen=True)
@@ -165,6 +167,8 @@ def grid_law(
     kinds = list(law.coordinates)
     if law.gaussian > 0.0:
         kinds.append(Coordinates(1.0, 1.0, law.gaussian))
+    if math.fsum(c.count for c in kinds) > _MOST_COORDINATES:
+        return None
     cuts = [_cut(c, strike, 1e4, opposite=opposite) for c in kinds]
     if any(
         (x - bottom(c, opposite=opposite)) / step > _MOST_POINTS for c, x in zip(kinds, cuts, strict=True)
