@@ -39,6 +39,8 @@ _ABOVE = 10.0
 #: The tilted law has at most e^-20 of its mass outside the window, and so has a factor beyond its grid.
 _OUTSIDE = 20.0
 _MOST_POINTS = 1 << 22
+#: Of more coordinates, where contours converge, the rounding errors of a transform hide what a grid shows.
+_MOST_COORDINATES = 1e9
 
 
 @dataclass(frozen=True)
@@ -76,9 +78,11 @@ class GridLaw:
         weights = self._untilted(function(log_u), log_u)
         value = float(weights @ self.tilted[inside]) + self.noise * float(weights.sum())
         low, high = float(self.log_ratio[0]), float(self.log_ratio[-1])
-        if not adding:  # phi <= 1, and phi falls
+        if not adding:  # phi <= 1, and phi falls: it and "some Y beyond its grid" are negatively correlated
             at_high = float(function(np.array([high]))[0])
-            return value + math.exp(self._log_chernoff(0.0, -1.0, low)) + at_high
+            beyond = math.fsum(f.count * f.beyond for f in self.factors)
+            outside = math.exp(self._log_chernoff(0.0, -1.0, low)) + at_high
+            return (value + outside) / (1.0 - beyond) if beyond < 1.0 else math.inf
         # E[u; some Y beyond its grid] <= sum of E[Y; Y beyond its grid], for the other factors have mean 1
         above = math.fsum(f.count * f.above for f in self.factors)
         return value + function.steepest * (above + math.exp(self._log_chernoff(1.0, 1.0, high)))
@@ -165,6 +169,8 @@ def grid_law(
     kinds = list(law.coordinates)
     if law.gaussian > 0.0:
         kinds.append(Coordinates(1.0, 1.0, law.gaussian))
+    if math.fsum(c.count for c in kinds) > _MOST_COORDINATES:
+        return None
     cuts = [_cut(c, strike, 1e4, opposite=opposite) for c in kinds]
     if any(
         (x - bottom(c, opposite=opposite)) / step > _MOST_POINTS for c, x in zip(kinds, cuts, strict=True)
