@@ -26,8 +26,8 @@ Terms = Callable[[float], tuple[float, float]]
 #: log(e1/e2) is sought up to this, by such steps from 0 or from a known one on, and how closely. What the
 #: width leaves in log delta is of second order, below 1e-9.
 _FURTHEST, _STRIDE, _WARM_STRIDE, _WIDTH = 8.0, 0.5, 0.01, 3e-6
-#: The logarithms of the slopes of both terms differ by less than this, which costs 1.3e-9 of delta; and steps
-#: before the minimum is bracketed instead.
+#: The logarithms of the slopes of both terms differ by less than this, which costs 1.3e-9 of delta; and the
+#: number of places before the minimum is bracketed instead.
 _BALANCED, _STEPS = 1e-4, 12
 
 
