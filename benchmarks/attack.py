@@ -166,7 +166,7 @@ def settings(rng: random.Random) -> Iterator[tuple[Setting, Proven]]:
             continue
         found = Proven(
             {direction: dict(_bounds(law, direction, at.epsilon)) for direction in Direction},
-            tight(law, at.epsilon, exact=False),
+            tight(law, at.epsilon),
         )
         if 1e-12 < found.delta < 0.5:
             yield at, found

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from csgm_cli import gaussian
 from csgm_cli.accounting.paths import epsilon_path, least_by, sigma_path
 from csgm_cli.bounds.by_order import RENYI, ByOrder
-from csgm_cli.bounds.worst_case import Release, is_elementwise_largest, paper_law, total_mu, worst_case_law
+from csgm_cli.bounds.worst_case import Release, paper_law, total_mu, worst_case_law
 from csgm_cli.errors import NoAnswerError, UsageError
 from csgm_cli.model.certificate import Certificate, Direction, Proof
 from csgm_cli.model.mechanism import Accountant, Adjacency, Bound
@@ -164,11 +164,11 @@ def _profile_delta(releases: Sequence[Release], epsilon: float) -> Spent:
     from csgm_cli.bounds.tight import tight
     from csgm_cli.bounds.triangle import triangle
 
-    law, exact = worst_case_law(releases), is_elementwise_largest(releases)
+    law = worst_case_law(releases)
     if _is_replaced(releases):
-        certificates: tuple[Certificate, ...] = (triangle(law, epsilon, exact=exact),)
+        certificates: tuple[Certificate, ...] = (triangle(law, epsilon),)
     else:
-        certificates = tuple(tight(law, epsilon, exact=exact).values())
+        certificates = tuple(tight(law, epsilon).values())
     found = _by_certificates(0.0, certificates)
     return replace(found, value=_shown(found.decisive))
 

@@ -12,18 +12,21 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from csgm_cli.accounting.paths import Excess, Path, least_by
 from csgm_cli.bounds.by_order import ByOrder, Method
 from csgm_cli.bounds.lower import lower_log_delta
-from csgm_cli.bounds.tight import CLOSED_FORMS, LEAST_LOG_DELTA, at_worst_case
+from csgm_cli.bounds.tight import AT_WORST_CASE, CLOSED_FORMS, LEAST_LOG_DELTA
 from csgm_cli.bounds.triangle import triangle
-from csgm_cli.bounds.worst_case import Release, is_elementwise_largest
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.model.certificate import Certificate, Direction
 from csgm_cli.model.mechanism import Adjacency
 from csgm_cli.renyi.conversion import best_epsilon
 from csgm_cli.roots import safe_end
+
+if TYPE_CHECKING:
+    from csgm_cli.bounds.worst_case import Release
 
 #: Further than this from the lower bound, a bound at the worst-case vector may be out of reach.
 _FAR = 0.02
@@ -54,15 +57,14 @@ def solve(path: Path, near: float) -> Solved:
         NoAnswerError: no bound in range proves the target.
     """
     releases, _ = path.at(near)
-    exact = is_elementwise_largest(releases)
     if releases[0][0].adjacency is Adjacency.REPLACE_ONE:
-        method: Method = partial(triangle, exact=exact, by_profile=_is_deep(path))
+        method: Method = partial(triangle, by_profile=_is_deep(path))
         near = _at_half_of_epsilon(path, near)
         refuted = _greatest_refuted(path, near)
         start = refuted + _LOOSE if math.isfinite(refuted) else near
         proven, certificate = least_by(replace(path, width=_TRIANGLE_WIDTH), method, start)
         return Solved(proven, min(refuted, proven), (certificate,))
-    search = _Search(path, exact=exact)
+    search = _Search(path)
     added, refuted, by = search.added(near)
     removed, by_other = search.removed(added, refuted)
     proven = max(added, removed)
@@ -75,14 +77,13 @@ def solve(path: Path, near: float) -> Solved:
 class _Search:
     """The roots of all methods along one path; values are remembered."""
 
-    def __init__(self, path: Path, *, exact: bool) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self.at_worst_case = {direction: at_worst_case(direction, exact=exact) for direction in Direction}
         self._excess: dict[int, Excess] = {}
 
     def added(self, near: float) -> tuple[float, float, Method]:
         """The answer of the add direction, what is refuted, and the method that proves it."""
-        [matched], worst = CLOSED_FORMS[Direction.ADD], self.at_worst_case[Direction.ADD]
+        [matched], worst = CLOSED_FORMS[Direction.ADD], AT_WORST_CASE[Direction.ADD]
         path = self.path
         least = self.root(matched, near, path.floor, path.ceiling)
         refuted = _greatest_refuted(path, least)
@@ -98,7 +99,7 @@ class _Search:
             if least > added and (least >= self.path.ceiling or self.excess(method)(least) <= 0.0):
                 found = self.root(method, added, added, least)
                 least, by = (found, method) if found < least else (least, by)
-        worst = self.at_worst_case[Direction.REMOVE]
+        worst = AT_WORST_CASE[Direction.REMOVE]
         if not (least > added and _is_deep(self.path)):
             return least, by
         found = self.refined(worst, refuted, added, least)

@@ -34,17 +34,21 @@ CLOSED_FORMS = {
 }
 
 
-def at_worst_case(direction: Direction, *, exact: bool) -> Method:
-    """The dear method of a direction; ``exact``: kappa* is the elementwise largest vector."""
-    method = exact_profile if exact else concentrated
-    return lambda law, epsilon, _: method(law, direction, epsilon)
+def _at_worst_case(direction: Direction) -> Method:
+    def method(law: Law, epsilon: float, _: float | None) -> Certificate | None:
+        return (exact_profile if law.is_largest else concentrated)(law, direction, epsilon)
+
+    return method
 
 
-def tight(law: Law, epsilon: float, *, exact: bool) -> dict[Direction, Certificate]:
+#: The dear method of each direction.
+AT_WORST_CASE = {direction: _at_worst_case(direction) for direction in Direction}
+
+
+def tight(law: Law, epsilon: float) -> dict[Direction, Certificate]:
     """The best certificate of each direction, epsilon >= 0; the larger one is the bound."""
     left: dict[Direction, list[Method]] = {
-        direction: [*CLOSED_FORMS[direction], at_worst_case(direction, exact=exact)]
-        for direction in Direction
+        direction: [*CLOSED_FORMS[direction], AT_WORST_CASE[direction]] for direction in Direction
     }
     best = dict.fromkeys(Direction, NO_BOUND)
     while True:
@@ -57,18 +61,12 @@ def tight(law: Law, epsilon: float, *, exact: bool) -> dict[Direction, Certifica
 
 
 def direction_bound(
-    law: Law,
-    direction: Direction,
-    epsilon: float,
-    near: float | None,
-    *,
-    exact: bool,
-    by_profile: bool = True,
+    law: Law, direction: Direction, epsilon: float, near: float | None, *, by_profile: bool = True
 ) -> Certificate:
     """The least bound on one direction by all its methods; ``by_profile``: contours and grids among them."""
     found = [method(law, epsilon, near) for method in CLOSED_FORMS[direction]]
     best = min(found, key=lambda certificate: certificate.log_delta)
     if best.log_delta < LEAST_LOG_DELTA or not by_profile:
         return best
-    worst = at_worst_case(direction, exact=exact)(law, epsilon, None)
+    worst = AT_WORST_CASE[direction](law, epsilon, None)
     return min([best, *([worst] if worst else [])], key=lambda certificate: certificate.log_delta)

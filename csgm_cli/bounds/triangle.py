@@ -31,9 +31,7 @@ _FURTHEST, _STRIDE, _WARM_STRIDE, _WIDTH = 8.0, 0.5, 0.01, 3e-6
 _BALANCED, _STEPS = 1e-4, 12
 
 
-def triangle(
-    law: Law, epsilon: float, near: float | None = None, *, exact: bool, by_profile: bool = True
-) -> Certificate:
+def triangle(law: Law, epsilon: float, near: float | None = None, *, by_profile: bool = True) -> Certificate:
     """The least bound under replace-one; ``near``: a share e1/epsilon close to the best.
 
     ``by_profile``: whether contours and grids are asked where they are promised at ``epsilon``.
@@ -43,7 +41,7 @@ def triangle(
     orders: dict[Direction, float | None] = dict.fromkeys(Direction)
 
     def part(direction: Direction, at: float) -> Certificate:
-        found = direction_bound(law, direction, at, orders[direction], exact=exact, by_profile=by_profile)
+        found = direction_bound(law, direction, at, orders[direction], by_profile=by_profile)
         orders[direction] = found.order or orders[direction]
         return found
 
@@ -97,4 +95,4 @@ def _slope(places: Sequence[float], values: Sequence[float]) -> float:
 
 def _log_sum(a: float, b: float) -> float:
     top = max(a, b)
-    return top if math.isinf(top) else top + math.log1p(math.exp(min(a, b) - top)) + 2.0**-51
+    return top if math.isinf(top) else top + math.log1p(math.exp(min(a, b) - top)) + 2.0**-51 * (1 + abs(top))

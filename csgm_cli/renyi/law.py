@@ -52,6 +52,11 @@ class Law:
         return max((c.t for c in self.coordinates), default=0.0)
 
     @cached_property
+    def is_largest(self) -> bool:
+        """Whether no client vector has larger coordinates anywhere."""
+        return all(c.is_largest for c in self.coordinates)
+
+    @cached_property
     def spread_variance(self) -> float:
         """The log-variance of u for vectors spread over infinitely many coordinates: a Gaussian limit."""
         return math.fsum([self.gaussian, *(c.gamma**2 * c.count * c.t for c in self.coordinates)])

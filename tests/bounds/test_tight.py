@@ -72,7 +72,7 @@ def test_profiles_of_legal_vectors_are_below_the_bound(gamma, s, k, rounds, devi
     mechanism, sigma = Mechanism("l2-csgm", gamma, Geometry(math.sqrt(k)), rounds), 1 / (s * math.sqrt(k))
     law = worst_case_law([(mechanism, sigma)])
     epsilon = min(max(deviations * math.sqrt(law.variance), 2e-3), 50.0)
-    bound = tight(law, epsilon, exact=False)
+    bound = tight(law, epsilon)
     total, t = mechanism.coordinates * s * s, s * s * (1 - 1e-12)
     full = math.floor(share * total / t)
     lesser = math.ceil((total - full * t) / (size * t))
@@ -100,7 +100,7 @@ def test_lower_bound_is_below_the_bound(gamma, s, k, rounds, deviations, room):
     releases = [(mechanism, sigma)]
     law = worst_case_law(releases)
     epsilon = min(max(deviations * math.sqrt(law.variance), 2e-3), 50.0)
-    bound = tight(law, epsilon, exact=is_elementwise_largest(releases))
+    bound = tight(law, epsilon)
     upper = max(certificate.log_delta for certificate in bound.values())
     assert lower_log_delta(releases, epsilon) <= upper + ROUNDING
 
@@ -129,7 +129,7 @@ def test_an_adaptive_adversary_stays_below_the_bound():
     assert each[0] == pytest.approx(math.exp(profile(law, Direction.ADD, epsilon)), rel=2e-3)
     assert each[0] == pytest.approx(9.068e-5, rel=2e-3)
     assert best == pytest.approx(9.141e-5, rel=1e-3)
-    assert best < tight(law, epsilon, exact=False)[Direction.ADD].delta < 1.3 * best
+    assert best < tight(law, epsilon)[Direction.ADD].delta < 1.3 * best
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_bound_is_the_exact_profile_where_kappa_star_is_elementwise_largest(mech
     law = worst_case_law(releases)
     assert is_elementwise_largest(releases)
     for epsilon in (0.5, 2.0):
-        bound = tight(law, epsilon, exact=True)
+        bound = tight(law, epsilon)
         larger = max(bound.values(), key=lambda certificate: certificate.log_delta)
         assert larger.proof is Proof.PROFILE
         assert larger.log_delta == pytest.approx(profile(law, larger.direction, epsilon), abs=1e-8)
@@ -155,8 +155,8 @@ def test_bound_is_the_exact_profile_where_kappa_star_is_elementwise_largest(mech
 
 def test_remove_direction_without_losses_has_delta_zero():
     """No output makes "absent" more likely than (1 - gamma)^-count: the exact profile is 0 there."""
-    law = gathered([Coordinates(4.0, 0.3, 1.0)])
-    found = direction_bound(law, Direction.REMOVE, 1.5, None, exact=True)
+    law = gathered([Coordinates(4.0, 0.3, 1.0, is_largest=True)])
+    found = direction_bound(law, Direction.REMOVE, 1.5, None)
     assert found.proof is Proof.PROFILE
     assert found.log_delta == -math.inf
 
@@ -175,7 +175,7 @@ def test_bound_is_at_most_the_renyi_bound():
         renyi = RENYI(law, epsilon).log_delta
         if renyi < -2000.0:
             continue
-        for certificate in tight(law, epsilon, exact=False).values():
+        for certificate in tight(law, epsilon).values():
             assert certificate.log_delta <= min(renyi, 0.0) + 1e-9 + 1e-10 * abs(renyi)
 
 
@@ -188,7 +188,7 @@ def test_bound_falls_with_epsilon_and_sigma_and_rises_with_rounds(gamma, ratio, 
 
     def at(epsilon=1.0, more_noise=1.0, rounds=2):
         mechanism = Mechanism("l2-csgm", gamma, Geometry(ratio), rounds)
-        bound = tight(worst_case_law([(mechanism, noise * more_noise)]), epsilon, exact=False)
+        bound = tight(worst_case_law([(mechanism, noise * more_noise)]), epsilon)
         return max(certificate.log_delta for certificate in bound.values())
 
     for values in (
@@ -203,6 +203,6 @@ def test_bound_falls_with_epsilon_and_sigma_and_rises_with_rounds(gamma, ratio, 
 def test_settings_without_a_profile_still_have_a_bound():
     """Where the profile methods do not reach the closed forms are the answer."""
     law = gathered([Coordinates(1e9, 1e-9, 0.01)])
-    for certificate in tight(law, 0.01, exact=False).values():
+    for certificate in tight(law, 0.01).values():
         assert certificate.proof in (Proof.GAUSSIAN_MATCHED, Proof.RENYI, Proof.RENYI_REMOVE)
         assert certificate.log_delta < 0.0

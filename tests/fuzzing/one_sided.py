@@ -11,7 +11,7 @@ from typing import Any
 from csgm_cli.accounting.accountants import spent_epsilon
 from csgm_cli.jobs.calibrate import calibrate
 from csgm_cli.model.geometry import resolve_geometry
-from csgm_cli.model.mechanism import Accountant, Mechanism, Target
+from csgm_cli.model.mechanism import Accountant, Adjacency, Mechanism, Target
 from csgm_cli.ranges import Range
 
 Row = dict[str, Any]
@@ -59,4 +59,4 @@ def _answers(row: Row) -> tuple[float, float]:
 
 def _mechanism(row: Row, adjacency: str) -> Mechanism:
     geometry, _ = resolve_geometry(norm_ratio=row["norm_ratio"], dim=row["dim"])
-    return Mechanism(row["mechanism"], row["gamma"], geometry, row["rounds"], adjacency)
+    return Mechanism(row["mechanism"], row["gamma"], geometry, row["rounds"], Adjacency(adjacency))
