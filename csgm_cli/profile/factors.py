@@ -56,6 +56,10 @@ class Factor:
         weights = _exp(exponents - exponents.max())
         return np.asarray(weights / weights.sum())
 
+    def near(self, tilt: float, limit: float) -> float:
+        """The probability of log Y <= ``limit`` under that law."""
+        return float(self.tilted(tilt)[self.log_ratio <= limit].sum())
+
     def tilted_variance(self, tilt: float) -> float:
         """The variance of log Y under that law."""
         weights = self.tilted(tilt)

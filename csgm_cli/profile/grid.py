@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from csgm_cli.profile.convex import ConvexFunction
 
 Array = NDArray[np.float64]
+ComplexArray = NDArray[np.complex128]
 
 #: Rounding N coordinates changes the variance of log u by N step^2/6, and at a tilt z the mean by
 #: N (step z)^2/12, relative. So steps are this over z sqrt(N), for z of 10 at least: 3e-4.
@@ -38,7 +39,10 @@ _ROUGH = 16
 _ABOVE = 10.0
 #: The tilted law has at most e^-20 of its mass outside the window, and so has a factor beyond its grid.
 _OUTSIDE = 20.0
+#: Where the tilted law has less than this on outcomes with some large factor, the others are left out.
+_RARE = 0.1
 _MOST_POINTS = 1 << 22
+_NOTHING: ComplexArray = np.zeros(1, dtype=np.complex128)
 #: Of more coordinates, where contours converge, the rounding errors of a transform hide what a grid shows.
 _MOST_COORDINATES = 1e9
 
@@ -47,7 +51,8 @@ _MOST_COORDINATES = 1e9
 class GridLaw:
     """The law of log u: mass ``tilted`` exp(log_mass - tilt log u) on the points ``log_ratio``.
 
-    ``noise`` bounds the error of each entry of ``tilted``.
+    ``noise`` bounds the error of each entry of ``tilted``, and ``wrapped`` their sum outside the window.
+    Outcomes with every factor at most e^(``left_out``/N) are left out; they have log u <= ``left_out``.
     """
 
     factors: tuple[Factor, ...]
@@ -56,6 +61,8 @@ class GridLaw:
     log_ratio: Array
     tilted: Array
     noise: float
+    wrapped: float
+    left_out: float
 
     @cached_property
     def log_mass(self) -> float:
@@ -70,9 +77,9 @@ class GridLaw:
 
     def upper_mean(self, function: ConvexFunction) -> float:
         """An upper bound on E phi(u), for the upper side's law; infinite for B = 0."""
-        if math.isinf(function.steepest):
-            return math.inf
         adding = function.direction is Direction.ADD
+        if math.isinf(function.steepest) or (adding and function.log_strike < self.left_out):
+            return math.inf
         inside = self.log_ratio > function.log_strike if adding else slice(None)
         log_u = self.log_ratio[inside]
         weights = self._untilted(function(log_u), log_u)
@@ -95,6 +102,8 @@ class GridLaw:
 
     def estimated_mean(self, function: ConvexFunction) -> float:
         """About E phi(u), without any guarantee."""
+        if function.direction is Direction.ADD and function.log_strike < self.left_out:
+            return math.inf
         log_u, tilted = self._blocks
         return float(self._untilted(function(log_u), log_u) @ tilted)
 
@@ -106,8 +115,8 @@ class GridLaw:
         if math.isinf(largest := float(weights.max(initial=0.0))):
             return 0.0
         value = float(weights @ self.tilted[inside]) - self.noise * float(weights.sum())
-        wrapped = 2 * math.exp(-_OUTSIDE) * largest
-        count = math.fsum(f.count for f in self.factors)
+        wrapped = 2 * self.wrapped * largest
+        count = _count(self.factors)
         # E[u - e^epsilon; just one Y beyond its grid]
         above = math.fsum(f.count * f.above for f in self.factors)
         beyond = math.fsum(f.count * f.beyond for f in self.factors)
@@ -178,40 +187,78 @@ def grid_law(
         return None
     rough = [spread(c, x, _ROUGH * step, opposite=opposite) for c, x in zip(kinds, cuts, strict=True)]
     tilt = _best_tilt(rough, sign, epsilon, pole)
-    low, high = _window(rough, tilt, sign * epsilon)
-    if not math.isfinite(high - low) or (high - low) / step > _MOST_POINTS:
-        return None
-    n = next_fast_len(math.ceil((high - low) / step) + 1, real=True)
     rounded = spread if upper else gathered
     factors = tuple(
         rounded(c, _cut(c, strike, tilt, opposite=opposite), step, opposite=opposite) for c in kinds
     )
-    return _convolved(factors, tilt, step, low, n)
+    left_out, share = _left_out(factors, tilt, sign * epsilon)
+    outside = _OUTSIDE - math.log(share)
+    low, high = _window(rough, tilt, sign * epsilon, outside)
+    if not math.isfinite(high - low) or (high - low) / step > _MOST_POINTS:
+        return None
+    n = next_fast_len(math.ceil((high - low) / step) + 1, real=True)
+    return _convolved(factors, tilt, step, low, n, left_out, math.exp(-outside))
 
 
-def _convolved(factors: tuple[Factor, ...], tilt: float, step: float, low: float, n: int) -> GridLaw:
+def _left_out(factors: Sequence[Factor], tilt: float, strike: float) -> tuple[float, float]:
+    """Up to where outcomes are left out, and the share of the others in the tilted law.
+
+    Where these are rare, rounding errors of the large rest would hide them.
+    """
+    limit = strike / 2
+    log_near = math.fsum(
+        f.count * math.log(max(f.near(tilt, limit / _count(factors)), 1e-300)) for f in factors
+    )
+    share = -math.expm1(log_near)
+    return (limit, max(share, 1e-300)) if strike > 0.0 and share < _RARE else (-math.inf, 1.0)
+
+
+def _convolved(
+    factors: tuple[Factor, ...], tilt: float, step: float, low: float, n: int, left_out: float, wrapped: float
+) -> GridLaw:
     """The law of the product from ``low`` on, ``n`` points; what is outside wraps around."""
-    transform = np.ones(n // 2 + 1, dtype=np.complex128)
+    count = _count(factors)
+    product = _Split(_NOTHING, 1.0 + _NOTHING)
+    errors = 0.0
     for f in factors:
-        places = (f.first + np.arange(f.mass.size)) % n
-        transform *= _power(rfft(np.bincount(places, f.tilted(tilt), minlength=n)), int(f.count))
+        places, weights = (f.first + np.arange(f.mass.size)) % n, f.tilted(tilt)
+        far = np.where(f.log_ratio * count > left_out, weights, 0.0)
+        near = np.bincount(places, weights - far, minlength=n)
+        split = _Split(rfft(np.bincount(places, far, minlength=n)), rfft(near) if near.any() else _NOTHING)
+        errors += float(np.abs(split.far).mean())
+        product = product.times(split.power(int(f.count)))
     # An error of e in a factor's transform is one of count e in the product, where that is not small.
-    count = math.fsum(f.count for f in factors)
-    noise = 2.0**-49 * math.log2(n) * (1.0 + count) * float(np.abs(transform).mean() + n**-0.5)
+    size = float(np.abs(product.far).mean()) + errors + float(abs(product.far[0])) * n**-0.5
+    noise = 2.0**-49 * math.log2(n) * (1.0 + count) * size
     offset = math.fsum(f.count * f.offset for f in factors)
     first = math.floor((low - offset) / step)
-    tilted = np.maximum(np.roll(irfft(transform, n), -(first % n)), 0.0)
-    return GridLaw(
-        factors, tilt, step, offset + step * (first + np.arange(n, dtype=np.float64)), tilted, noise
-    )
+    tilted = np.maximum(np.roll(irfft(product.far, n), -(first % n)), 0.0)
+    log_ratio = offset + step * (first + np.arange(n, dtype=np.float64))
+    return GridLaw(factors, tilt, step, log_ratio, tilted, noise, wrapped, left_out)
 
 
-def _power(base: NDArray[np.complex128], exponent: int) -> NDArray[np.complex128]:
-    """Base to a positive integer, by squaring; complex logarithms take longer."""
-    half = base if exponent < 2 else _power(base, exponent // 2)
-    if exponent < 2:
-        return base
-    return half * half * base if exponent % 2 else half * half
+@dataclass(frozen=True)
+class _Split:
+    """The transform of a law in two parts: outcomes with some ``far`` factor, and with ``near`` ones only."""
+
+    far: ComplexArray
+    near: ComplexArray
+
+    def times(self, other: _Split) -> _Split:
+        """Of the product of independent outcomes."""
+        return _Split(self.far * (other.far + other.near) + self.near * other.far, self.near * other.near)
+
+    def power(self, exponent: int) -> _Split:
+        """Of the product of that many, by squaring; complex logarithms take longer."""
+        if exponent < 2:
+            return self
+        half = self.power(exponent // 2)
+        square = half.times(half)
+        return square.times(self) if exponent % 2 else square
+
+
+def _count(factors: Sequence[Factor]) -> float:
+    return math.fsum(f.count for f in factors)
 
 
 def _log_moment(factors: Sequence[Factor], order: float) -> float:
@@ -229,11 +276,11 @@ def _best_tilt(factors: Sequence[Factor], sign: float, epsilon: float, pole: flo
     return 1.0 + z if sign > 0 else -z
 
 
-def _window(factors: Sequence[Factor], tilt: float, strike: float) -> tuple[float, float]:
-    """An interval around the strike with all but e^-20 of the tilted law, by Chernoff bounds."""
+def _window(factors: Sequence[Factor], tilt: float, strike: float, outside: float) -> tuple[float, float]:
+    """An interval around the strike with all but e^-``outside`` of the tilted law, by Chernoff bounds."""
     at, etas = _log_moment(factors, tilt), _etas(factors, tilt)
-    high = min((_log_moment(factors, tilt + eta) - at + _OUTSIDE) / eta for eta in etas)
-    low = max((at - _log_moment(factors, tilt - eta) - _OUTSIDE) / eta for eta in etas)
+    high = min((_log_moment(factors, tilt + eta) - at + outside) / eta for eta in etas)
+    low = max((at - _log_moment(factors, tilt - eta) - outside) / eta for eta in etas)
     around = 1 / max(etas)
     return min(low, strike - around), max(high, strike + around)
 
