@@ -31,8 +31,9 @@ _TRUST, _ORACLE_DIGITS = 4e-10, 30
 DELTA_FLOOR = 1e-300
 #: Room that calibrate leaves, in epsilon and in sigma, for rounding and for the brackets of account.
 _EPSILON_ROOM, _SIGMA_ROOM = 2.5e-13, 1e-13
-#: The first of these under replace-one, where the triangle's e1 is known to fewer digits.
-_TRIANGLE_ROOM = 1e-9
+#: The first of these under replace-one, where the triangle's e1 is known to fewer digits, and the second where
+#: a certified grid decides, whose step depends on epsilon.
+_TRIANGLE_ROOM, _GRID_ROOM = 1e-9, 5e-6
 #: A closed form further above the lower bound than this, relative (delta: by this factor), is warned about.
 _WASTE, _DELTA_WASTE = 0.05, 5.0
 
@@ -324,7 +325,8 @@ def least_sigma(
             raise
         return replace(_proven(mechanism, sigma, bound, epsilon, others), lower=0.0, fell_back=FELL_BACK)
     if math.exp(solved.proven) < sigma:
-        sigma = math.exp(solved.proven) * (1 + _SIGMA_ROOM)
+        on_grid = any(part.step for c in solved.certificates for part in (c, *c.parts))
+        sigma = math.exp(solved.proven) * (1 + (_GRID_ROOM if on_grid else _SIGMA_ROOM))
         best = _by_certificates(sigma, solved.certificates)
     else:
         best = _proven(mechanism, sigma, bound, epsilon, others)

@@ -41,7 +41,9 @@ _ABOVE = 10.0
 _OUTSIDE = 20.0
 #: Where the tilted law has less than this on outcomes with some large factor, the others are left out.
 _RARE = 0.1
-_MOST_POINTS = 1 << 22
+_MOST_POINTS = 1 << 20
+#: Of u; float64 holds products of two such numbers.
+_LARGEST_LOG = 300.0
 _NOTHING: ComplexArray = np.zeros(1, dtype=np.complex128)
 #: Of more coordinates, where contours converge, the rounding errors of a transform hide what a grid shows.
 _MOST_COORDINATES = 1e9
@@ -83,7 +85,8 @@ class GridLaw:
         inside = self.log_ratio > function.log_strike if adding else slice(None)
         log_u = self.log_ratio[inside]
         weights = self._untilted(function(log_u), log_u)
-        value = float(weights @ self.tilted[inside]) + self.noise * float(weights.sum())
+        exact = 1.0 + _rounding(self.tilted.size, _count(self.factors))
+        value = float(weights @ self.tilted[inside]) * exact + self.noise * float(weights.sum())
         low, high = float(self.log_ratio[0]), float(self.log_ratio[-1])
         if not adding:  # phi <= 1, and phi falls: it and "some Y beyond its grid" are negatively correlated
             at_high = float(function(np.array([high]))[0])
@@ -137,7 +140,9 @@ def grid_step(
     count = max(1.0, math.fsum(c.count for c in law.coordinates))
     tilt = max(_LEAST_TILT, min(pole, _usual_tilt(law, epsilon, direction)))
     longest = max([epsilon, *(_cut(c, epsilon, 1e4) - bottom(c) for c in law.coordinates)])
-    step = max(_SPREAD / (tilt * math.sqrt(count)), 4 * longest / _MOST_POINTS)
+    gamma = min((c.gamma for c in law.coordinates), default=1.0)
+    rare = min(max(1e-4 / gamma, 1.0), 25.0)  # where few are sent up to 1e-2 of delta is enough
+    step = max(_SPREAD * math.sqrt(rare / count) / tilt, 4 * longest / _MOST_POINTS)
     mantissa, exponent = math.frexp(step)
     return math.ldexp(math.floor(math.ldexp(mantissa, 16)), exponent - 16)
 
@@ -194,7 +199,7 @@ def grid_law(
     left_out, share = _left_out(factors, tilt, sign * epsilon)
     outside = _OUTSIDE - math.log(share)
     low, high = _window(rough, tilt, sign * epsilon, outside)
-    if not math.isfinite(high - low) or (high - low) / step > _MOST_POINTS:
+    if not (low > -_LARGEST_LOG and high < _LARGEST_LOG) or (high - low) / step > _MOST_POINTS:
         return None
     n = next_fast_len(math.ceil((high - low) / step) + 1, real=True)
     return _convolved(factors, tilt, step, low, n, left_out, math.exp(-outside))
@@ -219,17 +224,18 @@ def _convolved(
     """The law of the product from ``low`` on, ``n`` points; what is outside wraps around."""
     count = _count(factors)
     product = _Split(_NOTHING, 1.0 + _NOTHING)
-    errors = 0.0
+    size = 0.0
     for f in factors:
         places, weights = (f.first + np.arange(f.mass.size)) % n, f.tilted(tilt)
         far = np.where(f.log_ratio * count > left_out, weights, 0.0)
         near = np.bincount(places, weights - far, minlength=n)
         split = _Split(rfft(np.bincount(places, far, minlength=n)), rfft(near) if near.any() else _NOTHING)
-        errors += float(np.abs(split.far).mean())
+        size += _rms(split.far)
         product = product.times(split.power(int(f.count)))
-    # An error of e in a factor's transform is one of count e in the product, where that is not small.
-    size = float(np.abs(product.far).mean()) + errors + float(abs(product.far[0])) * n**-0.5
-    noise = 2.0**-49 * math.log2(n) * (1.0 + count) * size
+    # Relative errors of a factor's transform count as often as it does; of different frequencies they are
+    # independent, but for what is proportional to the law itself (`upper_mean`).
+    size += _rms(product.far) + float(abs(product.far[0]))
+    noise = _rounding(n, count) * size * n**-0.5
     offset = math.fsum(f.count * f.offset for f in factors)
     first = math.floor((low - offset) / step)
     tilted = np.maximum(np.roll(irfft(product.far, n), -(first % n)), 0.0)
@@ -257,6 +263,15 @@ class _Split:
         return square.times(self) if exponent % 2 else square
 
 
+def _rounding(n: int, count: float) -> float:
+    """A bound, some hundred times the usual, on the relative error of a product of transforms."""
+    return 2.0**-49 * math.log2(n) * (1.0 + count)
+
+
+def _rms(transform: ComplexArray) -> float:
+    return math.sqrt(float((transform.real**2 + transform.imag**2).mean()))
+
+
 def _count(factors: Sequence[Factor]) -> float:
     return math.fsum(f.count for f in factors)
 
@@ -272,7 +287,7 @@ def _best_tilt(factors: Sequence[Factor], sign: float, epsilon: float, pole: flo
         z = math.exp(log_z)
         return _log_moment(factors, 1.0 + z if sign > 0 else -z) - z * epsilon - math.log(z * (z + 1))
 
-    z = 0.85 * math.exp(lowest(exponent, math.log(1e-2), math.log(min(1e4, 0.8 * pole)), 0.1)[0])
+    z = 0.85 * math.exp(lowest(exponent, math.log(1e-2), math.log(min(1e4, 0.8 * pole)), 1e-3)[0])
     return 1.0 + z if sign > 0 else -z
 
 

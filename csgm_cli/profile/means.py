@@ -63,7 +63,7 @@ def log_lower_hockey_stick(law: Law, epsilon: float) -> float:
     if found is not None:
         return found.log_lower
     grid = grid_of(law, Direction.ADD, epsilon, math.inf, upper=False)
-    return -math.inf if grid is None else _log(grid.lower_hockey_stick(epsilon))
+    return -math.inf if grid is None else _log(max(0.0, grid.lower_hockey_stick(epsilon)))
 
 
 def log_lower_opposite(law: Law, epsilon: float) -> float:
@@ -74,11 +74,14 @@ def log_lower_opposite(law: Law, epsilon: float) -> float:
         return -math.inf
     step = grid_step(law, epsilon)
     grid = grid_law(law, Direction.ADD, epsilon, step, upper=False, opposite=True)
-    return -math.inf if grid is None else _log(grid.lower_hockey_stick(epsilon))
+    return -math.inf if grid is None else _log(max(0.0, grid.lower_hockey_stick(epsilon)))
 
 
 def _log(x: float) -> float:
-    return math.log(x) if x > 0.0 else -math.inf
+    """Of a bound >= 0; infinite where there is no number."""
+    if x > 0.0:
+        return math.log(x)
+    return -math.inf if x == 0.0 else math.inf
 
 
 def grid_of(

@@ -29,7 +29,7 @@ def case(adjacency):
     return st.fixed_dictionaries(
         {
             "name": st.sampled_from(["l2-csgm", "l2-csgm", "linf-csgm"]),
-            "gamma": logarithmic(1e-6, 0.999),
+            "gamma": logarithmic(1e-4, 0.999),
             "norm_ratio": logarithmic(1.0, 3000.0),
             "rounds": logarithmic(1.0, 1e4).map(round),
             "dim": logarithmic(1.0, 4.0),
