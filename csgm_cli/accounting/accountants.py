@@ -31,7 +31,7 @@ _TRUST, _ORACLE_DIGITS = 4e-10, 30
 DELTA_FLOOR = 1e-300
 #: Room that calibrate leaves, in epsilon and in sigma, for rounding and for the brackets of account.
 _EPSILON_ROOM, _SIGMA_ROOM = 2.5e-13, 1e-13
-#: The first of these under replace-one, where the triangle's e1 is known to fewer digits, and the second where
+#: The first under replace-one, where the e1 of the triangle is known to fewer digits, and the second where
 #: a certified grid decides, whose step depends on epsilon.
 _TRIANGLE_ROOM, _GRID_ROOM = 1e-9, 5e-6
 #: A closed form further above the lower bound than this, relative (delta: by this factor), is warned about.
