@@ -361,5 +361,7 @@ def _near_sigma(mechanism: Mechanism, epsilon: float, delta: float, others: Sequ
     mu = gaussian.mu_for(epsilon, delta) / (2.0 if mechanism.adjacency is Adjacency.REPLACE_ONE else 1.0)
     spent = worst_case_law(others).spread_variance if others else 0.0
     left = max(mu * mu - spent, 1e-4 * mu * mu)
+    if mechanism.is_gaussian:
+        return math.log(mechanism.sensitivity) + math.log(mechanism.releases / left) / 2
     t = math.log1p(left / (mechanism.gamma**2 * mechanism.coordinates * mechanism.releases))
     return math.log(mechanism.linf_sensitivity) - math.log(t) / 2

@@ -20,7 +20,7 @@ from csgm_cli.bounds.worst_case import Release, paper_law, total_mu, unit_mu, wo
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.model.mechanism import Accountant, Adjacency, Bound
 from csgm_cli.ranges import RANGES
-from csgm_cli.renyi.conversion import allowed_moment, best_log_delta
+from csgm_cli.renyi.conversion import allowed_moment, at_epsilon, best_log_delta
 from csgm_cli.renyi.law import together
 from csgm_cli.renyi.orders import extrapolated_best
 from csgm_cli.roots import safe_end
@@ -167,7 +167,7 @@ class _Moments:
             if not 1 / _MOST_ROUNDS < scale < _MOST_ROUNDS:
                 break
             moment, before = form.curve(_multiplied(law, scale)).moment(order), order
-            _, order = extrapolated_best(order, moment, lambda a, there: form.convert(a, there, epsilon))
+            _, order = extrapolated_best(order, moment, at_epsilon(form.convert, epsilon))
             if abs(math.log((order - 1) / (before - 1))) < _SAME_ORDER:
                 break
         return order

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from csgm_cli.bounds.by_order import ByOrder
 from csgm_cli.bounds.worst_case import Release, worst_case_law
 from csgm_cli.errors import NoAnswerError
-from csgm_cli.renyi.conversion import allowed_moment
+from csgm_cli.renyi.conversion import allowed_moment, at_epsilon
+from csgm_cli.renyi.moment import combine
 from csgm_cli.renyi.orders import extrapolated, extrapolated_best, first_order, integers_next_to
 from csgm_cli.roots import safe_end
 
@@ -168,9 +169,12 @@ def _settled(path: Path, method: ByOrder, law_of: LawOf, x: float) -> _Settled |
         before = x, extrapolated(order, moment)
         move = gap / steepness
         settled = abs(move) <= _SETTLED and abs(math.log((best - 1) / (order - 1))) <= _SETTLED
-        x, order = min(max(x + max(-2.0, min(2.0, move)), path.floor), path.ceiling), best
-        if settled:
+        x += max(-2.0, min(2.0, move))
+        if settled:  # the order follows the last move
+            ahead = combine([(math.exp(-steepness * move), moment)])
+            _, order = extrapolated_best(order, ahead, at_epsilon(method.convert, epsilon))
             return _Settled(x, order, steepness * elasticity)
+        x, order = min(max(x, path.floor), path.ceiling), best
     return None
 
 
@@ -180,7 +184,7 @@ def _next_order(
     """The best order by the moment at one, log K there over what is allowed, and d log delta/d log K."""
     if not 0.0 < moment.value < math.inf:
         return None
-    least, best = extrapolated_best(order, moment, lambda a, there: method.convert(a, there, epsilon))
+    least, best = extrapolated_best(order, moment, at_epsilon(method.convert, epsilon))
     there = extrapolated(order, moment)(best)
     if math.isinf(least) or not 0.0 < there.value < math.inf:
         return None

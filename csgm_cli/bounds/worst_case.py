@@ -40,11 +40,12 @@ def worst_case_law(releases: Sequence[Release]) -> Law:
 def paper_law(releases: Sequence[Release]) -> Law:
     """The same with a real number k = norm_ratio^2 of coordinates at the clip (the paper's Theorem 4.1)."""
     gaussian = [release for release in releases if release[0].is_gaussian]
-    coordinates = [
-        Coordinates(m.releases * m.coordinates, m.gamma, (m.linf_sensitivity / sigma) ** 2)
-        for m, sigma in releases
-        if not m.is_gaussian
-    ]
+    rounds: dict[tuple[float, float, float], int] = {}
+    for m, sigma in releases:
+        if not m.is_gaussian:
+            kind = (m.coordinates, m.gamma, (m.linf_sensitivity / sigma) ** 2)
+            rounds[kind] = rounds.get(kind, 0) + m.releases
+    coordinates = [Coordinates(count * k, gamma, t) for (k, gamma, t), count in rounds.items()]
     return gathered(coordinates, worst_case_law(gaussian).gaussian)
 
 

@@ -31,8 +31,8 @@ Array = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
 
 #: Rounding N coordinates changes the variance of log u by N step^2/6, and at a tilt z the mean by
-#: N (step z)^2/12, relative. So steps are this over z sqrt(N), for z of 10 at least: 3e-4.
-_SPREAD, _LEAST_TILT = 0.06, 10.0
+#: N (step z)^2/12, relative. So steps are this over z sqrt(N), for z of 10 at least: 2e-4.
+_SPREAD, _LEAST_TILT = 0.045, 10.0
 #: The tilt and the window are chosen on a grid coarser by this factor.
 _ROUGH = 16
 #: A factor's grid ends so far above the strike: what is beyond counts at the slope of the function.
@@ -136,15 +136,14 @@ class GridLaw:
 def grid_step(
     law: Law, epsilon: float, direction: Direction = Direction.ADD, pole: float = math.inf
 ) -> float:
-    """The step for a law about ``epsilon``: a number of 16 bits, which moves smoothly with both."""
+    """The step for a law about ``epsilon``: a whole fraction of it, so that the strike is a grid point."""
     count = max(1.0, math.fsum(c.count for c in law.coordinates))
     tilt = max(_LEAST_TILT, min(pole, _usual_tilt(law, epsilon, direction)))
     longest = max([epsilon, *(_cut(c, epsilon, 1e4) - bottom(c) for c in law.coordinates)])
     gamma = min((c.gamma for c in law.coordinates), default=1.0)
     rare = min(max(1e-4 / gamma, 1.0), 25.0)  # where few are sent up to 1e-2 of delta is enough
     step = max(_SPREAD * math.sqrt(rare / count) / tilt, 4 * longest / _MOST_POINTS)
-    mantissa, exponent = math.frexp(step)
-    return math.ldexp(math.floor(math.ldexp(mantissa, 16)), exponent - 16)
+    return epsilon / math.ceil(epsilon / step)
 
 
 def _usual_tilt(law: Law, epsilon: float, direction: Direction) -> float:

@@ -66,7 +66,7 @@ def best_log_delta(
     ``near``: an order close to it. ``goal``: a log delta far from which less accuracy will do.
     """
     start = near or first_order(curve.law, epsilon)
-    found = best_order(curve, _at_epsilon(convert, epsilon), start, goal)
+    found = best_order(curve, at_epsilon(convert, epsilon), start, goal)
     if near is not None and not found[0] < 0.0:  # beyond orders at which no moment can be computed
         return best_log_delta(curve, convert, epsilon, None, goal)
     return found
@@ -87,25 +87,27 @@ def best_epsilon(
             best = found, order
             if found == 0.0:
                 break
-            least, order = extrapolated_best(order, moment, _at_epsilon(convert, found))
+            least, order = extrapolated_best(order, moment, at_epsilon(convert, found))
         elif math.isinf(found):
             break
         else:
-            least, order = best_order(curve, _at_epsilon(convert, best[0]), best[1])
+            least, order = best_order(curve, at_epsilon(convert, best[0]), best[1])
         if not least < log_delta - _NO_GAIN * abs(log_delta):
             break
-    if best[0] in (0.0, math.inf) or not (curve.integer_orders or is_cliff(best[1], curve.moment(best[1]))):
+    if math.isinf(best[0]):
         return best
 
     def epsilon(order: float, moment: LogMoment) -> float:
-        return _epsilon_at(order, moment, convert, log_delta, math.log(best[0]))
+        return _epsilon_at(order, moment, convert, log_delta, math.log(best[0] or near))
 
     if not curve.integer_orders:
-        return min(best, by_values(curve, epsilon, best[1], stride=1e-3))
+        is_steep = best[0] > 0.0 and is_cliff(best[1], curve.moment(best[1]))
+        return min(best, by_values(curve, epsilon, best[1], stride=1e-3)) if is_steep else best
     return min((epsilon(order, curve.moment(order)), order) for order in integers_next_to(best[1]))
 
 
-def _at_epsilon(convert: Conversion, epsilon: float) -> Value:
+def at_epsilon(convert: Conversion, epsilon: float) -> Value:
+    """Log delta at one epsilon, as a function of the order and the log-moment at it."""
     return lambda order, moment: convert(order, moment, epsilon)
 
 

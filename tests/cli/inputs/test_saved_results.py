@@ -206,7 +206,7 @@ def test_rerun_is_stronger_than_a_weaker_source(csgm, monkeypatch):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"gamma": 0.02}, "noise_multiplier 0.01141710204382"),
+        ({"gamma": 0.02}, "noise_multiplier 0.0114170"),
         ({"gamma": 1e-10}, "disagrees with effective_noise_multiplier gamma"),
         ({"dim": 0}, "inputs.dim must be at least 1, got 0"),
         ({"dim": 1e13}, "dim in the saved inputs must be"),
