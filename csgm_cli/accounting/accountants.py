@@ -31,9 +31,9 @@ _TRUST, _ORACLE_DIGITS = 4e-10, 30
 DELTA_FLOOR = 1e-300
 #: Room that calibrate leaves, in epsilon and in sigma, for rounding and for the brackets of account.
 _EPSILON_ROOM, _SIGMA_ROOM = 2.5e-13, 1e-13
-#: The first under replace-one, where the e1 of the triangle is known to fewer digits, and the second where
-#: a certified grid decides, whose step depends on epsilon.
-_TRIANGLE_ROOM, _GRID_ROOM = 1e-9, 5e-6
+#: The first under replace-one, where the e1 of the triangle has fewer digits; the second where an order
+#: is searched, and where a certified grid decides, whose step depends on epsilon.
+_TRIANGLE_ROOM, _ORDER_ROOM, _GRID_ROOM = 1e-9, 5e-13, 5e-6
 #: A closed form further above the lower bound than this, relative (delta: by this factor), is warned about.
 _WASTE, _DELTA_WASTE = 0.05, 5.0
 
@@ -326,7 +326,7 @@ def least_sigma(
         return replace(_proven(mechanism, sigma, bound, epsilon, others), lower=0.0, fell_back=FELL_BACK)
     if math.exp(solved.proven) < sigma:
         on_grid = any(part.step for c in solved.certificates for part in (c, *c.parts))
-        sigma = math.exp(solved.proven) * (1 + (_GRID_ROOM if on_grid else _SIGMA_ROOM))
+        sigma = math.exp(solved.proven) * (1 + (_GRID_ROOM if on_grid else _ORDER_ROOM))
         best = _by_certificates(sigma, solved.certificates)
     else:
         best = _proven(mechanism, sigma, bound, epsilon, others)
@@ -353,7 +353,7 @@ def _closed_sigma(
         x, _ = least_by(path, method, _near_sigma(mechanism, epsilon, delta, others), partial(_law_of, bound))
     except NoAnswerError:
         return math.inf
-    return math.exp(x) * (1 + _SIGMA_ROOM)
+    return math.exp(x) * (1 + _ORDER_ROOM)
 
 
 def _near_sigma(mechanism: Mechanism, epsilon: float, delta: float, others: Sequence[Release]) -> float:

@@ -30,7 +30,7 @@ Conversion = Callable[[float, LogMoment, float], float]
 
 _ULP = 2.0**-53
 #: The most turns of a search for epsilon, and a gain in log delta that is none, relative.
-_MOST_TURNS, _NO_GAIN = 60, 1e-13
+_MOST_TURNS, _NO_GAIN = 60, 1e-15
 #: Logarithms of epsilon between which one is sought, and the width of the bracket around it.
 _LEAST_EPSILON, _MOST_EPSILON, _EPSILON_WIDTH = math.log(1e-12), math.log(1e60), 2e-14
 

@@ -28,6 +28,8 @@ CONTOUR_DIGITS, GRID_DIGITS = 15, 4
 AGREEMENT, GRID_AGREEMENT = 1e-9, 1e-3
 #: The same of log delta, relative, which counts at tiny deltas.
 LOG_AGREEMENT = 1e-11
+#: A delta this much smaller than the other direction's decides nothing, and need not be close to the truth.
+NEGLIGIBLE = 1e-12
 #: How far an answer may be below its recomputation, relative: the error of a contour integral.
 ROUNDING = 1e-13
 #: The smallest delta that answers have.
@@ -77,8 +79,9 @@ def verify(
 
     ``epsilon``: the answer's, beyond which no certificate may be. ``paper``: the Renyi curve is the paper's
     form, with a real number of coordinates. Each certificate's delta must agree to 1e-9
-    relative, or to 1e-3 where it was recomputed on a loss grid, and no recomputed delta may exceed its
-    certificate's or ``delta`` by more than the error of the recomputation.
+    relative, or to 1e-3 where it was recomputed on a loss grid, unless both are negligible beside the other
+    direction's; and no recomputed delta may exceed its certificate's or ``delta`` by more than the error of
+    the recomputation.
 
     Raises:
         VerificationError: something does not agree, or a direction is missing.
@@ -95,8 +98,9 @@ def verify(
         found = [(_Recomputed(value, DIGITS), certificate)]
     else:
         found = [(_recomputed(releases, certificate, DIGITS), certificate) for certificate in certificates]
+    negligible = NEGLIGIBLE * max(certificate.delta for certificate in certificates)
     for recomputed, certificate in found:
-        _compare(certificate.delta, recomputed)
+        _compare(certificate.delta, recomputed, negligible)
         if delta < _capped(recomputed.value) * (1 - recomputed.rounding):
             raise _disagreement(delta, recomputed)
     decisive, certificate = max(found, key=lambda pair: pair[0].value)
@@ -104,11 +108,11 @@ def verify(
     return Verification(decisive.digits, float(abs(_capped(certificate.delta) - truth) / truth))
 
 
-def _compare(claimed: float, found: _Recomputed) -> None:
+def _compare(claimed: float, found: _Recomputed, negligible: float) -> None:
     truth, answer = _capped(found.value), _capped(claimed)
     # log delta itself is known to 1e-11 of it
     agreement = max(found.agreement, LOG_AGREEMENT * abs(float(mpmath.log(truth))))
-    highest = max(truth, _capped(found.highest)) * (1 + mpmath.mpf(agreement))
+    highest = max(max(truth, _capped(found.highest)) * (1 + mpmath.mpf(agreement)), negligible)
     if not truth * (1 - mpmath.mpf(found.rounding)) <= answer <= highest:
         raise _disagreement(claimed, found)
 
