@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from csgm_cli.bounds.exponent import largest_exponent
 from csgm_cli.model.certificate import Certificate, Direction, Proof
 from csgm_cli.profile.convex import ConvexFunction
-from csgm_cli.profile.means import contour_of, grid_of, in_reach, upper_mean
+from csgm_cli.profile.means import LARGEST_EPSILON, contour_of, grid_of, in_reach, upper_mean
 from csgm_cli.roots import lowest
 
 if TYPE_CHECKING:
@@ -26,7 +26,11 @@ _RATIOS, _LARGEST, _WIDTH = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 10.0, 40.0), 30.0, 1
 
 
 def concentrated(law: Law, direction: Direction, epsilon: float) -> Certificate | None:
-    """The least bound over the functions of C_B for the law's exponent; None where no method reaches."""
+    """The least bound over the functions of C_B for the law's exponent; None where no method reaches.
+
+    Above the largest epsilon of the profile methods, the bound there, for delta falls with epsilon.
+    """
+    epsilon = min(epsilon, LARGEST_EPSILON)
     if not law.coordinates or not in_reach(law, epsilon):
         return None
     exponent = exponent_of(law)
@@ -38,7 +42,11 @@ def concentrated(law: Law, direction: Direction, epsilon: float) -> Certificate 
 
 
 def exact_profile(law: Law, direction: Direction, epsilon: float) -> Certificate | None:
-    """The profile where kappa* is the elementwise largest vector; None where no method reaches."""
+    """The profile where kappa* is the elementwise largest vector; None where no method reaches.
+
+    Above the largest epsilon of the profile methods, that there.
+    """
+    epsilon = min(epsilon, LARGEST_EPSILON)
     if not in_reach(law, epsilon):
         return None
     if direction is Direction.REMOVE and epsilon + law.least_loss >= 0.0:  # no loss is that low

@@ -42,8 +42,8 @@ _OUTSIDE = 20.0
 #: Where the tilted law has less than this on outcomes with some large factor, the others are left out.
 _RARE = 0.1
 _MOST_POINTS = 1 << 20
-#: Of u; float64 holds products of two such numbers.
-_LARGEST_LOG = 300.0
+#: Of u; float64 holds the exponential of it, and what is lost of weights is below e^-100.
+_LARGEST_LOG = 600.0
 _NOTHING: ComplexArray = np.zeros(1, dtype=np.complex128)
 #: Of more coordinates, where contours converge, the rounding errors of a transform hide what a grid shows.
 _MOST_COORDINATES = 1e9
