@@ -35,7 +35,7 @@ _EPSILON_ROOM, _SIGMA_ROOM = 2.5e-13, 1e-13
 #: order is searched, and if the bound comes from a certified grid, whose step depends on epsilon.
 _TRIANGLE_ROOM, _ORDER_ROOM, _GRID_ROOM = 1e-9, 5e-13, 5e-6
 #: Relative distance of a closed form from the lower bound (delta: factor) above which csgm warns.
-_WASTE, _DELTA_WASTE = 0.05, 5.0
+_LOOSE, _LOOSE_DELTA = 0.05, 5.0
 
 FELL_BACK = (
     "the privacy profile is out of reach here; the bound is a closed form and may be more than 5 % loose"
@@ -79,7 +79,7 @@ class Spent:
 
 
 def bounds_of(releases: Sequence[Release], accountant: Accountant) -> tuple[Bound, ...]:
-    """The closed-form bounds that ``accountant`` minimises over; see also `looks_at_profile`.
+    """The closed-form bounds that ``accountant`` minimises over; see also `uses_profile`.
 
     Raises:
         UsageError: the accountant has no bound for these releases.
@@ -105,7 +105,7 @@ def check_accountant(mechanisms: Sequence[Mechanism], accountant: Accountant) ->
         )
 
 
-def looks_at_profile(releases: Sequence[Release], accountant: Accountant) -> bool:
+def uses_profile(releases: Sequence[Release], accountant: Accountant) -> bool:
     """Whether the accountant also uses the tight bounds (under replace-one, their triangle inequality)."""
     tight = accountant in (Accountant.AUTO, Accountant.TIGHT)
     return tight and not all(mechanism.is_gaussian for mechanism, _ in releases)
@@ -130,12 +130,12 @@ def _is_replaced(releases: Sequence[Release]) -> bool:
 def spent_delta(releases: Sequence[Release], accountant: Accountant, epsilon: float) -> Spent:
     """The smallest delta, at least `DELTA_FLOOR`, that the accountant's bounds prove at ``epsilon`` >= 0."""
     found = [_closed_delta(releases, bound, epsilon) for bound in bounds_of(releases, accountant)]
-    if looks_at_profile(releases, accountant):
+    if uses_profile(releases, accountant):
         found.append(_profile_delta(releases, epsilon))
     best = min(found, key=lambda spent: spent.decisive.log_delta)
-    if not looks_at_profile(releases, accountant):
+    if not uses_profile(releases, accountant):
         return best
-    return _with_lower(best, _lower_delta(releases, epsilon), _DELTA_WASTE)
+    return _with_lower(best, _lower_delta(releases, epsilon), _LOOSE_DELTA)
 
 
 def log_delta_of(
@@ -145,14 +145,14 @@ def log_delta_of(
     found = [
         _closed_certificate(releases, bound, epsilon).log_delta for bound in bounds_of(releases, accountant)
     ]
-    if min(found) > enough and looks_at_profile(releases, accountant):
+    if min(found) > enough and uses_profile(releases, accountant):
         found.append(_profile_delta(releases, epsilon).decisive.log_delta)
     return min(found)
 
 
 def _closed_delta(releases: Sequence[Release], bound: Bound, epsilon: float) -> Spent:
     certificate = _closed_certificate(releases, bound, epsilon)
-    return Spent(_shown(certificate), bound, (certificate,))
+    return Spent(_clamped_delta(certificate), bound, (certificate,))
 
 
 def _closed_certificate(releases: Sequence[Release], bound: Bound, epsilon: float) -> Certificate:
@@ -172,7 +172,7 @@ def _profile_delta(releases: Sequence[Release], epsilon: float) -> Spent:
     else:
         certificates = tuple(tight(law, epsilon).values())
     found = _by_certificates(0.0, certificates)
-    return replace(found, value=_shown(found.decisive))
+    return replace(found, value=_clamped_delta(found.decisive))
 
 
 def bound_of(certificate: Certificate) -> Bound:
@@ -191,7 +191,7 @@ def _lower_delta(releases: Sequence[Release], epsilon: float) -> float:
     return math.exp(found) if found > math.log(DELTA_FLOOR) else 0.0
 
 
-def _shown(certificate: Certificate) -> float:
+def _clamped_delta(certificate: Certificate) -> float:
     return min(1.0, max(DELTA_FLOOR, certificate.delta))
 
 
@@ -216,11 +216,11 @@ def spent_epsilon(
         NoAnswerError: the privacy loss is too large to compute.
     """
     found = [_closed_epsilon(releases, bound, delta) for bound in bounds_of(releases, accountant)]
-    if not looks_at_profile(releases, accountant):
+    if not uses_profile(releases, accountant):
         return _finite(found)
     profiled, lower = _profile_epsilon(releases, delta)
     best = _finite([*found, *([profiled] if profiled else [])])
-    return _with_lower(best, lower, 1 + _WASTE) if with_lower else best
+    return _with_lower(best, lower, 1 + _LOOSE) if with_lower else best
 
 
 def _finite(found: Sequence[Spent]) -> Spent:
@@ -312,7 +312,7 @@ def least_sigma(
     bounds = bounds_of([(mechanism, 1.0), *others], accountant)
     found = [(_closed_sigma(mechanism, bound, inner, delta, others), bound) for bound in bounds]
     sigma, bound = min(found, key=lambda pair: pair[0])
-    if not looks_at_profile([(mechanism, 1.0), *others], accountant):
+    if not uses_profile([(mechanism, 1.0), *others], accountant):
         return _proven(mechanism, sigma, bound, epsilon, others)
     from csgm_cli.accounting.solve import solve
 
@@ -331,7 +331,7 @@ def least_sigma(
         best = _by_certificates(sigma, solved.certificates)
     else:
         best = _proven(mechanism, sigma, bound, epsilon, others)
-    return _with_lower(best, math.exp(solved.refuted), 1 + _WASTE)
+    return _with_lower(best, math.exp(solved.refuted), 1 + _LOOSE)
 
 
 def _proven(

@@ -14,14 +14,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from csgm_cli import gaussian
-from csgm_cli.accounting.accountants import bounds_of, least_sigma, log_delta_of, looks_at_profile
+from csgm_cli.accounting.accountants import bounds_of, least_sigma, log_delta_of, uses_profile
 from csgm_cli.bounds.by_order import RENYI, ByOrder
 from csgm_cli.bounds.worst_case import Release, paper_law, total_mu, unit_mu, worst_case_law
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.model.mechanism import Accountant, Adjacency, Bound
 from csgm_cli.ranges import RANGES
 from csgm_cli.renyi.conversion import allowed_moment, at_epsilon, best_log_delta
-from csgm_cli.renyi.law import together
+from csgm_cli.renyi.law import cache_log_moments
 from csgm_cli.renyi.orders import extrapolated_best
 from csgm_cli.roots import safe_end
 
@@ -51,16 +51,16 @@ class Headroom:
     def more_rounds(self, index: int) -> int:
         """The largest number of additional rounds (or epochs) of one release; at most 1e9 in all."""
         most = _MOST_ROUNDS - self.releases[index][0].releases
-        found = min(most, max(rows.more_rounds(index) for rows in self._ways))
+        found = min(most, max(rows.more_rounds(index) for rows in self._closed_forms))
         if len(self.releases) > FEW_RELEASES:
             return found
-        return _most(lambda rounds: self._holds(self._with_rounds(index, rounds)), found, most)
+        return _largest_holding(lambda rounds: self._holds(self._with_rounds(index, rounds)), found, most)
 
     def needed_noise_multiplier(self, index: int) -> float | None:
         """The smallest noise multiplier of one release with which all meet the limit; None if none does."""
         mechanism, _ = self.releases[index]
         if len(self.releases) > FEW_RELEASES:
-            sigma = min(rows.needed_sigma(index) for rows in self._ways)
+            sigma = min(rows.needed_sigma(index) for rows in self._closed_forms)
         else:
             others = [release for i, release in enumerate(self.releases) if i != index]
             try:
@@ -81,21 +81,21 @@ class Headroom:
         return proven <= math.log(self.limit.delta)
 
     @cached_property
-    def _ways(self) -> list[_Moments | _SquaredMus]:
+    def _closed_forms(self) -> list[_Moments | _SquaredMus]:
         """The closed-form bounds. Any one is enough; its forms for single directions must all hold."""
         bounds = bounds_of(self.releases, self.accountant)
-        ways: list[_Moments | _SquaredMus] = []
+        forms: list[_Moments | _SquaredMus] = []
         if Bound.EXACT in bounds or Bound.MASK_REVEALED in bounds:
-            ways.append(_SquaredMus(self.releases, gaussian.mu_for(self.limit.epsilon, self.limit.delta)))
+            forms.append(_SquaredMus(self.releases, gaussian.mu_for(self.limit.epsilon, self.limit.delta)))
         replaced = self.releases[0][0].adjacency is Adjacency.REPLACE_ONE
         for bound in (bound for bound in bounds if bound in (Bound.RDP, Bound.PAPER)):
             form = replace(RENYI, replace_one=replaced, integer_orders=bound is Bound.PAPER)
-            ways.append(_Moments(self.releases, self.limit, (form,), is_paper=bound is Bound.PAPER))
-        if looks_at_profile(self.releases, self.accountant) and not replaced:
+            forms.append(_Moments(self.releases, self.limit, (form,), is_paper=bound is Bound.PAPER))
+        if uses_profile(self.releases, self.accountant) and not replaced:
             from csgm_cli.bounds.tight import MATCHED_ADD, MATCHED_REMOVE
 
-            ways.append(_Moments(self.releases, self.limit, (MATCHED_ADD, MATCHED_REMOVE)))
-        return ways
+            forms.append(_Moments(self.releases, self.limit, (MATCHED_ADD, MATCHED_REMOVE)))
+        return forms
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ class _Moments:
             )
             if not 1 / _MOST_ROUNDS < scale < _MOST_ROUNDS:
                 break
-            moment, before = form.curve(_multiplied(law, scale)).moment(order), order
+            moment, before = form.curve(_scaled(law, scale)).moment(order), order
             _, order = extrapolated_best(order, moment, at_epsilon(form.convert, epsilon))
             if abs(math.log((order - 1) / (before - 1))) < _SAME_ORDER:
                 break
@@ -175,7 +175,7 @@ class _Moments:
     def _units(self, form: ByOrder, order: float) -> list[float]:
         """The log-moment of one round of each release."""
         laws = [self._law([(mechanism.with_releases(1), sigma)]) for mechanism, sigma in self.releases]
-        together(laws, (2 * order - 1, 2 * order) if form.replace_one else (order,))
+        cache_log_moments(laws, (2 * order - 1, 2 * order) if form.replace_one else (order,))
         return [float(form.curve(law).moment(order).value) for law in laws]
 
     def _law(self, releases: Sequence[Release]) -> Law:
@@ -218,13 +218,13 @@ class _Row:
     units: list[float]
 
 
-def _multiplied(law: Law, factor: float) -> Law:
+def _scaled(law: Law, factor: float) -> Law:
     """The law with the number of rounds multiplied by ``factor``."""
     coordinates = tuple(replace(c, count=c.count * factor) for c in law.coordinates)
     return replace(law, coordinates=coordinates, gaussian=law.gaussian * factor)
 
 
-def _most(holds: Callable[[int], bool], known: int, most: int) -> int:
+def _largest_holding(holds: Callable[[int], bool], known: int, most: int) -> int:
     """The largest integer up to ``most`` with ``holds``, a decreasing predicate; ``known``: one, or 0."""
     low, step = known, max(1, known // 64)
     while low < most:

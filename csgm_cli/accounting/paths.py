@@ -13,7 +13,7 @@ from csgm_cli.bounds.worst_case import Release, worst_case_law
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.renyi.conversion import allowed_moment, at_epsilon
 from csgm_cli.renyi.moment import combine
-from csgm_cli.renyi.orders import extrapolated, extrapolated_best, first_order, integers_next_to
+from csgm_cli.renyi.orders import adjacent_integers, extrapolated, extrapolated_best, initial_order
 from csgm_cli.roots import safe_end
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _LEAST_EPSILON, _MOST_EPSILON = math.log(1e-12), math.log(1e60)
 #: The joint search for x and the order: maximal number of iterations, step below which it has converged, and
 #: the smallest step from which a slope is estimated.
-_MOST_TURNS, _SETTLED, _LEAST_MOVE = 8, 1e-3, 1e-4
+_MOST_TURNS, _CONVERGED, _LEAST_MOVE = 8, 1e-3, 1e-4
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def least_by(
         NoAnswerError: the method proves the target at no x in range.
     """
     if isinstance(method, ByOrder):
-        settled = _settled(path, method, law_of, near)
+        settled = _joint_search(path, method, law_of, near)
         found = _at_order(path, method, law_of, settled) if settled else None
         if found is not None:
             return found
@@ -130,17 +130,19 @@ def _end_of(excess: Excess, near: float, slope: float) -> tuple[float, Certifica
     return x, found
 
 
-def _at_order(path: Path, method: ByOrder, law_of: LawOf, near: _Settled) -> tuple[float, Certificate] | None:
+def _at_order(
+    path: Path, method: ByOrder, law_of: LawOf, near: _Converged
+) -> tuple[float, Certificate] | None:
     """The smallest x at which a method proves the target at a fixed order, and the certificate."""
     found = []
-    for order in integers_next_to(near.order) if method.integer_orders else [near.order]:
+    for order in adjacent_integers(near.order) if method.integer_orders else [near.order]:
         with suppress(NoAnswerError):
             found.append(_end_of(Excess(path, replace(method, order=order), law_of), near.x, near.slope))
     return min(found, key=lambda pair: pair[0], default=None)
 
 
 @dataclass(frozen=True)
-class _Settled:
+class _Converged:
     """The approximate answer of a method, the best order there, and -d log delta/dx."""
 
     x: float
@@ -148,7 +150,7 @@ class _Settled:
     slope: float
 
 
-def _settled(path: Path, method: ByOrder, law_of: LawOf, x: float) -> _Settled | None:
+def _joint_search(path: Path, method: ByOrder, law_of: LawOf, x: float) -> _Converged | None:
     """The x and the order to which a joint search from x converges, None if it does not.
 
     log K is almost linear in x, so an extrapolated K gives the next order and the next x.
@@ -158,7 +160,7 @@ def _settled(path: Path, method: ByOrder, law_of: LawOf, x: float) -> _Settled |
     for _ in range(_MOST_TURNS):
         releases, epsilon = path.at(x)
         curve = method.curve(law_of(releases))
-        order = order or first_order(curve.law, epsilon)
+        order = order or initial_order(curve.law, epsilon)
         moment = curve.moment(order)
         if before is not None and abs(x - before[0]) > _LEAST_MOVE and 0.0 < moment.value < math.inf:
             steepness = max(1.0, math.log(before[1](order).value / moment.value) / (x - before[0]))
@@ -168,12 +170,12 @@ def _settled(path: Path, method: ByOrder, law_of: LawOf, x: float) -> _Settled |
         best, gap, elasticity = step
         before = x, extrapolated(order, moment)
         move = gap / steepness
-        settled = abs(move) <= _SETTLED and abs(math.log((best - 1) / (order - 1))) <= _SETTLED
+        settled = abs(move) <= _CONVERGED and abs(math.log((best - 1) / (order - 1))) <= _CONVERGED
         x += max(-2.0, min(2.0, move))
         if settled:  # update the order for the last step in x
             ahead = combine([(math.exp(-steepness * move), moment)])
             _, order = extrapolated_best(order, ahead, at_epsilon(method.convert, epsilon))
-            return _Settled(x, order, steepness * elasticity)
+            return _Converged(x, order, steepness * elasticity)
         x, order = min(max(x, path.floor), path.ceiling), best
     return None
 

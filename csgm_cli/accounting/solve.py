@@ -59,15 +59,15 @@ def solve(path: Path, near: float) -> Solved:
     """
     releases, _ = path.at(near)
     if releases[0][0].adjacency is Adjacency.REPLACE_ONE:
-        method: Method = partial(triangle, by_profile=_is_deep(path))
+        method: Method = partial(triangle, by_profile=_uses_profile(path))
         near = _at_half_of_epsilon(path, near)
         refuted = _greatest_refuted(path, near)
         start = refuted + _LOOSE if math.isfinite(refuted) else near
         proven, certificate = least_by(replace(path, width=_TRIANGLE_WIDTH), method, start)
         return Solved(proven, min(refuted, proven), (certificate,))
     search = _Search(path)
-    added, refuted, by = search.added(near)
-    removed, by_other = search.removed(added, refuted)
+    added, refuted, by = search.solve_add(near)
+    removed, by_other = search.solve_remove(added, refuted)
     proven = max(added, removed)
     if proven >= path.ceiling:
         raise NoAnswerError("no-root", "no bound in range proves the target")
@@ -82,17 +82,17 @@ class _Search:
         self.path = path
         self._excess: dict[int, Excess] = {}
 
-    def added(self, near: float) -> tuple[float, float, Method]:
+    def solve_add(self, near: float) -> tuple[float, float, Method]:
         """The smallest x proven in the add direction, the largest x refuted, and the method of the proof."""
         [matched], worst = CLOSED_FORMS[Direction.ADD], AT_WORST_CASE[Direction.ADD]
         path = self.path
         least = self.root(matched, near, path.floor, path.ceiling)
         refuted = _greatest_refuted(path, least)
-        if _is_deep(path) and (found := self.refined(worst, refuted, path.floor, least)) < least:
+        if _uses_profile(path) and (found := self.refined_root(worst, refuted, path.floor, least)) < least:
             return found, refuted, worst
         return least, refuted, matched
 
-    def removed(self, added: float, refuted: float) -> tuple[float, Method]:
+    def solve_remove(self, added: float, refuted: float) -> tuple[float, Method]:
         """The smallest x >= ``added`` proven in the remove direction, and the method of the proof."""
         methods, least = CLOSED_FORMS[Direction.REMOVE], self.path.ceiling
         by: Method = methods[0]
@@ -101,12 +101,12 @@ class _Search:
                 found = self.root(method, added, added, least)
                 least, by = (found, method) if found < least else (least, by)
         worst = AT_WORST_CASE[Direction.REMOVE]
-        if not (least > added and _is_deep(self.path)):
+        if not (least > added and _uses_profile(self.path)):
             return least, by
-        found = self.refined(worst, refuted, added, least)
+        found = self.refined_root(worst, refuted, added, least)
         return (found, worst) if found < least else (least, by)
 
-    def refined(self, method: Method, refuted: float, floor: float, known: float) -> float:
+    def refined_root(self, method: Method, refuted: float, floor: float, known: float) -> float:
         """The root of a bound at the worst-case vector, between ``floor`` and the answer ``known`` so far.
 
         Far above its root such a bound may not be computable, although it holds there because delta
@@ -157,7 +157,7 @@ class _Search:
         return found
 
 
-def _is_deep(path: Path) -> bool:
+def _uses_profile(path: Path) -> bool:
     """Whether the target delta is large enough for profile methods; below, only closed forms are used."""
     return path.log_delta >= LEAST_LOG_DELTA
 
@@ -165,7 +165,7 @@ def _is_deep(path: Path) -> bool:
 def _greatest_refuted(path: Path, near: float) -> float:
     def excess(minus_x: float) -> float:
         releases, epsilon = path.at(-minus_x)
-        return path.log_delta - lower_log_delta(releases, epsilon, by_profile=_is_deep(path))
+        return path.log_delta - lower_log_delta(releases, epsilon, by_profile=_uses_profile(path))
 
     try:
         return -safe_end(

@@ -15,7 +15,7 @@ from csgm_cli.bounds.exponent import largest_exponent
 from csgm_cli.model.certificate import Certificate, Direction, Proof
 from csgm_cli.profile.convex import ConvexFunction
 from csgm_cli.profile.means import contour_of, grid_of, in_reach, upper_mean
-from csgm_cli.roots import lowest
+from csgm_cli.roots import brent_minimum
 
 if TYPE_CHECKING:
     from csgm_cli.renyi.law import Law
@@ -77,7 +77,7 @@ def _add(law: Law, epsilon: float, exponent: float) -> Certificate | None:
     best = min(range(len(known)), key=lambda i: known[i][1])
     around = [known[i] for i in (best, max(best - 1, 0), min(best + 1, len(known) - 1))]
     inside = around if around[1][0] < around[0][0] < around[2][0] else None
-    place, value = lowest(at, around[1][0], around[2][0], _WIDTH, inside)
+    place, value = brent_minimum(at, around[1][0], around[2][0], _WIDTH, inside)
     function = ConvexFunction(Direction.ADD, epsilon, exponent, math.exp(place))
     if exponent > 1.0 and estimate(open_ended := ConvexFunction(Direction.ADD, epsilon, exponent)) < value:
         function = open_ended

@@ -12,7 +12,7 @@ from csgm_cli import gaussian
 from csgm_cli.bounds.worst_case import Release, is_elementwise_largest, worst_case_law
 from csgm_cli.model.mechanism import Adjacency
 from csgm_cli.profile.means import in_reach, log_lower_hockey_stick, log_lower_opposite
-from csgm_cli.renyi.law import Coordinates, Law, gathered
+from csgm_cli.renyi.law import Coordinates, Law, merged_law
 
 #: Upper bound on the relative amount by which `csgm_cli.gaussian` rounds delta up.
 _ROUNDED_UP = 1e-9
@@ -51,7 +51,7 @@ def spread_law(releases: Sequence[Release]) -> Law:
             coordinates.append(Coordinates(mechanism.releases, 1.0, mechanism.gamma**2 * unit))
         else:
             coordinates.append(Coordinates(float(dim) * mechanism.releases, mechanism.gamma, unit / dim))
-    return gathered(coordinates)
+    return merged_law(coordinates)
 
 
 def _at(law: Law, epsilon: float) -> float:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from csgm_cli.bounds.tight import direction_bound
 from csgm_cli.model.certificate import Certificate, Direction, Proof
 from csgm_cli.profile.means import in_reach
-from csgm_cli.roots import valley
+from csgm_cli.roots import bracketed_minimum
 
 if TYPE_CHECKING:
     from csgm_cli.renyi.law import Law
@@ -57,7 +57,7 @@ def triangle(law: Law, epsilon: float, near: float | None = None, *, by_profile:
         start = min(max(math.log(near / (1 - near)), -_FURTHEST), _FURTHEST)
         stride = _WARM_STRIDE
     if not _reaches_least_sum(terms, start, stride):
-        valley(
+        bracketed_minimum(
             lambda x: _log_sum(*terms(x)), start, stride=stride, low=-_FURTHEST, high=_FURTHEST, width=_WIDTH
         )
     log_odds = min(seen, key=lambda x: _log_sum(*terms(x)))

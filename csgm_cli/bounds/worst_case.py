@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from csgm_cli.renyi.law import Coordinates, Law, gathered
+from csgm_cli.renyi.law import Coordinates, Law, merged_law
 
 if TYPE_CHECKING:
     from csgm_cli.model.mechanism import Mechanism
@@ -34,7 +34,7 @@ def worst_case_law(releases: Sequence[Release]) -> Law:
         coordinates.append(Coordinates(rounds * whole, mechanism.gamma, t, largest))
         if whole < count and (rest := t * (count - whole)) > 0.0:
             coordinates.append(Coordinates(rounds, mechanism.gamma, rest, largest))
-    return gathered(coordinates, math.fsum(unit * unit * rounds for unit, rounds in gaussian.items()))
+    return merged_law(coordinates, math.fsum(unit * unit * rounds for unit, rounds in gaussian.items()))
 
 
 def paper_law(releases: Sequence[Release]) -> Law:
@@ -46,7 +46,7 @@ def paper_law(releases: Sequence[Release]) -> Law:
             kind = (m.coordinates, m.gamma, (m.linf_sensitivity / sigma) ** 2)
             rounds[kind] = rounds.get(kind, 0) + m.releases
     coordinates = [Coordinates(count * k, gamma, t) for (k, gamma, t), count in rounds.items()]
-    return gathered(coordinates, worst_case_law(gaussian).gaussian)
+    return merged_law(coordinates, worst_case_law(gaussian).gaussian)
 
 
 def is_elementwise_largest(releases: Sequence[Release]) -> bool:

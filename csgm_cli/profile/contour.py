@@ -110,7 +110,7 @@ def _build(law: Law, direction: Direction, epsilon: float, pole: float) -> Conto
 
     sign = 1.0 if direction is Direction.ADD else -1.0
     saddle: float | None = pole
-    if not _falls_up_to(pole, sign, epsilon, moment):
+    if not _decreases_up_to(pole, sign, epsilon, moment):
         saddle = _saddle(law, sign, epsilon, moment)
     if saddle is None:
         return None
@@ -139,7 +139,7 @@ def _moment(law: Law, order: float) -> LogMoment:
     return law.log_moment(order)
 
 
-def _falls_up_to(pole: float, sign: float, epsilon: float, moment: Callable[[float], LogMoment]) -> bool:
+def _decreases_up_to(pole: float, sign: float, epsilon: float, moment: Callable[[float], LogMoment]) -> bool:
     """Whether the integrand decreases on the real axis up to the rightmost place for the contour."""
     if math.isinf(pole):
         return False

@@ -27,7 +27,7 @@ _NEGLIGIBLE = 1e-13
 LEFT_OF_POLE = 7 / 9
 #: Crossings to try left of the saddle point, relative to it, if the step at the saddle point is below
 #: `_SHORT_STEP`, relative to the largest possible step.
-_LEFT_OF_WALL, _SHORT_STEP = (0.93, 0.85), 0.05
+_LEFT_OF_SADDLE, _SHORT_STEP = (0.93, 0.85), 0.05
 #: Places for Chernoff bounds on the aliases, relative to the shift, if the first guess allows only a step
 #: below `_GOOD_STEP`, relative to the largest possible step.
 _FURTHER, _GOOD_STEP = (1.03, 1.07, 1.15, 1.4, 2.0, 4.0), 0.3
@@ -74,7 +74,7 @@ def crossing(moments: Moments, sign: float, epsilon: float, saddle: float, pole:
     """
     rightmost = min(saddle, LEFT_OF_POLE * pole)
     best: Crossing | None = None
-    for share in (1.0, *_LEFT_OF_WALL):
+    for share in (1.0, *_LEFT_OF_SADDLE):
         shift = share * rightmost
         moment = moments(shift)
         slope, curvature = slope_of(moment, sign, epsilon, shift)

@@ -61,7 +61,7 @@ def decay(order: float, gamma: float, t: float, log_moment: float) -> Decay:
     u = np.where(z < 1.0, np.log1p(gamma * np.expm1(np.minimum(z, 1.0))), _log_ratio(gamma, z))
     log_bell = -x * x / 2 - 0.5 * math.log(2 * math.pi) - log_moment
     density = np.exp(order * u + log_bell - math.log(gamma * s) - z + u)
-    between = valley(order, gamma, s)
+    between = dip_between_peaks(order, gamma, s)
     sides = [np.ones(x.size, dtype=bool)] if between is None else [x <= between[0], x >= between[1]]
     peaks = [_one_peak(u[side], density[side]) for side in sides if side.any()]
     masses, widths = (np.concatenate(column) for column in zip(*peaks, strict=True))
@@ -73,7 +73,7 @@ def _log_ratio(gamma: float, z: Array) -> Array:
     return np.asarray(np.logaddexp(log_rest, math.log(gamma) + z))
 
 
-def valley(order: float, gamma: float, s: float) -> tuple[float, float] | None:
+def dip_between_peaks(order: float, gamma: float, s: float) -> tuple[float, float] | None:
     """The ends in x of the dip between two peaks of the density; None if it has a single peak."""
     steepness = (order + 1) * s * s
     if steepness <= 4.0 or gamma == 1.0:

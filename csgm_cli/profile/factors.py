@@ -1,8 +1,9 @@
 """The law of one factor Y of the likelihood ratio, discretised on points exp(offset + step i).
 
-`spread`, for upper bounds: the mass between two neighbouring points is divided between them so that E[Y] is
-preserved; the result is larger in convex order. `gathered`, for lower bounds: the mass of each cell moves to
-a point close to its mean; means of increasing convex functions decrease (docs/theory.md, Theorems 16, 17).
+`upper_factor`, for upper bounds: the mass between two neighbouring points is divided between them so that
+E[Y] is preserved; the result is larger in convex order. `lower_factor`, for lower bounds: the mass of each
+cell moves to a point close to its mean; means of increasing convex functions decrease (docs/theory.md,
+Theorems 16 and 17).
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ def _crossing(c: Coordinates, edges: Array, *, opposite: bool) -> Array:
         return np.asarray(np.where(edges >= 0.0, root, -root) / s)  # Y at -z is 1/Y at z
 
 
-def spread(c: Coordinates, cut: float, step: float, *, opposite: bool = False) -> Factor:
+def upper_factor(c: Coordinates, cut: float, step: float, *, opposite: bool = False) -> Factor:
     """Discretise for upper bounds: divide the mass of each cell between its two ends, preserving its mean."""
     first = math.floor(bottom(c, opposite=opposite) / step)
     log_ratio = step * (first + np.arange(math.ceil(cut / step) - first + 1, dtype=np.float64))
@@ -122,7 +123,7 @@ def spread(c: Coordinates, cut: float, step: float, *, opposite: bool = False) -
     return Factor(c.count, log_ratio, first, 0.0, points, beyond, above)
 
 
-def gathered(c: Coordinates, cut: float, step: float, *, opposite: bool = False) -> Factor:
+def lower_factor(c: Coordinates, cut: float, step: float, *, opposite: bool = False) -> Factor:
     """Discretise for lower bounds: the mass of each cell moves to a point close to its mean.
 
     The grid is aligned with the mean of the heaviest cell. A cell whose mean is above its point borrows mass

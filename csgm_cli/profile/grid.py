@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 
 from csgm_cli.model.certificate import Direction
-from csgm_cli.profile.factors import Factor, bottom, gathered, reach, spread
+from csgm_cli.profile.factors import Factor, bottom, lower_factor, reach, upper_factor
 from csgm_cli.renyi.law import Coordinates, Law
-from csgm_cli.roots import lowest
+from csgm_cli.roots import brent_minimum
 
 if TYPE_CHECKING:
     from csgm_cli.profile.convex import ConvexFunction
@@ -191,9 +191,9 @@ def grid_law(
         (x - bottom(c, opposite=opposite)) / step > _MOST_POINTS for c, x in zip(kinds, cuts, strict=True)
     ):
         return None
-    rough = [spread(c, x, _ROUGH * step, opposite=opposite) for c, x in zip(kinds, cuts, strict=True)]
+    rough = [upper_factor(c, x, _ROUGH * step, opposite=opposite) for c, x in zip(kinds, cuts, strict=True)]
     tilt = _best_tilt(rough, sign, epsilon, pole)
-    rounded = spread if upper else gathered
+    rounded = upper_factor if upper else lower_factor
     factors = tuple(
         rounded(c, _cut(c, strike, tilt, opposite=opposite), step, opposite=opposite) for c in kinds
     )
@@ -288,7 +288,7 @@ def _best_tilt(factors: Sequence[Factor], sign: float, epsilon: float, pole: flo
         z = math.exp(log_z)
         return _log_moment(factors, 1.0 + z if sign > 0 else -z) - z * epsilon - math.log(z * (z + 1))
 
-    z = 0.85 * math.exp(lowest(exponent, math.log(1e-2), math.log(min(1e4, 0.8 * pole)), 1e-3)[0])
+    z = 0.85 * math.exp(brent_minimum(exponent, math.log(1e-2), math.log(min(1e4, 0.8 * pole)), 1e-3)[0])
     return 1.0 + z if sign > 0 else -z
 
 

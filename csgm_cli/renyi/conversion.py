@@ -16,12 +16,12 @@ from csgm_cli.renyi.moment import LogMoment
 from csgm_cli.renyi.orders import (
     RenyiCurve,
     Value,
+    adjacent_integers,
     best_order,
-    by_values,
+    best_order_by_bracketing,
     extrapolated_best,
-    first_order,
-    integers_next_to,
-    is_cliff,
+    grows_abruptly,
+    initial_order,
 )
 from csgm_cli.roots import safe_end
 
@@ -65,7 +65,7 @@ def best_log_delta(
 
     ``near``: a guess at the best order. ``goal``: a target log delta; far from it, less accuracy is enough.
     """
-    start = near or first_order(curve.law, epsilon)
+    start = near or initial_order(curve.law, epsilon)
     found = best_order(curve, at_epsilon(convert, epsilon), start, goal)
     if near is not None and not found[0] < 0.0:  # the guess led to orders without a finite moment
         return best_log_delta(curve, convert, epsilon, None, goal)
@@ -102,9 +102,9 @@ def best_epsilon(
         return _epsilon_at(order, moment, convert, log_delta, math.log(best[0] or near))
 
     if not curve.integer_orders:
-        is_steep = best[0] > 0.0 and is_cliff(best[1], curve.moment(best[1]))
-        return min(best, by_values(curve, epsilon, best[1], stride=1e-3)) if is_steep else best
-    return min((epsilon(order, curve.moment(order)), order) for order in integers_next_to(best[1]))
+        is_steep = best[0] > 0.0 and grows_abruptly(best[1], curve.moment(best[1]))
+        return min(best, best_order_by_bracketing(curve, epsilon, best[1], stride=1e-3)) if is_steep else best
+    return min((epsilon(order, curve.moment(order)), order) for order in adjacent_integers(best[1]))
 
 
 def at_epsilon(convert: Conversion, epsilon: float) -> Value:

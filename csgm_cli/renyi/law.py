@@ -122,7 +122,7 @@ class Law:
         return total
 
 
-def together(laws: Sequence[Law], orders: Iterable[float]) -> None:
+def cache_log_moments(laws: Sequence[Law], orders: Iterable[float]) -> None:
     """Compute and cache the log-moments of many laws at these orders, in one batch per order."""
     from csgm_cli.renyi.log_moment import mixed_log_moments
 
@@ -133,7 +133,7 @@ def together(laws: Sequence[Law], orders: Iterable[float]) -> None:
             law.remember(order, [next(found) for _ in law.coordinates])
 
 
-def gathered(coordinates: Iterable[Coordinates], gaussian: float = 0.0) -> Law:
+def merged_law(coordinates: Iterable[Coordinates], gaussian: float = 0.0) -> Law:
     """The law of these coordinates, with equal ones merged and sorted so that their order does not matter."""
     counts: dict[tuple[float, float, bool], float] = {}
     for c in coordinates:

@@ -24,7 +24,7 @@ from csgm_cli.renyi.tilt import bumps, ends
 Array = NDArray[np.float64]
 
 _ULP = 2.0**-53
-#: From this sqrt(t) on, the integrand has two separate peaks with closed forms, see `_far_apart`.
+#: From this sqrt(t) on, the integrand has two separate peaks with closed forms, see `_separate_peaks`.
 FAR = 24.0
 #: h is a power series where |y| max(|a|, 4) is below this.
 _SERIES_RADIUS = 0.5
@@ -83,10 +83,10 @@ def _closed_form(order: float, gamma: float, t: float) -> LogMoment | None:
         return gaussian_moment(order, t)
     if t == 0.0:
         return LogMoment(0.0, 0.0, 0.0, 0.0)
-    return _far_apart(order, gamma, t) if math.sqrt(t) >= FAR else None
+    return _separate_peaks(order, gamma, t) if math.sqrt(t) >= FAR else None
 
 
-def _far_apart(a: float, g: float, t: float) -> LogMoment:
+def _separate_peaks(a: float, g: float, t: float) -> LogMoment:
     """K if the mask bit is almost revealed, so that the integrand of E[Y^a] has two separate peaks.
 
     One is at x = 0, where Y = 1 - g, and one at x = a sqrt(t), where Y = g M. The part between them is
@@ -176,7 +176,7 @@ def _grid(a: float, g: float, s: float, span: tuple[float, float], step: float) 
     """An even number of equidistant nodes where the integrand is not negligible, within ``span``."""
     spans = [span]
     if (span[1] - span[0]) / step > _LONG:
-        spans = bumps(a, g, s) or _alive(a, g, s, *span)
+        spans = bumps(a, g, s) or _nonnegligible_span(a, g, s, *span)
     counts = [2 * math.ceil((high - low) / step / 2) for low, high in spans]  # even: see `_moment`
     if not 0 < sum(counts) <= _TOO_LONG:
         return None
@@ -184,7 +184,7 @@ def _grid(a: float, g: float, s: float, span: tuple[float, float], step: float) 
     return nodes[0] if len(nodes) == 1 else np.concatenate(nodes)
 
 
-def _alive(a: float, g: float, s: float, low: float, high: float) -> list[tuple[float, float]]:
+def _nonnegligible_span(a: float, g: float, s: float, low: float, high: float) -> list[tuple[float, float]]:
     """The part of [low, high] where the integrand is not negligible, from a coarse scan."""
     if high - low > _TOO_LONG:
         return []

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from csgm_cli.renyi.moment import LogMoment, gaussian_moment, replace_one
-from csgm_cli.roots import valley
+from csgm_cli.roots import bracketed_minimum
 
 if TYPE_CHECKING:
     from csgm_cli.renyi.law import Law
@@ -26,8 +26,8 @@ _LEAST, _MOST = -27.0, 42.0
 _NO_GAIN = 1e-13
 #: With a goal, it also ends when the improvement is below this share of the distance to the goal.
 _ROUGH = 0.02
-#: Above this, (order - 1)^2 K''(order) is too large for extrapolation (see `is_cliff`).
-_CLIFF = 1e6
+#: Above this, (order - 1)^2 K''(order) is too large for extrapolation (see `grows_abruptly`).
+_ABRUPT = 1e6
 #: Logarithms above this are not exponentiated: the moment counts as infinite.
 _LARGEST = 700.0
 
@@ -60,12 +60,12 @@ def best_order(
     """
     found = _by_extrapolation(curve, value, start, goal)
     if found is None:
-        found = by_values(curve, value, start)
-    elif is_cliff(found[1], curve.moment(found[1])):
-        found = min(found, by_values(curve, value, found[1], stride=1e-3))
+        found = best_order_by_bracketing(curve, value, start)
+    elif grows_abruptly(found[1], curve.moment(found[1])):
+        found = min(found, best_order_by_bracketing(curve, value, found[1], stride=1e-3))
     if not curve.integer_orders:
         return found
-    return min((value(order, curve.moment(order)), order) for order in integers_next_to(found[1]))
+    return min((value(order, curve.moment(order)), order) for order in adjacent_integers(found[1]))
 
 
 def _by_extrapolation(
@@ -101,7 +101,7 @@ def extrapolated_best(
     centre, model = math.log(order - 1), extrapolated(order, moment)
     below = (centre - math.log(worse[0] - 1)) / 2 if worse[0] > 1.0 else 3.0
     above = (math.log(worse[1] - 1) - centre) / 2 if worse[1] < math.inf else 3.0
-    log_gap, least = valley(
+    log_gap, least = bracketed_minimum(
         lambda x: value(1 + math.exp(x), model(1 + math.exp(x))),
         centre,
         stride=min(0.1, below, above),
@@ -129,17 +129,19 @@ def extrapolated(order: float, moment: LogMoment) -> Callable[[float], LogMoment
     return at
 
 
-def is_cliff(order: float, moment: LogMoment) -> bool:
+def grows_abruptly(order: float, moment: LogMoment) -> bool:
     """Whether K grows too abruptly for its extrapolation to locate the best order accurately."""
-    return (order - 1) ** 2 * moment.d2_order > _CLIFF
+    return (order - 1) ** 2 * moment.d2_order > _ABRUPT
 
 
-def by_values(curve: RenyiCurve, value: Value, start: float, stride: float = 1.5) -> tuple[float, float]:
+def best_order_by_bracketing(
+    curve: RenyiCurve, value: Value, start: float, stride: float = 1.5
+) -> tuple[float, float]:
     """`best_order` without extrapolation: growing steps until the minimum is bracketed, then Brent's method.
 
     The width of the final bracket affects the minimum only to second order.
     """
-    log_gap, least = valley(
+    log_gap, least = bracketed_minimum(
         lambda x: value(1 + math.exp(x), curve.moment(1 + math.exp(x))),
         math.log(start - 1),
         stride=stride,
@@ -150,12 +152,12 @@ def by_values(curve: RenyiCurve, value: Value, start: float, stride: float = 1.5
     return least, 1 + math.exp(log_gap)
 
 
-def integers_next_to(order: float) -> list[float]:
+def adjacent_integers(order: float) -> list[float]:
     """The one or two integer orders adjacent to a real order, in increasing order and at least 2."""
     return sorted({float(max(2, math.floor(order))), float(max(2, math.ceil(order)))})
 
 
-def first_order(law: Law, epsilon: float) -> float:
+def initial_order(law: Law, epsilon: float) -> float:
     """Initial order: between the best orders of the Renyi and the matched bound in the Gaussian limit.
 
     At most 1 + 8/t: far above it, a single mask bit dominates the log-moment.

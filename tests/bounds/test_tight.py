@@ -19,7 +19,7 @@ from csgm_cli.model.mechanism import Geometry, Mechanism
 from csgm_cli.profile.contour import build_contour
 from csgm_cli.profile.convex import ConvexFunction
 from csgm_cli.profile.means import grid_of
-from csgm_cli.renyi.law import Coordinates, gathered
+from csgm_cli.renyi.law import Coordinates, merged_law
 
 #: Rounding of a bound and of the profile beside it, in log delta.
 ROUNDING = 1e-9
@@ -80,7 +80,7 @@ def test_profiles_of_legal_vectors_are_below_the_bound(gamma, s, k, rounds, devi
     if lesser:
         left = (total - full * t) / lesser * (1 - 1e-12)
         levels = [Coordinates(float(rounds * n), gamma, u) for n, u in ((full, t), (lesser, left)) if n]
-        vectors.append(gathered(levels))
+        vectors.append(merged_law(levels))
     for direction in Direction:
         for vector in vectors:
             exact = profile(vector, direction, epsilon)
@@ -155,7 +155,7 @@ def test_bound_is_the_exact_profile_where_kappa_star_is_elementwise_largest(mech
 
 def test_remove_direction_without_losses_has_delta_zero():
     """No output makes "absent" more likely than (1 - gamma)^-count: the exact profile is 0 there."""
-    law = gathered([Coordinates(4.0, 0.3, 1.0, is_largest=True)])
+    law = merged_law([Coordinates(4.0, 0.3, 1.0, is_largest=True)])
     found = direction_bound(law, Direction.REMOVE, 1.5, None)
     assert found.proof is Proof.PROFILE
     assert found.log_delta == -math.inf
@@ -170,7 +170,7 @@ def test_bound_is_at_most_the_renyi_bound():
             round(10 ** rng.uniform(0, 5)),
             10 ** rng.uniform(-4, 0.5),
         )
-        law = gathered([Coordinates(float(count), gamma, t)])
+        law = merged_law([Coordinates(float(count), gamma, t)])
         epsilon = 10 ** rng.uniform(-2, 1)
         renyi = RENYI(law, epsilon).log_delta
         if renyi < -2000.0:
@@ -202,7 +202,7 @@ def test_bound_falls_with_epsilon_and_sigma_and_rises_with_rounds(gamma, ratio, 
 
 def test_settings_without_a_profile_still_have_a_bound():
     """Where the profile methods do not reach the closed forms are the answer."""
-    law = gathered([Coordinates(1e9, 1e-9, 0.01)])
+    law = merged_law([Coordinates(1e9, 1e-9, 0.01)])
     for certificate in tight(law, 0.01).values():
         assert certificate.proof in (Proof.GAUSSIAN_MATCHED, Proof.RENYI, Proof.RENYI_REMOVE)
         assert certificate.log_delta < 0.0
