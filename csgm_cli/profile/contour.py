@@ -6,7 +6,7 @@ With S(a) = log E[u^a] at complex orders, v and f of a `ConvexFunction`,
     E phi(u) = (1/2 pi i) int exp(S(-z)  + z log v) f(z)/(z (z+1)) dz      (remove)
 
 over Re z = shift > 0 (docs/theory.md, "The privacy profile"). Conjugate points have conjugate
-integrands. The error of the trapezoid rule in Im z is a sum of aliases: means of phi at strikes shifted by
+integrands. The error of the trapezoid rule in Im z is a sum of aliases: means of phi at thresholds shifted by
 2 pi m/step. Aliases are never negative, so values that include them are upper bounds.
 """
 
@@ -75,10 +75,10 @@ class Contour:
     def mean(self, function: ConvexFunction) -> Mean | None:
         """Bounds on the mean of ``function``, whose pole is right of the contour; None if not converged."""
         sign = -1.0 if self.direction is Direction.ADD else 1.0
-        exponent = self.exponent + self.z * (sign * function.log_strike)
+        exponent = self.exponent + self.z * (sign * function.log_threshold)
         factor = function.factor(self.z)
         peak = float(exponent[0].real)
-        if not peak < _LARGEST_PEAK:  # the strike is too far from that of the contour
+        if not peak < _LARGEST_PEAK:  # the threshold is too far from that of the contour
             return None
         poles = self.z * (self.z + 1) / self.step  # scaled by the step, so that no term underflows
         with np.errstate(all="ignore"):

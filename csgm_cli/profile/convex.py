@@ -2,8 +2,8 @@
 
     add:     phi(y) >= (y - e^epsilon)_+,      remove:  phi(y) >= (1 - e^epsilon y)_+
 
-``exponent`` B: phi''(y) y^(1 + B) is constant for y >= v and 0 below v, the strike. If B is infinite, phi is
-the hockey-stick itself, with its kink at v = e^(+-epsilon). In the add direction phi touches the line
+``exponent`` B: phi''(y) y^(1 + B) is constant for y >= v, the threshold, and 0 below v. If B is infinite, phi
+is the hockey-stick itself, with its kink at v = e^(+-epsilon). In the add direction phi touches the line
 y - e^epsilon at y = r v (docs/theory.md, "Concentrated vectors").
 """
 
@@ -54,7 +54,7 @@ class ConvexFunction:
         return 1 / _ratio_power(-self.exponent, self.log_ratio)
 
     @cached_property
-    def log_strike(self) -> float:
+    def log_threshold(self) -> float:
         """Log v."""
         sign = 1.0 if self.direction is Direction.ADD else -1.0
         if self.is_hockey_stick:
@@ -85,13 +85,13 @@ class ConvexFunction:
 
     def __call__(self, log_y: Array) -> Array:
         """Phi at y = exp(log_y), for log_y below 700."""
-        w, b = log_y - self.log_strike, self.exponent
+        w, b = log_y - self.log_threshold, self.exponent
         if self.direction is Direction.ADD:
             above = np.maximum(w, 0.0)
             if self.is_hockey_stick:
                 return math.exp(self.epsilon) * np.expm1(above)
             grown = np.exp(above) * _power(-b, above) - _power(1 - b, above)
-            return np.maximum(math.exp(self.log_strike) * self.scale * grown, 0.0)
+            return np.maximum(math.exp(self.log_threshold) * self.scale * grown, 0.0)
         if self.is_hockey_stick:
             return -np.expm1(np.minimum(w, 0.0))
         line = -np.expm1(np.minimum(log_y + self.epsilon, 0.0))

@@ -1,6 +1,6 @@
 """Where a contour crosses the real axis, and the step between its nodes.
 
-The error of the trapezoid rule in Im z is a sum of aliases, which are expectations at other strikes (see
+The error of the trapezoid rule in Im z is a sum of aliases, which are expectations at other thresholds (see
 docs/theory.md, "Numerics"). Chernoff bounds at a real z right of the contour bound them. Rare large losses
 that hardly contribute to the answer can make E[Y^a] grow steeply just right of the saddle point, so that
 the Chernoff bounds are too weak; then the contour crosses left of the saddle point.
@@ -97,7 +97,7 @@ def _alias_free(
 ) -> tuple[float, float]:
     """A step at which aliases are negligible relative to an answer of about exp(``log_size``), and a real z.
 
-    Aliases at lower strikes are expectations of at most 1, times exp(-2 pi shift/step); the others are
+    Aliases at lower thresholds are expectations of at most 1, times exp(-2 pi shift/step); the others are
     bounded at the returned z right of the shift, see `Crossing.log_aliases`. The factor of a test function
     whose pole is twice as far right of the shift at most doubles there.
     """

@@ -35,7 +35,7 @@ ComplexArray = NDArray[np.complex128]
 _SPREAD, _LEAST_TILT = 0.045, 10.0
 #: The tilt and the window are chosen on a grid that is coarser by this factor.
 _ROUGH = 16
-#: A factor's grid ends at most this far above the strike; beyond, the function is bounded by its slope.
+#: A factor's grid ends at most this far above the threshold; beyond, the function is bounded by its slope.
 _ABOVE = 10.0
 #: At most e^-`_OUTSIDE` of the tilted law lies outside the window.
 _OUTSIDE = 20.0
@@ -81,9 +81,9 @@ class GridLaw:
     def upper_mean(self, function: ConvexFunction) -> float:
         """An upper bound on E phi(u); requires the law for upper bounds; infinite for B = 0."""
         adding = function.direction is Direction.ADD
-        if math.isinf(function.steepest) or (adding and function.log_strike < self.left_out):
+        if math.isinf(function.steepest) or (adding and function.log_threshold < self.left_out):
             return math.inf
-        inside = self.log_ratio > function.log_strike if adding else slice(None)
+        inside = self.log_ratio > function.log_threshold if adding else slice(None)
         log_u = self.log_ratio[inside]
         weights = self._untilted(function(log_u), log_u)
         exact = 1.0 + _rounding(self.tilted.size, _count(self.factors))
@@ -106,7 +106,7 @@ class GridLaw:
 
     def estimated_mean(self, function: ConvexFunction) -> float:
         """Approximate E phi(u), without any guarantee."""
-        if function.direction is Direction.ADD and function.log_strike < self.left_out:
+        if function.direction is Direction.ADD and function.log_threshold < self.left_out:
             return math.inf
         log_u, tilted = self._blocks
         return float(self._untilted(function(log_u), log_u) @ tilted)
@@ -137,7 +137,7 @@ class GridLaw:
 def grid_step(
     law: Law, epsilon: float, direction: Direction = Direction.ADD, pole: float = math.inf
 ) -> float:
-    """The step for a law near ``epsilon``; it divides epsilon, so that the strike is a grid point."""
+    """The step for a law near ``epsilon``; it divides epsilon, so that the threshold is a grid point."""
     count = max(1.0, math.fsum(c.count for c in law.coordinates))
     tilt = max(_LEAST_TILT, min(pole, _usual_tilt(law, epsilon, direction)))
     longest = max([epsilon, *(_cut(c, epsilon, 1e4) - bottom(c) for c in law.coordinates)])
@@ -157,9 +157,9 @@ def _usual_tilt(law: Law, epsilon: float, direction: Direction) -> float:
     return min(slopes)
 
 
-def _cut(c: Coordinates, strike: float, tilt: float, *, opposite: bool = False) -> float:
+def _cut(c: Coordinates, threshold: float, tilt: float, *, opposite: bool = False) -> float:
     """The upper end in log Y of the grid of a factor."""
-    return min(_ABOVE + strike, reach(c, tilt, opposite=opposite))
+    return min(_ABOVE + threshold, reach(c, tilt, opposite=opposite))
 
 
 @lru_cache(maxsize=8)
@@ -180,13 +180,13 @@ def grid_law(
     would be too large.
     """
     sign = 1.0 if direction is Direction.ADD else -1.0
-    strike = max(sign * epsilon, 0.0)
+    threshold = max(sign * epsilon, 0.0)
     kinds = list(law.coordinates)
     if law.gaussian > 0.0:
         kinds.append(Coordinates(1.0, 1.0, law.gaussian))
     if math.fsum(c.count for c in kinds) > _MOST_COORDINATES:
         return None
-    cuts = [_cut(c, strike, 1e4, opposite=opposite) for c in kinds]
+    cuts = [_cut(c, threshold, 1e4, opposite=opposite) for c in kinds]
     if any(
         (x - bottom(c, opposite=opposite)) / step > _MOST_POINTS for c, x in zip(kinds, cuts, strict=True)
     ):
@@ -195,7 +195,7 @@ def grid_law(
     tilt = _best_tilt(rough, sign, epsilon, pole)
     rounded = upper_factor if upper else lower_factor
     factors = tuple(
-        rounded(c, _cut(c, strike, tilt, opposite=opposite), step, opposite=opposite) for c in kinds
+        rounded(c, _cut(c, threshold, tilt, opposite=opposite), step, opposite=opposite) for c in kinds
     )
     left_out, share = _left_out(factors, tilt, sign * epsilon)
     outside = _OUTSIDE - math.log(share)
@@ -206,17 +206,17 @@ def grid_law(
     return _convolved(factors, tilt, step, low, n, left_out, math.exp(-outside))
 
 
-def _left_out(factors: Sequence[Factor], tilt: float, strike: float) -> tuple[float, float]:
+def _left_out(factors: Sequence[Factor], tilt: float, threshold: float) -> tuple[float, float]:
     """The log u up to which outcomes are omitted (-infinity: none), and the tilted mass of the others.
 
     If the others are rare, rounding errors of the omitted outcomes would exceed them.
     """
-    limit = strike / 2
+    limit = threshold / 2
     log_near = math.fsum(
         f.count * math.log(max(f.near(tilt, limit / _count(factors)), 1e-300)) for f in factors
     )
     share = -math.expm1(log_near)
-    return (limit, max(share, 1e-300)) if strike > 0.0 and share < _RARE else (-math.inf, 1.0)
+    return (limit, max(share, 1e-300)) if threshold > 0.0 and share < _RARE else (-math.inf, 1.0)
 
 
 def _convolved(
@@ -292,13 +292,13 @@ def _best_tilt(factors: Sequence[Factor], sign: float, epsilon: float, pole: flo
     return 1.0 + z if sign > 0 else -z
 
 
-def _window(factors: Sequence[Factor], tilt: float, strike: float, outside: float) -> tuple[float, float]:
-    """An interval around the strike that contains all but e^-``outside`` of the tilted law (Chernoff)."""
+def _window(factors: Sequence[Factor], tilt: float, threshold: float, outside: float) -> tuple[float, float]:
+    """An interval around the threshold that contains all but e^-``outside`` of the tilted law (Chernoff)."""
     at, etas = _log_moment(factors, tilt), _etas(factors, tilt)
     high = min((_log_moment(factors, tilt + eta) - at + outside) / eta for eta in etas)
     low = max((at - _log_moment(factors, tilt - eta) - outside) / eta for eta in etas)
     around = 1 / max(etas)
-    return min(low, strike - around), max(high, strike + around)
+    return min(low, threshold - around), max(high, threshold + around)
 
 
 def _etas(factors: Sequence[Factor], tilt: float) -> Array:

@@ -39,12 +39,12 @@ def profile(law, direction, epsilon):
     return math.log(value) if value > 0.0 else None
 
 
-def call(gamma, t, strike):
-    """E(Y - strike)_+ of one coordinate, in closed form."""
-    strike, s = np.maximum(strike, 1e-300), math.sqrt(t)
-    x = (np.log(np.maximum((strike - 1 + gamma) / gamma, 1e-300)) + t / 2) / s
-    inside = gamma * ndtr(s - x) + (1 - gamma - strike) * ndtr(-x)
-    return np.where(strike <= 1 - gamma, 1 - strike, np.maximum(inside, 0.0))
+def call(gamma, t, threshold):
+    """E(Y - threshold)_+ of one coordinate, in closed form."""
+    threshold, s = np.maximum(threshold, 1e-300), math.sqrt(t)
+    x = (np.log(np.maximum((threshold - 1 + gamma) / gamma, 1e-300)) + t / 2) / s
+    inside = gamma * ndtr(s - x) + (1 - gamma - threshold) * ndtr(-x)
+    return np.where(threshold <= 1 - gamma, 1 - threshold, np.maximum(inside, 0.0))
 
 
 def nodes(gamma, t):
@@ -112,18 +112,20 @@ def test_an_adaptive_adversary_stays_below_the_bound():
     (first, w_first), (second, w_second) = nodes(gamma, t), nodes(gamma, rest)
     u = (first[:, None] * second[None, ::10]).ravel()
     weights = (w_first[:, None] * (10 * w_second[None, ::10])).ravel()
-    log_strikes = np.linspace(-3.0, epsilon + 1.0, 1500)
+    log_thresholds = np.linspace(-3.0, epsilon + 1.0, 1500)
     values = []
     for large in np.linspace(t, k * t / 2, 9):
         y, w = nodes(gamma, k * t - large)
-        values.append([float((w * y) @ call(gamma, large, math.exp(x) / y)) for x in log_strikes])
+        values.append([float((w * y) @ call(gamma, large, math.exp(x) / y)) for x in log_thresholds])
     v = gamma**2 * k * t  # spread over infinitely many coordinates, a Gaussian
-    far = (log_strikes + v / 2) / math.sqrt(v)
-    values.append(ndtr(math.sqrt(v) - far) - np.exp(log_strikes) * ndtr(-far))
+    far = (log_thresholds + v / 2) / math.sqrt(v)
+    values.append(ndtr(math.sqrt(v) - far) - np.exp(log_thresholds) * ndtr(-far))
     log_values = np.log(np.maximum(values, 1e-300))
-    strikes = np.clip(epsilon - np.log(u), log_strikes[0], log_strikes[-1])
-    each = [float((weights * u) @ np.exp(np.interp(strikes, log_strikes, column))) for column in log_values]
-    best = float((weights * u) @ np.exp(np.interp(strikes, log_strikes, log_values.max(axis=0))))
+    thresholds = np.clip(epsilon - np.log(u), log_thresholds[0], log_thresholds[-1])
+    each = [
+        float((weights * u) @ np.exp(np.interp(thresholds, log_thresholds, column))) for column in log_values
+    ]
+    best = float((weights * u) @ np.exp(np.interp(thresholds, log_thresholds, log_values.max(axis=0))))
     mechanism = Mechanism("l2-csgm", gamma, Geometry(math.sqrt(k)), 2)
     law = worst_case_law([(mechanism, 1 / (s * math.sqrt(k)))])
     assert each[0] == pytest.approx(math.exp(profile(law, Direction.ADD, epsilon)), rel=2e-3)

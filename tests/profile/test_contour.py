@@ -129,7 +129,7 @@ def test_releases_with_a_gaussian_part(gamma, parts, gaussian, epsilon, directio
     ("direction", "exponent", "log_ratio"),
     [
         ("add", 0.0, 0.3),
-        ("add", 0.0, 2.0),  # the strike is far below epsilon: only the upper end is asked for
+        ("add", 0.0, 2.0),  # the threshold is far below epsilon: only the upper end is asked for
         ("add", 0.7, 0.5),
         ("add", 1.0, 0.1),
         ("add", 6.0, 1.5),
@@ -199,7 +199,7 @@ def test_integrals_that_did_not_converge_have_no_mean():
     )
 
 
-def test_strikes_too_far_from_that_of_the_contour_have_no_mean():
+def test_thresholds_too_far_from_that_of_the_contour_have_no_mean():
     """The integrand is beyond float64 there; exponent and ratio are of a bound that was sought once."""
     law = law_of(0.07476883171002402, ((67.0, 1.376851537378644e-07), (1474.0, 4.228640145723341e-07)))
     built = build_contour(law, Direction.ADD, 0.01447336090965057)

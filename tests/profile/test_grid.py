@@ -19,21 +19,21 @@ from csgm_cli.renyi.law import Coordinates, Law, merged_law
 STEP = 2.0**-11
 
 
-def call(gamma, t, strike):
-    """E(Y - strike)_+ of one factor, in closed form, for an array of strikes."""
-    strike, s = np.maximum(strike, 1e-300), math.sqrt(t)
-    sent = np.maximum((strike - 1 + gamma) / gamma, 1e-300)
+def call(gamma, t, threshold):
+    """E(Y - threshold)_+ of one factor, in closed form, for an array of thresholds."""
+    threshold, s = np.maximum(threshold, 1e-300), math.sqrt(t)
+    sent = np.maximum((threshold - 1 + gamma) / gamma, 1e-300)
     x = (np.log(sent) + t / 2) / s
-    inside = gamma * ndtr(s - x) + (1 - gamma - strike) * ndtr(-x)
-    return np.where(strike <= 1 - gamma, 1 - strike, np.maximum(inside, 0.0))
+    inside = gamma * ndtr(s - x) + (1 - gamma - threshold) * ndtr(-x)
+    return np.where(threshold <= 1 - gamma, 1 - threshold, np.maximum(inside, 0.0))
 
 
-def put(gamma, t, strike):
-    """E(strike - Y)_+ of one factor."""
-    strike, s = np.maximum(strike, 1e-300), math.sqrt(t)
-    sent = np.maximum((strike - 1 + gamma) / gamma, 1e-300)
+def put(gamma, t, threshold):
+    """E(threshold - Y)_+ of one factor."""
+    threshold, s = np.maximum(threshold, 1e-300), math.sqrt(t)
+    sent = np.maximum((threshold - 1 + gamma) / gamma, 1e-300)
     x = (np.log(sent) + t / 2) / s
-    return np.where(strike <= 1 - gamma, 0.0, (strike - 1 + gamma) * ndtr(x) - gamma * ndtr(x - s))
+    return np.where(threshold <= 1 - gamma, 0.0, (threshold - 1 + gamma) * ndtr(x) - gamma * ndtr(x - s))
 
 
 def of_two(first, second, direction, epsilon):
@@ -156,7 +156,7 @@ def test_visible_mask_bits_are_enclosed_closely(gamma, t):
 
 
 def test_half_visible_mask_bits_are_enclosed_closely():
-    """Delta is mostly of losses far above the strike, and the saddle point is next to 0."""
+    """Delta is mostly of losses far above the threshold, and the saddle point is next to 0."""
     exact = float(call(1e-4, 25.0, math.e))
     found = upper(Law((Coordinates(1.0, 1e-4, 25.0),)), ConvexFunction(Direction.ADD, 1.0))
     assert exact <= found <= exact * (1 + 1e-3)
@@ -222,7 +222,7 @@ def test_means_of_convex_functions_are_above_the_contour(direction, exponent, lo
 
 
 @pytest.mark.parametrize("direction", Direction)
-def test_strikes_far_from_all_losses_give_no_nan(direction):
+def test_thresholds_far_from_all_losses_give_no_nan(direction):
     """Weights that undo the tilt may overflow there: the bound is infinite or far above, the lower one 0."""
     law = Law((Coordinates(37.0, 8.7e-6, 0.0018), Coordinates(2627.0, 8.7e-6, 0.022)))
     for epsilon in (0.003, 0.3, 30.0):
@@ -252,15 +252,15 @@ def test_rounded_factors_are_larger_and_smaller_in_convex_order(gamma, t, step):
     cut = 3.0
     c = Coordinates(1.0, gamma, t)
     upper, lower = factors.upper_factor(c, cut, step), factors.lower_factor(c, cut, step)
-    strikes = np.exp(np.linspace(math.log1p(-gamma) - 2 * step, cut - 2 * step, 97))
-    exact = call(gamma, t, strikes)
+    thresholds = np.exp(np.linspace(math.log1p(-gamma) - 2 * step, cut - 2 * step, 97))
+    exact = call(gamma, t, thresholds)
     room = 1e-13
     for factor, sign in ((upper, 1.0), (lower, -1.0)):
         y = np.exp(factor.log_ratio)
         assert (factor.mass >= 0.0).all()
         assert factor.mass.sum() + factor.beyond == pytest.approx(1.0, abs=1e-12)
-        beyond = factor.above - strikes * factor.beyond
-        rounded = np.maximum(y[None, :] - strikes[:, None], 0.0) @ factor.mass + beyond
+        beyond = factor.above - thresholds * factor.beyond
+        rounded = np.maximum(y[None, :] - thresholds[:, None], 0.0) @ factor.mass + beyond
         assert (sign * (rounded - exact) >= -room).all()
         assert factor.mass @ y + factor.above <= 1.0 + room
     assert upper.mass @ np.exp(upper.log_ratio) + upper.above == pytest.approx(1.0, abs=1e-12)
@@ -269,12 +269,12 @@ def test_rounded_factors_are_larger_and_smaller_in_convex_order(gamma, t, step):
 @pytest.mark.parametrize(("gamma", "t"), [(0.1, 1.0), (0.5, 0.1), (0.9, 4.0)])
 def test_rounding_errors_are_of_second_order_in_the_step(gamma, t):
     """Halving the step divides the excess of the upper side by four."""
-    c, strikes = Coordinates(1.0, gamma, t), np.exp(np.linspace(-0.3 * gamma, 1.0, 50))
-    exact, excesses = call(gamma, t, strikes), []
+    c, thresholds = Coordinates(1.0, gamma, t), np.exp(np.linspace(-0.3 * gamma, 1.0, 50))
+    exact, excesses = call(gamma, t, thresholds), []
     for step in (2.0**-11, 2.0**-12):
         factor = factors.upper_factor(c, 4.0, step)
-        calls = np.maximum(np.exp(factor.log_ratio)[None, :] - strikes[:, None], 0.0)
-        excesses.append((calls @ factor.mass + factor.above - strikes * factor.beyond - exact).mean())
+        calls = np.maximum(np.exp(factor.log_ratio)[None, :] - thresholds[:, None], 0.0)
+        excesses.append((calls @ factor.mass + factor.above - thresholds * factor.beyond - exact).mean())
     assert excesses[1] == pytest.approx(excesses[0] / 4, rel=0.3)
 
 
