@@ -182,7 +182,7 @@ def _share(new: Point, old: Point, third: Point) -> float:
     return f_a / (f_b - f_a) * f_c / (f_b - f_c) + alpha * f_a / (f_c - f_a) * f_b / (f_c - f_b)
 
 
-def valley(
+def bracketed_minimum(
     function: Callable[[float], float], start: float, *, stride: float, low: float, high: float, width: float
 ) -> Point:
     """The minimum in ``low`` ... ``high`` of a unimodal function, by growing steps from ``start``.
@@ -216,11 +216,11 @@ def valley(
         if scale < 1.0 and not (rise > _STEEP * abs(at(places[index])) and right - left < 8 * width):
             break  # the remaining error is of second order
         inside = [(x, at(x)) for x in (places[index], left, right)]
-        lowest(at, left, right, scale * width, inside if left < places[index] < right else None)
+        brent_minimum(at, left, right, scale * width, inside if left < places[index] < right else None)
     return min(seen.items(), key=lambda point: point[1])
 
 
-def lowest(
+def brent_minimum(
     function: Callable[[float], float],
     low: float,
     high: float,

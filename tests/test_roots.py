@@ -6,7 +6,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from csgm_cli.errors import NoAnswerError
-from csgm_cli.roots import increasing_root, least_safe, lowest, narrowed, safe_end, valley
+from csgm_cli.roots import bracketed_minimum, brent_minimum, increasing_root, least_safe, narrowed, safe_end
 
 
 def counted(function):
@@ -204,7 +204,7 @@ VALLEYS = {
 def test_lowest_is_as_low_as_another_method_finds_and_as_quick(name):
     """The bounded search of scipy."""
     function = counted(VALLEYS[name])
-    at, value = lowest(function, -1.0, 2.0, 1e-8)
+    at, value = brent_minimum(function, -1.0, 2.0, 1e-8)
     found = minimize_scalar(VALLEYS[name], bounds=(-1.0, 2.0), options={"xatol": 1e-8})
     assert VALLEYS[name](at) == value
     assert value <= found.fun + 1e-7
@@ -216,7 +216,7 @@ def test_lowest_is_as_low_as_another_method_finds_and_as_quick(name):
 def test_valley_is_as_low_as_another_method_finds(name, start):
     """From any start, inside the limits or not."""
     function = counted(VALLEYS[name])
-    at, value = valley(function, start, stride=0.3, low=-1.0, high=2.0, width=1e-8)
+    at, value = bracketed_minimum(function, start, stride=0.3, low=-1.0, high=2.0, width=1e-8)
     found = minimize_scalar(VALLEYS[name], bounds=(-1.0, 2.0), options={"xatol": 1e-8})
     assert -1.0 <= at <= 2.0
     assert VALLEYS[name](at) == value
@@ -226,15 +226,15 @@ def test_valley_is_as_low_as_another_method_finds(name, start):
 
 @pytest.mark.parametrize("start", [-30.0, -4.0, 0.0, 5.0, 40.0])
 def test_valley_between_infinite_walls_is_found(start):
-    """Where the start is not in the valley values are infinite, and steps grow until it is reached."""
+    """If the value at the start is infinite, the search still finds the minimum."""
     walls = lambda x: (x - 1.0) ** 2 if -6.0 < x < 8.0 else math.inf
-    at, value = valley(walls, start, stride=1.5, low=-50.0, high=50.0, width=1e-7)
+    at, value = bracketed_minimum(walls, start, stride=1.5, low=-50.0, high=50.0, width=1e-7)
     assert at == pytest.approx(1.0, abs=1e-6)
     assert value == pytest.approx(0.0, abs=1e-12)
 
 
 def test_lowest_ends_where_the_width_is_below_rounding():
     """Steps that do not move x would be taken for ever."""
-    at, value = lowest(lambda x: abs(x - 20.0), 19.0, 21.5, 1e-18)
+    at, value = brent_minimum(lambda x: abs(x - 20.0), 19.0, 21.5, 1e-18)
     assert at == pytest.approx(20.0, rel=1e-15)
     assert value < 1e-14

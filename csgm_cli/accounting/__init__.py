@@ -1,1 +1,1 @@
-"""What an accountant charges one or several releases: epsilon, delta, the least noise, the room left."""
+"""Privacy accounting for one or several releases: epsilon, delta, smallest noise, remaining budget."""

@@ -1,6 +1,6 @@
-"""What each accountant charges one or several releases: epsilon, delta, or the least noise.
+"""Epsilon, delta, or the smallest noise of one or several releases, under each accountant.
 
-Every number is an upper bound. Releases compose: log-moments add at every order, and so do the squared mus
+Every number is an upper bound. Under composition log-moments add at every order, and so do the squared mus
 of Gaussian releases (docs/theory.md, "Mixed releases").
 """
 
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from csgm_cli.model.mechanism import Mechanism
     from csgm_cli.renyi.law import Law
 
-#: Relative float64 error of an exact Gaussian epsilon above which mpmath takes over, and its digits.
+#: Relative float64 error of an exact Gaussian epsilon above which mpmath recomputes it; number of digits.
 _TRUST, _ORACLE_DIGITS = 4e-10, 30
-#: Deltas below this are reported as this (it is the smallest that csgm accepts).
+#: Smaller deltas are reported as this value, the smallest that csgm accepts.
 DELTA_FLOOR = 1e-300
-#: Room that calibrate leaves, in epsilon and in sigma, for rounding and for the brackets of account.
+#: Relative margins of calibrate in epsilon and in sigma, for rounding and the bracket width of account.
 _EPSILON_ROOM, _SIGMA_ROOM = 2.5e-13, 1e-13
-#: The first under replace-one, where the e1 of the triangle has fewer digits; the second where an order
-#: is searched, and where a certified grid decides, whose step depends on epsilon.
+#: Larger margins: in epsilon under replace-one, where the e1 of the triangle is less accurate; in sigma if an
+#: order is searched, and if the bound comes from a certified grid, whose step depends on epsilon.
 _TRIANGLE_ROOM, _ORDER_ROOM, _GRID_ROOM = 1e-9, 5e-13, 5e-6
-#: A closed form further above the lower bound than this, relative (delta: by this factor), is warned about.
-_WASTE, _DELTA_WASTE = 0.05, 5.0
+#: Relative distance of a closed form from the lower bound (delta: factor) above which csgm warns.
+_LOOSE, _LOOSE_DELTA = 0.05, 5.0
 
 FELL_BACK = (
     "the privacy profile is out of reach here; the bound is a closed form and may be more than 5 % loose"
@@ -44,11 +44,12 @@ FELL_BACK = (
 
 @dataclass(frozen=True)
 class Spent:
-    """What an accountant charges: an epsilon, a delta, or a sigma, whichever was asked for.
+    """The answer of an accountant: an epsilon, a delta, or a sigma, depending on the question.
 
-    ``certificates`` prove it: one for each direction, or one for both. ``lower``: no analysis can charge
-    less; 0 where nothing is known, None where the accountant does not look. ``high_precision``: float64
-    could not be trusted and mpmath gave the value. ``fell_back``: why the value may be loose, or empty.
+    ``certificates`` prove it: one for each direction, or one for both. ``lower``: a lower bound for every
+    analysis; 0 if none was found, None if the accountant does not compute one. ``high_precision``: float64
+    was not accurate enough, so the value comes from mpmath. ``fell_back``: why the value may be loose, or
+    empty.
     """
 
     value: float
@@ -74,11 +75,11 @@ class Spent:
         return Proof.RENYI if self.decisive.proof is Proof.RENYI_REMOVE else self.decisive.proof
 
 
-# ---------------------------------------------------------------- which bounds an accountant takes
+# ---------------------------------------------------------------- the bounds of each accountant
 
 
 def bounds_of(releases: Sequence[Release], accountant: Accountant) -> tuple[Bound, ...]:
-    """The closed forms of which ``accountant`` takes the smallest; see also `looks_at_profile`.
+    """The closed-form bounds that ``accountant`` minimises over; see also `uses_profile`.
 
     Raises:
         UsageError: the accountant has no bound for these releases.
@@ -93,7 +94,7 @@ def bounds_of(releases: Sequence[Release], accountant: Accountant) -> tuple[Boun
 
 
 def check_accountant(mechanisms: Sequence[Mechanism], accountant: Accountant) -> None:
-    """Raise ``UsageError`` where the accountant has no bound for one of the mechanisms."""
+    """Raise ``UsageError`` if the accountant has no bound for one of the mechanisms."""
     refused = next((m for m in mechanisms if not m.is_gaussian), None)
     if accountant is Accountant.EXACT and refused is not None:
         raise UsageError(
@@ -104,14 +105,14 @@ def check_accountant(mechanisms: Sequence[Mechanism], accountant: Accountant) ->
         )
 
 
-def looks_at_profile(releases: Sequence[Release], accountant: Accountant) -> bool:
-    """True where the accountant also takes the tight bounds, or under replace-one the triangle of them."""
+def uses_profile(releases: Sequence[Release], accountant: Accountant) -> bool:
+    """Whether the accountant also uses the tight bounds (under replace-one, their triangle inequality)."""
     tight = accountant in (Accountant.AUTO, Accountant.TIGHT)
     return tight and not all(mechanism.is_gaussian for mechanism, _ in releases)
 
 
 def resolved(accountant: Accountant, bound: Bound) -> Accountant:
-    """The accountant that alone gives the answer which ``auto`` found by ``bound``."""
+    """The accountant that by itself gives the answer that ``auto`` obtained from ``bound``."""
     if accountant is not Accountant.AUTO or bound is Bound.MASK_REVEALED:
         return accountant
     if bound in (Bound.EXACT, Bound.RDP, Bound.PAPER):
@@ -129,29 +130,29 @@ def _is_replaced(releases: Sequence[Release]) -> bool:
 def spent_delta(releases: Sequence[Release], accountant: Accountant, epsilon: float) -> Spent:
     """The smallest delta, at least `DELTA_FLOOR`, that the accountant's bounds prove at ``epsilon`` >= 0."""
     found = [_closed_delta(releases, bound, epsilon) for bound in bounds_of(releases, accountant)]
-    if looks_at_profile(releases, accountant):
+    if uses_profile(releases, accountant):
         found.append(_profile_delta(releases, epsilon))
     best = min(found, key=lambda spent: spent.decisive.log_delta)
-    if not looks_at_profile(releases, accountant):
+    if not uses_profile(releases, accountant):
         return best
-    return _with_lower(best, _lower_delta(releases, epsilon), _DELTA_WASTE)
+    return _with_lower(best, _lower_delta(releases, epsilon), _LOOSE_DELTA)
 
 
 def log_delta_of(
     releases: Sequence[Release], accountant: Accountant, epsilon: float, enough: float = -math.inf
 ) -> float:
-    """Log of `spent_delta`, without a floor; closed forms alone where one of them is at most ``enough``."""
+    """Log of `spent_delta`, without a floor; only closed forms if one of them is at most ``enough``."""
     found = [
         _closed_certificate(releases, bound, epsilon).log_delta for bound in bounds_of(releases, accountant)
     ]
-    if min(found) > enough and looks_at_profile(releases, accountant):
+    if min(found) > enough and uses_profile(releases, accountant):
         found.append(_profile_delta(releases, epsilon).decisive.log_delta)
     return min(found)
 
 
 def _closed_delta(releases: Sequence[Release], bound: Bound, epsilon: float) -> Spent:
     certificate = _closed_certificate(releases, bound, epsilon)
-    return Spent(_shown(certificate), bound, (certificate,))
+    return Spent(_clamped_delta(certificate), bound, (certificate,))
 
 
 def _closed_certificate(releases: Sequence[Release], bound: Bound, epsilon: float) -> Certificate:
@@ -171,11 +172,11 @@ def _profile_delta(releases: Sequence[Release], epsilon: float) -> Spent:
     else:
         certificates = tuple(tight(law, epsilon).values())
     found = _by_certificates(0.0, certificates)
-    return replace(found, value=_shown(found.decisive))
+    return replace(found, value=_clamped_delta(found.decisive))
 
 
 def bound_of(certificate: Certificate) -> Bound:
-    """The name of the bound that a certificate of the tight accountant proves."""
+    """The name of the bound proven by a certificate of the tight accountant."""
     if certificate.proof is Proof.TRIANGLE:
         return Bound.REPLACE_ONE
     if certificate.proof in (Proof.RENYI, Proof.PROFILE):
@@ -190,7 +191,7 @@ def _lower_delta(releases: Sequence[Release], epsilon: float) -> float:
     return math.exp(found) if found > math.log(DELTA_FLOOR) else 0.0
 
 
-def _shown(certificate: Certificate) -> float:
+def _clamped_delta(certificate: Certificate) -> float:
     return min(1.0, max(DELTA_FLOOR, certificate.delta))
 
 
@@ -212,14 +213,14 @@ def spent_epsilon(
     """The smallest epsilon >= 0 that the accountant's bounds prove at ``delta``.
 
     Raises:
-        NoAnswerError: the loss is beyond what can be computed.
+        NoAnswerError: the privacy loss is too large to compute.
     """
     found = [_closed_epsilon(releases, bound, delta) for bound in bounds_of(releases, accountant)]
-    if not looks_at_profile(releases, accountant):
+    if not uses_profile(releases, accountant):
         return _finite(found)
     profiled, lower = _profile_epsilon(releases, delta)
     best = _finite([*found, *([profiled] if profiled else [])])
-    return _with_lower(best, lower, 1 + _WASTE) if with_lower else best
+    return _with_lower(best, lower, 1 + _LOOSE) if with_lower else best
 
 
 def _finite(found: Sequence[Spent]) -> Spent:
@@ -247,7 +248,7 @@ def _gaussian_epsilon(releases: Sequence[Release], bound: Bound, delta: float) -
     if epsilon > 0.0 and 2 * gaussian.SAFETY * gaussian.elasticity(mu, epsilon) > _TRUST:
         from csgm_cli.verify.renyi import epsilon as precise_epsilon
 
-        # A tiny epsilon at a large delta hangs on the last digits of mu.
+        # A tiny epsilon at a large delta is sensitive to the last digits of mu.
         value = float(precise_epsilon(releases, delta, None, bound, _ORACLE_DIGITS))
         epsilon, precise = (math.nextafter(value, math.inf) if value > 0.0 else 0.0), True
     certificate = Certificate(Proof(bound.value), None, epsilon, math.log(delta))
@@ -255,7 +256,7 @@ def _gaussian_epsilon(releases: Sequence[Release], bound: Bound, delta: float) -
 
 
 def _profile_epsilon(releases: Sequence[Release], delta: float) -> tuple[Spent | None, float]:
-    """The tight answer, None where nothing in range proves delta, and what no analysis can go below."""
+    """The tight answer (None if no epsilon in range proves delta), and the lower bound on epsilon."""
     from csgm_cli.accounting.solve import solve
 
     path = epsilon_path(releases, math.log(delta))
@@ -277,7 +278,7 @@ def _by_certificates(value: float, certificates: tuple[Certificate, ...]) -> Spe
 
 
 def _near_epsilon(releases: Sequence[Release], delta: float) -> float:
-    """Log of the epsilon in the limit of spread vectors."""
+    """Initial guess at log epsilon, from the Gaussian limit of spread vectors."""
     mu = math.sqrt(worst_case_law(releases).spread_variance) * (2.0 if _is_replaced(releases) else 1.0)
     return math.log(max(gaussian.epsilon_for(min(max(mu, 1e-9), 1e4), delta), 1e-6))
 
@@ -300,9 +301,9 @@ def least_sigma(
     delta: float,
     others: Sequence[Release] = (),
 ) -> Spent:
-    """The least sigma of one release, beside ``others``, with which all meet (epsilon, delta).
+    """The smallest sigma of one release with which it and the ``others`` together meet (epsilon, delta).
 
-    Account, asked at this sigma or at one rounded from it, confirms epsilon: there is some room for that.
+    A small margin ensures that account at this sigma, or at a rounded-up sigma, gives at most epsilon.
 
     Raises:
         NoAnswerError: no noise in range meets the target.
@@ -311,7 +312,7 @@ def least_sigma(
     bounds = bounds_of([(mechanism, 1.0), *others], accountant)
     found = [(_closed_sigma(mechanism, bound, inner, delta, others), bound) for bound in bounds]
     sigma, bound = min(found, key=lambda pair: pair[0])
-    if not looks_at_profile([(mechanism, 1.0), *others], accountant):
+    if not uses_profile([(mechanism, 1.0), *others], accountant):
         return _proven(mechanism, sigma, bound, epsilon, others)
     from csgm_cli.accounting.solve import solve
 
@@ -330,7 +331,7 @@ def least_sigma(
         best = _by_certificates(sigma, solved.certificates)
     else:
         best = _proven(mechanism, sigma, bound, epsilon, others)
-    return _with_lower(best, math.exp(solved.refuted), 1 + _WASTE)
+    return _with_lower(best, math.exp(solved.refuted), 1 + _LOOSE)
 
 
 def _proven(
@@ -357,7 +358,7 @@ def _closed_sigma(
 
 
 def _near_sigma(mechanism: Mechanism, epsilon: float, delta: float, others: Sequence[Release]) -> float:
-    """Log of the sigma at which the variance at kappa* is about that of a Gaussian which meets the target."""
+    """Initial guess at log sigma: variance at kappa* equal to that of a Gaussian that meets the target."""
     mu = gaussian.mu_for(epsilon, delta) / (2.0 if mechanism.adjacency is Adjacency.REPLACE_ONE else 1.0)
     spent = worst_case_law(others).spread_variance if others else 0.0
     left = max(mu * mu - spent, 1e-4 * mu * mu)

@@ -1,7 +1,7 @@
-"""How far one release can still go: rounds that fit beside the others, and noise that makes it fit.
+"""Remaining budget of each release: how many more rounds fit, and how much noise would make it fit.
 
-Of a few releases these are what the accountant proves. Of more, so that the work stays linear in their
-number, what the closed forms prove at a handful of orders: there a log-moment is allowed that all
+For a few releases the accountant itself is used. For more, so that the cost stays linear in their number,
+only closed forms at a few orders are used: at each order the target allows a total log-moment, which the
 releases share (docs/theory.md, "Mixed releases").
 """
 
@@ -14,14 +14,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from csgm_cli import gaussian
-from csgm_cli.accounting.accountants import bounds_of, least_sigma, log_delta_of, looks_at_profile
+from csgm_cli.accounting.accountants import bounds_of, least_sigma, log_delta_of, uses_profile
 from csgm_cli.bounds.by_order import RENYI, ByOrder
 from csgm_cli.bounds.worst_case import Release, paper_law, total_mu, unit_mu, worst_case_law
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.model.mechanism import Accountant, Adjacency, Bound
 from csgm_cli.ranges import RANGES
 from csgm_cli.renyi.conversion import allowed_moment, at_epsilon, best_log_delta
-from csgm_cli.renyi.law import together
+from csgm_cli.renyi.law import cache_log_moments
 from csgm_cli.renyi.orders import extrapolated_best
 from csgm_cli.roots import safe_end
 
@@ -29,38 +29,38 @@ if TYPE_CHECKING:
     from csgm_cli.model.mechanism import Target
     from csgm_cli.renyi.law import Law
 
-#: Up to so many releases the accountant is asked itself.
+#: Up to this number of releases the accountant itself is used.
 FEW_RELEASES = 8
-#: Orders of the closed forms that are tried: (order - 1) relative to the best of all releases at the limit.
+#: Orders to try: (order - 1) relative to the best order of all releases together at the limit.
 _AROUND = (0.75, 1.0, 1.3)
-#: Turns of the search for that order, and a change of log(order - 1) that ends it.
+#: Maximal number of iterations of the search for that order; change of log(order - 1) at which it ends.
 _MOST_TURNS, _SAME_ORDER = 20, 0.02
-#: Room for the rounding of sums of log-moments, and of numbers derived from sigma.
+#: Relative margins for rounding errors, of sums of log-moments and of numbers derived from sigma.
 _MOMENT_ROOM, _SIGMA_ROOM = 1e-12, 4e-13
 _MOST_ROUNDS = int(RANGES["rounds"].high)
 
 
 @dataclass(frozen=True)
 class Headroom:
-    """What the ``releases`` of one population leave to each of them under a ``limit``."""
+    """The remaining budget of each of the ``releases`` of one population under a ``limit``."""
 
     releases: tuple[Release, ...]
     accountant: Accountant
     limit: Target
 
     def more_rounds(self, index: int) -> int:
-        """The most further rounds (or epochs) of one release within the limit, up to 1e9 in all."""
+        """The largest number of additional rounds (or epochs) of one release; at most 1e9 in all."""
         most = _MOST_ROUNDS - self.releases[index][0].releases
-        found = min(most, max(rows.more_rounds(index) for rows in self._ways))
+        found = min(most, max(rows.more_rounds(index) for rows in self._closed_forms))
         if len(self.releases) > FEW_RELEASES:
             return found
-        return _most(lambda rounds: self._holds(self._with_rounds(index, rounds)), found, most)
+        return _largest_holding(lambda rounds: self._holds(self._with_rounds(index, rounds)), found, most)
 
     def needed_noise_multiplier(self, index: int) -> float | None:
-        """The least noise multiplier of one release with which all fit; None where no noise would do."""
+        """The smallest noise multiplier of one release with which all meet the limit; None if none does."""
         mechanism, _ = self.releases[index]
         if len(self.releases) > FEW_RELEASES:
-            sigma = min(rows.needed_sigma(index) for rows in self._ways)
+            sigma = min(rows.needed_sigma(index) for rows in self._closed_forms)
         else:
             others = [release for i, release in enumerate(self.releases) if i != index]
             try:
@@ -81,26 +81,26 @@ class Headroom:
         return proven <= math.log(self.limit.delta)
 
     @cached_property
-    def _ways(self) -> list[_Moments | _SquaredMus]:
-        """The closed forms, each of which suffices; of those for one direction all have to hold."""
+    def _closed_forms(self) -> list[_Moments | _SquaredMus]:
+        """The closed-form bounds. Any one is enough; its forms for single directions must all hold."""
         bounds = bounds_of(self.releases, self.accountant)
-        ways: list[_Moments | _SquaredMus] = []
+        forms: list[_Moments | _SquaredMus] = []
         if Bound.EXACT in bounds or Bound.MASK_REVEALED in bounds:
-            ways.append(_SquaredMus(self.releases, gaussian.mu_for(self.limit.epsilon, self.limit.delta)))
+            forms.append(_SquaredMus(self.releases, gaussian.mu_for(self.limit.epsilon, self.limit.delta)))
         replaced = self.releases[0][0].adjacency is Adjacency.REPLACE_ONE
         for bound in (bound for bound in bounds if bound in (Bound.RDP, Bound.PAPER)):
             form = replace(RENYI, replace_one=replaced, integer_orders=bound is Bound.PAPER)
-            ways.append(_Moments(self.releases, self.limit, (form,), is_paper=bound is Bound.PAPER))
-        if looks_at_profile(self.releases, self.accountant) and not replaced:
+            forms.append(_Moments(self.releases, self.limit, (form,), is_paper=bound is Bound.PAPER))
+        if uses_profile(self.releases, self.accountant) and not replaced:
             from csgm_cli.bounds.tight import MATCHED_ADD, MATCHED_REMOVE
 
-            ways.append(_Moments(self.releases, self.limit, (MATCHED_ADD, MATCHED_REMOVE)))
-        return ways
+            forms.append(_Moments(self.releases, self.limit, (MATCHED_ADD, MATCHED_REMOVE)))
+        return forms
 
 
 @dataclass(frozen=True)
 class _SquaredMus:
-    """Room by the Gaussian profile with every coordinate sent: squared mus up to ``most``^2."""
+    """Remaining budget by the Gaussian profile with every coordinate sent: total mu at most ``most``."""
 
     releases: tuple[Release, ...]
     most: float
@@ -121,7 +121,7 @@ class _SquaredMus:
 
 @dataclass(frozen=True)
 class _Moments:
-    """Room by closed forms in the log-moment, all of which have to hold at an order of their own."""
+    """Remaining budget by closed forms in the log-moment; each must hold, at an order of its own."""
 
     releases: tuple[Release, ...]
     limit: Target
@@ -139,7 +139,7 @@ class _Moments:
 
     @cached_property
     def _rows(self) -> list[list[_Row]]:
-        """What is known at each order of each form, the order with the most room first."""
+        """For each form, one row per order, the order with the largest remaining budget first."""
         return [self._rows_of(form) for form in self.forms]
 
     def _rows_of(self, form: ByOrder) -> list[_Row]:
@@ -156,7 +156,7 @@ class _Moments:
         return sorted(rows, key=lambda row: row.spent / max(row.allowed, 1e-300))
 
     def _order_at_limit(self, form: ByOrder) -> float:
-        """The best order where all rounds are multiplied by what just fits: where room ends."""
+        """The best order at the limit, which is reached by scaling the rounds of all releases together."""
         law, (epsilon, log_delta) = self._law(self.releases), (self.limit.epsilon, math.log(self.limit.delta))
         _, order = best_log_delta(form.curve(law), form.convert, epsilon)
         for _ in range(_MOST_TURNS):
@@ -166,7 +166,7 @@ class _Moments:
             )
             if not 1 / _MOST_ROUNDS < scale < _MOST_ROUNDS:
                 break
-            moment, before = form.curve(_multiplied(law, scale)).moment(order), order
+            moment, before = form.curve(_scaled(law, scale)).moment(order), order
             _, order = extrapolated_best(order, moment, at_epsilon(form.convert, epsilon))
             if abs(math.log((order - 1) / (before - 1))) < _SAME_ORDER:
                 break
@@ -175,7 +175,7 @@ class _Moments:
     def _units(self, form: ByOrder, order: float) -> list[float]:
         """The log-moment of one round of each release."""
         laws = [self._law([(mechanism.with_releases(1), sigma)]) for mechanism, sigma in self.releases]
-        together(laws, (2 * order - 1, 2 * order) if form.replace_one else (order,))
+        cache_log_moments(laws, (2 * order - 1, 2 * order) if form.replace_one else (order,))
         return [float(form.curve(law).moment(order).value) for law in laws]
 
     def _law(self, releases: Sequence[Release]) -> Law:
@@ -210,7 +210,7 @@ class _Moments:
 
 @dataclass(frozen=True)
 class _Row:
-    """At one ``order``: the log-moment ``allowed`` to all, that ``spent``, and that of one round of each."""
+    """At one ``order``: the log-moments ``allowed`` and ``spent`` in total, and per round of each release."""
 
     order: float
     allowed: float
@@ -218,14 +218,14 @@ class _Row:
     units: list[float]
 
 
-def _multiplied(law: Law, factor: float) -> Law:
-    """The law of ``factor`` times as many rounds."""
+def _scaled(law: Law, factor: float) -> Law:
+    """The law with the number of rounds multiplied by ``factor``."""
     coordinates = tuple(replace(c, count=c.count * factor) for c in law.coordinates)
     return replace(law, coordinates=coordinates, gaussian=law.gaussian * factor)
 
 
-def _most(holds: Callable[[int], bool], known: int, most: int) -> int:
-    """The largest integer up to ``most`` that holds, where all smaller ones do; ``known`` holds, or is 0."""
+def _largest_holding(holds: Callable[[int], bool], known: int, most: int) -> int:
+    """The largest integer up to ``most`` with ``holds``, a decreasing predicate; ``known``: one, or 0."""
     low, step = known, max(1, known // 64)
     while low < most:
         ahead = min(low + step, most)
@@ -242,10 +242,10 @@ def _most(holds: Callable[[int], bool], known: int, most: int) -> int:
 
 
 def shares(releases: Sequence[Release], order: float | None, limit: Target) -> list[float]:
-    """Each release's part of what is spent; they add up to 1.
+    """The share of each release in the privacy spent; the shares add up to 1.
 
-    Of the log-moment at ``order``, by default the best Renyi order; of the squared mu where none is sent only
-    at times, which for Gaussian mechanisms is the same at any order.
+    Shares of the log-moment at ``order``, by default the best Renyi order. If all releases are Gaussian
+    mechanisms, shares of the squared mu, which are the same at every order.
     """
     if all(mechanism.is_gaussian for mechanism, _ in releases):
         parts = [m.releases * unit_mu(m, sigma) ** 2 for m, sigma in releases]

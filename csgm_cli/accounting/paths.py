@@ -1,4 +1,4 @@
-"""Root finding along one parameter, noise or epsilon, with which every bound on delta falls."""
+"""Root finding along one parameter, log sigma or log epsilon; every bound on delta decreases in it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from csgm_cli.bounds.worst_case import Release, worst_case_law
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.renyi.conversion import allowed_moment, at_epsilon
 from csgm_cli.renyi.moment import combine
-from csgm_cli.renyi.orders import extrapolated, extrapolated_best, first_order, integers_next_to
+from csgm_cli.renyi.orders import adjacent_integers, extrapolated, extrapolated_best, initial_order
 from csgm_cli.roots import safe_end
 
 if TYPE_CHECKING:
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
     from csgm_cli.renyi.law import Law
     from csgm_cli.renyi.moment import LogMoment
 
-    #: The law of releases, at their worst-case vector or in the paper's form.
+    #: Computes the law of releases, at their worst-case vector or in the paper's form.
     LawOf = Callable[[Sequence[Release]], Law]
 
-#: Logarithms of the epsilons between which answers are sought.
+#: The range of log epsilon that is searched.
 _LEAST_EPSILON, _MOST_EPSILON = math.log(1e-12), math.log(1e60)
-#: The search for an answer and its order: its most turns, the moves at which it has settled, and the least
-#: one that shows a slope.
-_MOST_TURNS, _SETTLED, _LEAST_MOVE = 8, 1e-3, 1e-4
+#: The joint search for x and the order: maximal number of iterations, step below which it has converged, and
+#: the smallest step from which a slope is estimated.
+_MOST_TURNS, _CONVERGED, _LEAST_MOVE = 8, 1e-3, 1e-4
 
 
 @dataclass(frozen=True)
 class Path:
-    """Releases and epsilon as functions of one parameter x with which every bound on delta falls.
+    """Releases and epsilon as functions of one parameter x; every bound on delta decreases in x.
 
-    ``width``: of the bracket around the answer, in x. ``slope``: about -d log delta/dx.
-    ``law``: where that does not change along the path, and x is log epsilon.
+    ``width``: of the final bracket in x. ``slope``: approximate -d log delta/dx.
+    ``law``: the law of the releases if x is log epsilon and the law is fixed, else None.
     """
 
     at: Callable[[float], tuple[Sequence[Release], float]]
@@ -50,7 +50,7 @@ class Path:
 
 
 def sigma_path(release: Release, others: Sequence[Release], epsilon: float, log_delta: float) -> Path:
-    """X = log sigma of one release beside others."""
+    """The path with x = log sigma of one release, together with ``others`` at fixed noise."""
     mechanism, _ = release
 
     def at(x: float) -> tuple[Sequence[Release], float]:
@@ -61,7 +61,7 @@ def sigma_path(release: Release, others: Sequence[Release], epsilon: float, log_
 
 
 def epsilon_path(releases: Sequence[Release], log_delta: float) -> Path:
-    """X = log epsilon at given noise."""
+    """The path with x = log epsilon at fixed noise."""
     slope = 2.0 * abs(log_delta) + 1.0
     law = worst_case_law(releases)
     return Path(
@@ -70,7 +70,7 @@ def epsilon_path(releases: Sequence[Release], log_delta: float) -> Path:
 
 
 class Excess:
-    """log of a method's delta over the target's along a path; what was computed is remembered."""
+    """log(delta of a method / target delta) as a function of x along a path; values are cached."""
 
     def __init__(self, path: Path, method: Method, law_of: LawOf = worst_case_law) -> None:
         self.path, self.law_of = path, law_of
@@ -79,12 +79,12 @@ class Excess:
         self._hint: tuple[float, float] | None = None
 
     def __call__(self, x: float) -> float:
-        """The excess at x; infinite where the method does not reach."""
+        """The excess at x; infinite if the method gives no bound there."""
         found = self.certificate(x)
         return math.inf if found is None else found.log_delta - self.path.log_delta
 
     def certificate(self, x: float) -> Certificate | None:
-        """What the method proves at x; each search begins where the one before ended."""
+        """The certificate of the method at x; each search starts from the result of the previous one."""
         if x not in self._seen:
             releases, epsilon = self.path.at(x)
             law = self.law_of(releases)
@@ -95,27 +95,27 @@ class Excess:
         return self._seen[x]
 
     def _near(self, law: Law) -> float | None:
-        """Where a method may begin at a law: the best order - 1 is about inverse to the variance."""
+        """Where a method may start: the best (order - 1) is roughly proportional to 1/variance."""
         if self._hint is None or not isinstance(self.method, ByOrder):
             return self._hint and self._hint[0]
         order, variance = self._hint
         return 1.0 + (order - 1.0) * variance / law.spread_variance
 
     def remember(self, x: float, certificate: Certificate) -> None:
-        """Take what is proven at x from elsewhere."""
+        """Cache a certificate at x that was computed elsewhere."""
         self._seen[x] = certificate
 
 
 def least_by(
     path: Path, method: Method, near: float, law_of: LawOf = worst_case_law
 ) -> tuple[float, Certificate]:
-    """The least x at which one method proves the target, from a guess, and the proof there.
+    """The smallest x at which one method proves the target, and the certificate there; ``near``: a guess.
 
     Raises:
-        NoAnswerError: it proves it at no x in range.
+        NoAnswerError: the method proves the target at no x in range.
     """
     if isinstance(method, ByOrder):
-        settled = _settled(path, method, law_of, near)
+        settled = _joint_search(path, method, law_of, near)
         found = _at_order(path, method, law_of, settled) if settled else None
         if found is not None:
             return found
@@ -130,35 +130,37 @@ def _end_of(excess: Excess, near: float, slope: float) -> tuple[float, Certifica
     return x, found
 
 
-def _at_order(path: Path, method: ByOrder, law_of: LawOf, near: _Settled) -> tuple[float, Certificate] | None:
-    """The least x at which a method proves the target at one order, and the proof."""
+def _at_order(
+    path: Path, method: ByOrder, law_of: LawOf, near: _Converged
+) -> tuple[float, Certificate] | None:
+    """The smallest x at which a method proves the target at a fixed order, and the certificate."""
     found = []
-    for order in integers_next_to(near.order) if method.integer_orders else [near.order]:
+    for order in adjacent_integers(near.order) if method.integer_orders else [near.order]:
         with suppress(NoAnswerError):
             found.append(_end_of(Excess(path, replace(method, order=order), law_of), near.x, near.slope))
     return min(found, key=lambda pair: pair[0], default=None)
 
 
 @dataclass(frozen=True)
-class _Settled:
-    """About the answer of a method, the best order there, and how fast log delta falls with x."""
+class _Converged:
+    """The approximate answer of a method, the best order there, and -d log delta/dx."""
 
     x: float
     order: float
     slope: float
 
 
-def _settled(path: Path, method: ByOrder, law_of: LawOf, x: float) -> _Settled | None:
-    """The x and the order at which a search from x on settles, None if it does not.
+def _joint_search(path: Path, method: ByOrder, law_of: LawOf, x: float) -> _Converged | None:
+    """The x and the order to which a joint search from x converges, None if it does not.
 
-    log K falls with x along an all but straight line, and an extrapolated K tells the next order and x.
+    log K is almost linear in x, so an extrapolated K gives the next order and the next x.
     """
     order, steepness = 0.0, 2.0
     before: tuple[float, Callable[[float], LogMoment]] | None = None
     for _ in range(_MOST_TURNS):
         releases, epsilon = path.at(x)
         curve = method.curve(law_of(releases))
-        order = order or first_order(curve.law, epsilon)
+        order = order or initial_order(curve.law, epsilon)
         moment = curve.moment(order)
         if before is not None and abs(x - before[0]) > _LEAST_MOVE and 0.0 < moment.value < math.inf:
             steepness = max(1.0, math.log(before[1](order).value / moment.value) / (x - before[0]))
@@ -168,12 +170,12 @@ def _settled(path: Path, method: ByOrder, law_of: LawOf, x: float) -> _Settled |
         best, gap, elasticity = step
         before = x, extrapolated(order, moment)
         move = gap / steepness
-        settled = abs(move) <= _SETTLED and abs(math.log((best - 1) / (order - 1))) <= _SETTLED
+        settled = abs(move) <= _CONVERGED and abs(math.log((best - 1) / (order - 1))) <= _CONVERGED
         x += max(-2.0, min(2.0, move))
-        if settled:  # the order follows the last move
+        if settled:  # update the order for the last step in x
             ahead = combine([(math.exp(-steepness * move), moment)])
             _, order = extrapolated_best(order, ahead, at_epsilon(method.convert, epsilon))
-            return _Settled(x, order, steepness * elasticity)
+            return _Converged(x, order, steepness * elasticity)
         x, order = min(max(x, path.floor), path.ceiling), best
     return None
 
@@ -181,7 +183,7 @@ def _settled(path: Path, method: ByOrder, law_of: LawOf, x: float) -> _Settled |
 def _next_order(
     method: ByOrder, order: float, moment: LogMoment, epsilon: float, log_delta: float
 ) -> tuple[float, float, float] | None:
-    """The best order by the moment at one, log K there over what is allowed, and d log delta/d log K."""
+    """The best order for an extrapolated K, log(K/allowed K) there, and d log delta/d log K."""
     if not 0.0 < moment.value < math.inf:
         return None
     least, best = extrapolated_best(order, moment, at_epsilon(method.convert, epsilon))

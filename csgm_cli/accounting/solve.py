@@ -1,9 +1,9 @@
-"""The least noise, or epsilon, at which the tight bound proves a target, and what no analysis can go below.
+"""The smallest noise, or epsilon, at which the tight bound proves a target, and a lower bound on it.
 
-Each bound is monotone: a matched one at every fixed order, and the mean of a convex function at the
-worst-case vector for a fixed exponent B, while the exponent that is proven only grows with sigma
-(docs/theory.md, Theorem 15). So the answer of each method is one root, that of a direction the least
-of its methods, and that of both the larger.
+Each bound is monotone: the matched bound at every fixed order, and the mean of a convex function at the
+worst-case vector for a fixed exponent B; the proven B is nondecreasing in sigma (docs/theory.md, Theorem
+15). So each method has one root. The answer in one direction is the smallest root of its methods, and the
+answer for both directions is the larger of the two.
 """
 
 from __future__ import annotations
@@ -28,21 +28,22 @@ from csgm_cli.roots import safe_end
 if TYPE_CHECKING:
     from csgm_cli.bounds.worst_case import Release
 
-#: Further than this from the lower bound, a bound at the worst-case vector may be out of reach.
+#: At a larger distance from the lower bound, a bound at the worst-case vector may not be computable.
 _FAR = 0.02
-#: Width of the bracket around what is refuted; and under replace-one around the answer, which is this far
-#: above, about.
+#: Width in x of the bracket of the lower bound, and of the answer under replace-one; approximate distance
+#: between the two.
 _LOWER_WIDTH, _TRIANGLE_WIDTH, _LOOSE = 1e-6, 3e-10, 0.02
-#: And around a sigma by a certified grid, whose noise hides more digits; account, which must confirm it,
-#: looks closer.
+#: Width of the bracket of a sigma from a certified grid, whose rounding errors are larger. account uses the
+#: narrower default, since it must reproduce epsilon.
 _GRID_WIDTH = 1e-8
 
 
 @dataclass(frozen=True)
 class Solved:
-    """``proven``: the least x at which the tight bound proves the target, by ``certificates``.
+    """The result of `solve`.
 
-    ``refuted``: the greatest x at which a lower bound on delta exceeds it, -infinity where none does.
+    ``proven``: the smallest x at which the tight bound proves the target, by ``certificates``.
+    ``refuted``: the largest x at which a lower bound on delta exceeds the target, -infinity if none does.
     """
 
     proven: float
@@ -51,22 +52,22 @@ class Solved:
 
 
 def solve(path: Path, near: float) -> Solved:
-    """The answer along a path, from a guess.
+    """The answer along a path; ``near``: a guess at x.
 
     Raises:
         NoAnswerError: no bound in range proves the target.
     """
     releases, _ = path.at(near)
     if releases[0][0].adjacency is Adjacency.REPLACE_ONE:
-        method: Method = partial(triangle, by_profile=_is_deep(path))
+        method: Method = partial(triangle, by_profile=_uses_profile(path))
         near = _at_half_of_epsilon(path, near)
         refuted = _greatest_refuted(path, near)
         start = refuted + _LOOSE if math.isfinite(refuted) else near
         proven, certificate = least_by(replace(path, width=_TRIANGLE_WIDTH), method, start)
         return Solved(proven, min(refuted, proven), (certificate,))
     search = _Search(path)
-    added, refuted, by = search.added(near)
-    removed, by_other = search.removed(added, refuted)
+    added, refuted, by = search.solve_add(near)
+    removed, by_other = search.solve_remove(added, refuted)
     proven = max(added, removed)
     if proven >= path.ceiling:
         raise NoAnswerError("no-root", "no bound in range proves the target")
@@ -75,24 +76,24 @@ def solve(path: Path, near: float) -> Solved:
 
 
 class _Search:
-    """The roots of all methods along one path; values are remembered."""
+    """The roots of all methods along one path; values are cached."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._excess: dict[int, Excess] = {}
 
-    def added(self, near: float) -> tuple[float, float, Method]:
-        """The answer of the add direction, what is refuted, and the method that proves it."""
+    def solve_add(self, near: float) -> tuple[float, float, Method]:
+        """The smallest x proven in the add direction, the largest x refuted, and the method of the proof."""
         [matched], worst = CLOSED_FORMS[Direction.ADD], AT_WORST_CASE[Direction.ADD]
         path = self.path
         least = self.root(matched, near, path.floor, path.ceiling)
         refuted = _greatest_refuted(path, least)
-        if _is_deep(path) and (found := self.refined(worst, refuted, path.floor, least)) < least:
+        if _uses_profile(path) and (found := self.refined_root(worst, refuted, path.floor, least)) < least:
             return found, refuted, worst
         return least, refuted, matched
 
-    def removed(self, added: float, refuted: float) -> tuple[float, Method]:
-        """The answer of the remove direction, from that of the other up, and the method that proves it."""
+    def solve_remove(self, added: float, refuted: float) -> tuple[float, Method]:
+        """The smallest x >= ``added`` proven in the remove direction, and the method of the proof."""
         methods, least = CLOSED_FORMS[Direction.REMOVE], self.path.ceiling
         by: Method = methods[0]
         for method in methods:
@@ -100,16 +101,16 @@ class _Search:
                 found = self.root(method, added, added, least)
                 least, by = (found, method) if found < least else (least, by)
         worst = AT_WORST_CASE[Direction.REMOVE]
-        if not (least > added and _is_deep(self.path)):
+        if not (least > added and _uses_profile(self.path)):
             return least, by
-        found = self.refined(worst, refuted, added, least)
+        found = self.refined_root(worst, refuted, added, least)
         return (found, worst) if found < least else (least, by)
 
-    def refined(self, method: Method, refuted: float, floor: float, known: float) -> float:
-        """What a bound at the worst-case vector makes of an answer ``known``, down to ``floor`` at most.
+    def refined_root(self, method: Method, refuted: float, floor: float, known: float) -> float:
+        """The root of a bound at the worst-case vector, between ``floor`` and the answer ``known`` so far.
 
-        Far above its root such a bound may be out of reach, while it holds there, for delta falls: then the
-        root is sought upwards from the lower bound.
+        Far above its root such a bound may not be computable, although it holds there because delta
+        decreases in x. Then the search for the root goes upwards from the lower bound.
         """
         at_known = self.excess(method)(known)
         low = max(floor, refuted)
@@ -124,7 +125,7 @@ class _Search:
     def root(
         self, method: Method, near: float, floor: float, ceiling: float, width: float | None = None
     ) -> float:
-        """The least x in [floor, ceiling] at which a method proves the target; the ceiling if none."""
+        """The smallest x in [floor, ceiling] at which a method proves the target, else ``ceiling``."""
         path, excess = self.path, self.excess(method)
         if path.law is not None and isinstance(method, ByOrder):
             curve = method.curve(path.law)
@@ -144,27 +145,27 @@ class _Search:
         return x
 
     def excess(self, method: Method) -> Excess:
-        """Log of a method's delta over the target's, at x."""
+        """The cached `Excess` of a method."""
         if id(method) not in self._excess:
             self._excess[id(method)] = Excess(self.path, method)
         return self._excess[id(method)]
 
     def certificate(self, method: Method, x: float) -> Certificate:
-        """What a method proves at x, where it proves the target."""
+        """The certificate of a method at an x at which it proves the target."""
         found = self.excess(method).certificate(x)
         assert found is not None  # it proves the target at a smaller x
         return found
 
 
-def _is_deep(path: Path) -> bool:
-    """Whether profile methods are asked; smaller deltas are left to the closed forms."""
+def _uses_profile(path: Path) -> bool:
+    """Whether the target delta is large enough for profile methods; below, only closed forms are used."""
     return path.log_delta >= LEAST_LOG_DELTA
 
 
 def _greatest_refuted(path: Path, near: float) -> float:
     def excess(minus_x: float) -> float:
         releases, epsilon = path.at(-minus_x)
-        return path.log_delta - lower_log_delta(releases, epsilon, by_profile=_is_deep(path))
+        return path.log_delta - lower_log_delta(releases, epsilon, by_profile=_uses_profile(path))
 
     try:
         return -safe_end(
@@ -175,7 +176,7 @@ def _greatest_refuted(path: Path, near: float) -> float:
 
 
 def _at_half_of_epsilon(path: Path, near: float) -> float:
-    """Where the matched bound proves delta at half of epsilon: close to the answer under replace-one."""
+    """Guess under replace-one: the x at which the matched bound proves delta at half of epsilon."""
 
     def halved(x: float) -> tuple[Sequence[Release], float]:
         releases, epsilon = path.at(x)

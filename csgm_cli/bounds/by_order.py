@@ -1,4 +1,4 @@
-"""Bounds that are closed forms in the log-moment at one order, at the best real order."""
+"""Closed-form bounds in the log-moment at one Renyi order, minimised over real orders."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from csgm_cli.renyi.conversion import Conversion, best_log_delta, renyi_log_delt
 from csgm_cli.renyi.law import Law
 from csgm_cli.renyi.orders import RenyiCurve
 
-#: A bound at (law, epsilon), and a hint at where to begin (`Certificate.hint`); None where it does not reach.
+#: (law, epsilon, starting point of the search, see `Certificate.hint`) -> a bound; None if not computable.
 Method: TypeAlias = Callable[[Law, float, float | None], Certificate | None]
 
 
 @dataclass(frozen=True)
 class ByOrder:
-    """A method that is a closed form in the log-moment at one order, at the best order.
+    """A bound that is a closed form in the log-moment at one order, minimised over the order.
 
-    ``direction`` None: the bound holds in both. ``order``: the one to take, by default the best; it is
-    sought the less closely the further log delta is from the ``goal``.
+    ``direction`` None: the bound holds in both. ``order``: a fixed order, by default the best one. The
+    search for the best order is less accurate the further log delta is from the ``goal``.
     """
 
     proof: Proof
@@ -32,7 +32,7 @@ class ByOrder:
     goal: float | None = None
 
     def curve(self, law: Law) -> RenyiCurve:
-        """The log-moments that are converted."""
+        """The log-moments to convert, as a function of the order."""
         if self.proof is Proof.RENYI_REMOVE:
             return RenyiCurve(Law((), law.remove_variance))
         return RenyiCurve(law, self.replace_one, self.integer_orders)
@@ -46,7 +46,7 @@ class ByOrder:
             log_delta, order = best_log_delta(curve, self.convert, epsilon, near, self.goal)
         if self.proof is Proof.GAUSSIAN_MATCHED and log_delta == renyi_log_delta(
             order, curve.moment(order), epsilon
-        ):  # a matched conversion is at most the Renyi bound
+        ):  # `matched_add` and `matched_remove` return the smaller of the two
             return Certificate(Proof.RENYI, None, epsilon, log_delta, order=order)
         return Certificate(self.proof, self.direction, epsilon, log_delta, order=order)
 

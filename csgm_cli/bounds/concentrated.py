@@ -1,9 +1,9 @@
-"""Bounds from the worst-case client vector: means of convex functions of the class C_B.
+"""Bounds from the worst-case client vector kappa*: means of convex test functions of the class C_B.
 
-C_B are the convex phi with phi''(u) u^(1+B) nondecreasing. For B up to `largest_exponent` the mean of
-phi(u) is largest at kappa*, with as many coordinates at the L-inf clip as fit (docs/theory.md,
-"Concentrated vectors"). Where kappa* is the elementwise largest vector that holds for every convex
-function, and the hockey-stick itself gives the exact profile.
+C_B is the set of convex phi with phi''(u) u^(1+B) nondecreasing. For B up to `largest_exponent` the mean of
+phi(u) is largest at kappa*, which has as many coordinates as possible at the L-inf clip (docs/theory.md,
+"Concentrated vectors"). If kappa* is the elementwise largest vector, this holds for every convex function,
+and the hockey-stick function itself gives the exact profile.
 """
 
 from __future__ import annotations
@@ -15,20 +15,19 @@ from csgm_cli.bounds.exponent import largest_exponent
 from csgm_cli.model.certificate import Certificate, Direction, Proof
 from csgm_cli.profile.convex import ConvexFunction
 from csgm_cli.profile.means import LARGEST_EPSILON, contour_of, grid_of, in_reach, upper_mean
-from csgm_cli.roots import lowest
+from csgm_cli.roots import brent_minimum
 
 if TYPE_CHECKING:
     from csgm_cli.renyi.law import Law
 
-#: The ratios log r, times the saddle point, between which the best is sought, the largest, and how closely in
-#: log log r.
+#: Initial values of log r times the saddle point, the largest log r, and the tolerance in log log r.
 _RATIOS, _LARGEST, _WIDTH = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 10.0, 40.0), 30.0, 1e-3
 
 
 def concentrated(law: Law, direction: Direction, epsilon: float) -> Certificate | None:
-    """The least bound over the functions of C_B for the law's exponent; None where no method reaches.
+    """The smallest bound over test functions in C_B, B the law's exponent; None if not computable.
 
-    Above the largest epsilon of the profile methods, the bound there, for delta falls with epsilon.
+    Above the largest epsilon for which profiles are computed, the bound at that epsilon: delta decreases.
     """
     epsilon = min(epsilon, LARGEST_EPSILON)
     if not law.coordinates or not in_reach(law, epsilon):
@@ -42,20 +41,20 @@ def concentrated(law: Law, direction: Direction, epsilon: float) -> Certificate 
 
 
 def exact_profile(law: Law, direction: Direction, epsilon: float) -> Certificate | None:
-    """The profile where kappa* is the elementwise largest vector; None where no method reaches.
+    """The exact profile if kappa* is the elementwise largest vector; None if not computable.
 
-    Above the largest epsilon of the profile methods, that there.
+    Above the largest epsilon for which profiles are computed, an upper bound: the profile at that epsilon.
     """
     epsilon = min(epsilon, LARGEST_EPSILON)
     if not in_reach(law, epsilon):
         return None
-    if direction is Direction.REMOVE and epsilon + law.least_loss >= 0.0:  # no loss is that low
+    if direction is Direction.REMOVE and epsilon + law.least_loss >= 0.0:  # the loss is at most epsilon
         return Certificate(Proof.PROFILE, direction, epsilon, -math.inf, exponent=math.inf)
     return _certified(law, ConvexFunction(direction, epsilon), Proof.PROFILE)
 
 
 def exponent_of(law: Law) -> float:
-    """The exponent B for all coordinates of a law that need one: the least of those of each gamma."""
+    """A proven exponent B for a law: the smallest over its coordinates, except those with ``is_largest``."""
     most: dict[float, float] = {}
     for c in law.coordinates:
         if not c.is_largest:
@@ -64,7 +63,7 @@ def exponent_of(law: Law) -> float:
 
 
 def _add(law: Law, epsilon: float, exponent: float) -> Certificate | None:
-    """At the best ratio r, for any is valid: log r is of the size of 1/z at the saddle point z."""
+    """The bound at the best ratio r (any r is valid); log r is of order 1/z at the saddle point z."""
     contour = contour_of(law, Direction.ADD, epsilon, math.inf)
     if contour is not None and contour.mean(ConvexFunction(Direction.ADD, epsilon)) is None:
         contour = None  # not converged
@@ -86,7 +85,7 @@ def _add(law: Law, epsilon: float, exponent: float) -> Certificate | None:
     best = min(range(len(known)), key=lambda i: known[i][1])
     around = [known[i] for i in (best, max(best - 1, 0), min(best + 1, len(known) - 1))]
     inside = around if around[1][0] < around[0][0] < around[2][0] else None
-    place, value = lowest(at, around[1][0], around[2][0], _WIDTH, inside)
+    place, value = brent_minimum(at, around[1][0], around[2][0], _WIDTH, inside)
     function = ConvexFunction(Direction.ADD, epsilon, exponent, math.exp(place))
     if exponent > 1.0 and estimate(open_ended := ConvexFunction(Direction.ADD, epsilon, exponent)) < value:
         function = open_ended

@@ -25,8 +25,8 @@ N_0 is monotone (Y^(1-B) is convex in Y for B >= 1 and concave for 0 <= B <= 1),
 
 Condition 2 is proven at every gamma for t_1 <= 8.65, by the inequality that benchmarks/tail_inequality.py
 proves in ball arithmetic. For t_1 > 8.65 it is proven where z (z - t_1/2) < 2 t_1 (2 + theta e^z) for all
-z > 0, theta = gamma/(1-gamma). The smallest t_1 decides: theta > 6.301e-5 suffices. Elsewhere B = 0, which
-needs neither condition.
+z > 0, theta = gamma/(1-gamma). The smallest such t_1 is the most restrictive, so theta > 6.301e-5
+suffices. Otherwise B = 0, which needs neither condition.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ Array = NDArray[np.float64]
 #: Condition 2 is proven for t <= SIGN_CHANGE_T, and for larger t where gamma >= SIGN_CHANGE_GAMMA.
 SIGN_CHANGE_T, SIGN_CHANGE_GAMMA = 8.65, 6.31e-5
 
-#: A smaller B counts as 0: it lowers sigma by less than 0.02 %, and below 0.065 the largest B may increase
-#: with gamma. Where condition 2 is proven, B is smaller for all t > 32.
+#: A B below `_SMALLEST` counts as 0: it would lower sigma by less than 0.02 %, and below 0.065 the largest B
+#: may increase with gamma. For t > `_LARGEST_T`, B is below `_SMALLEST` wherever condition 2 is proven.
 _SMALLEST, _LARGEST_T = 0.1, 32.0
-#: The multiple of the numerical B to certify.
+#: The share of the numerically largest B that is certified.
 _SAFETY = 0.999
-#: Well above the error of v, which is below 1e-14 in 2,000 trials.
+#: Margin on v >= 0, well above its rounding error, which is below 1e-14 in 2,000 trials.
 _MARGIN = 1e-9
-#: Certificates give up after evaluations at this many t: twice the largest number that was needed.
+#: Maximal number of t at which a certificate is evaluated: twice the largest number observed.
 _MOST_POINTS = 4096
-#: Numbers in one array: with larger ones, most of the time goes into asking the kernel for memory.
+#: Maximal array size: with larger arrays, memory allocation dominates the run time.
 _CHUNK = 8192
 
 
@@ -61,13 +61,13 @@ _CHUNK = 8192
 def largest_exponent(gamma: float, t: float) -> float:
     """A proven exponent B >= 0 for all coordinates with squared clip-to-noise ratio at most ``t``.
 
-    Nonincreasing in t, and in gamma (to rounding), except that for t > `SIGN_CHANGE_T` it is 0 below
-    gamma = `SIGN_CHANGE_GAMMA`. The result is 0.1 % below the largest B that meets condition 1, or 0 where
+    Nonincreasing in t, and in gamma (up to rounding), except that for t > `SIGN_CHANGE_T` it is 0 for
+    gamma below `SIGN_CHANGE_GAMMA`. The result is 0.1 % below the largest B that meets condition 1, or 0 if
     that is below 0.1 or condition 2 is not proven.
 
     Args:
         gamma: probability that a coordinate is sent, 0 < gamma < 1.
-        t: (L-inf clip / sigma)^2, positive; with a factorization that of the largest coordinate.
+        t: (L-inf clip / sigma)^2, positive; the largest t of the coordinates with this gamma.
     """
     if t > _LARGEST_T or (t > SIGN_CHANGE_T and gamma < SIGN_CHANGE_GAMMA):
         return 0.0
@@ -76,7 +76,7 @@ def largest_exponent(gamma: float, t: float) -> float:
 
 
 def _numerical_exponent(gamma: float, t: float) -> float:
-    """The largest B with v >= 0 at 0 and at ``t``, by a root search; 0 where it is below `_SMALLEST`."""
+    """The largest B with v >= 0 at 0 and at ``t``, by root finding; 0 if it is below `_SMALLEST`."""
     points, x = np.array([t]), quadrature_nodes(t)
 
     def negative_v(exponent: float) -> float:
@@ -92,7 +92,7 @@ def _numerical_exponent(gamma: float, t: float) -> float:
 
 
 def is_certified(exponent: float, gamma: float, t: float) -> bool:
-    """Whether condition 1 is proven on [0, ``t``], by halving cells until v is positive in each."""
+    """Whether condition 1 can be proven on [0, ``t``], by bisecting cells until v is positive in each."""
     x, ends = quadrature_nodes(t), np.linspace(0.0, t, 17)
     moments = moments_of_r(exponent, gamma, ends, x)
     left, right, at_left, at_right = ends[:-1], ends[1:], moments[:, :-1], moments[:, 1:]
@@ -129,7 +129,7 @@ def moments_of_r(exponent: float, gamma: float, t: Array, x: Array) -> Array:
         return np.hstack([moments_of_r(exponent, gamma, half, x) for half in halves])
     lognormal = np.exp(np.sqrt(t)[:, None] * x - t[:, None] / 2)
     log_y = np.log1p(gamma * (lognormal - 1))
-    log_weights = np.maximum((1 - exponent) * log_y - x * x / 2, -600.0)  # subnormals are slow
+    log_weights = np.maximum((1 - exponent) * log_y - x * x / 2, -600.0)  # subnormal numbers are slow
     weights = np.exp(log_weights) * ((x[1] - x[0]) / math.sqrt(2 * math.pi))
     r = gamma * lognormal * np.exp(-log_y)
     squared = weights * r * r
@@ -137,10 +137,11 @@ def moments_of_r(exponent: float, gamma: float, t: Array, x: Array) -> Array:
 
 
 def quadrature_nodes(t: float) -> Array:
-    """Equidistant nodes: the mode of each integrand is in [-s/2, 4 s], and 8.5 beyond leaves out 1e-16.
+    """Equidistant nodes from 8.5 below to 8.5 above [-s/2, 4 s], which contains the mode of each integrand.
 
-    The integrands are bounded for |Im x| <= pi/(2 s), so the trapezoid rule with step h = 0.25/s is off by
-    about exp(-pi^2/(s h)) = 1e-17; for small s, with h = 0.5, by exp(-2 pi^2/h^2). Measured: 4e-15, relative.
+    The truncation error is 1e-16. The integrands are bounded for |Im x| <= pi/(2 s), so the error of the
+    trapezoid rule with step h = 0.25/s is about exp(-pi^2/(s h)) = 1e-17; for small s, with h = 0.5, it is
+    exp(-2 pi^2/h^2). The largest measured error is 4e-15 (relative).
     """
     s = math.sqrt(t)
     return np.arange(-8.5 - s / 2, 8.5 + 4 * s, 0.25 / max(s, 0.5))

@@ -1,6 +1,6 @@
-"""Lower bounds on delta, from legal pairs of neighbouring data sets: below them no analysis can go.
+"""Lower bounds on delta, from explicit pairs of neighbouring inputs; no analysis can prove a smaller delta.
 
-docs/theory.md, "Lower bounds".
+See docs/theory.md, "Lower bounds".
 """
 
 from __future__ import annotations
@@ -12,25 +12,26 @@ from csgm_cli import gaussian
 from csgm_cli.bounds.worst_case import Release, is_elementwise_largest, worst_case_law
 from csgm_cli.model.mechanism import Adjacency
 from csgm_cli.profile.means import in_reach, log_lower_hockey_stick, log_lower_opposite
-from csgm_cli.renyi.law import Coordinates, Law, gathered
+from csgm_cli.renyi.law import Coordinates, Law, merged_law
 
-#: `csgm_cli.gaussian` rounds delta up by less than this, relative.
+#: Upper bound on the relative amount by which `csgm_cli.gaussian` rounds delta up.
 _ROUNDED_UP = 1e-9
 
 
 def lower_log_delta(releases: Sequence[Release], epsilon: float, *, by_profile: bool = True) -> float:
-    """Log of a lower bound on delta: at kappa*, and at vectors spread as far as they can be.
+    """Log of a lower bound on delta, from kappa* and from the vector with all coordinates equal.
 
-    ``by_profile``: whether contours and grids are asked; without them only the Gaussian limit is known.
+    ``by_profile``: whether to use contours and grids; without them only the Gaussian limit is used.
 
-    Under replace-one these are the pairs (x, 0) and (x, -x), of spread vectors in the limit a Gaussian of
+    Under replace-one the pairs are (x, 0) and (x, -x); for spread vectors (x, -x) tends to a Gaussian with
     twice the mu.
     """
     law, replaced = worst_case_law(releases), releases[0][0].adjacency is Adjacency.REPLACE_ONE
     found = [-math.inf]
     if by_profile and replaced and law.coordinates and in_reach(law, epsilon):
         found.append(log_lower_opposite(law, epsilon))
-    if math.isinf(found[-1]) and (by_profile or not law.coordinates):  # else -kappa* is further away than 0
+    # If (kappa*, -kappa*) gave a bound, it is the better pair.
+    if math.isinf(found[-1]) and (by_profile or not law.coordinates):
         found.append(_at(law, epsilon))
     if not is_elementwise_largest(releases):
         spread = spread_law(releases)
@@ -42,7 +43,7 @@ def lower_log_delta(releases: Sequence[Release], epsilon: float, *, by_profile: 
 
 
 def spread_law(releases: Sequence[Release]) -> Law:
-    """The law at vectors with all coordinates alike; without ``dim`` its limit, a Gaussian."""
+    """The law at the vector with all coordinates equal; without ``dim`` its Gaussian limit."""
     coordinates: list[Coordinates] = []
     for mechanism, sigma in releases:
         unit, dim = (mechanism.sensitivity / sigma) ** 2, mechanism.geometry.dim
@@ -50,7 +51,7 @@ def spread_law(releases: Sequence[Release]) -> Law:
             coordinates.append(Coordinates(mechanism.releases, 1.0, mechanism.gamma**2 * unit))
         else:
             coordinates.append(Coordinates(float(dim) * mechanism.releases, mechanism.gamma, unit / dim))
-    return gathered(coordinates)
+    return merged_law(coordinates)
 
 
 def _at(law: Law, epsilon: float) -> float:

@@ -1,9 +1,10 @@
-"""Gaussian-matched conversion: delta from one log-moment, at the best real order.
+"""Gaussian-matched conversion: delta from the log-moment at one real order.
 
-A release whose log-moment of order a is K is dominated, for every convex function of the class F_a, by the
+A release with log-moment K at order a is dominated, for every convex function of the class F_a, by the
 Gaussian with log-variance V = 2 K/(a (a-1)), which has the same Renyi divergence of order a
-(docs/theory.md, "Gaussian-matched conversion"). The least function of F_a above the hockey-stick has a
-closed form there. With c = exp(+-epsilon) a/(a-1), r = sqrt(V), d = (log c + V/2)/r and the Mills ratio m,
+(docs/theory.md, "Gaussian-matched conversion"). The test function of F_a above the hockey-stick has a
+closed-form mean under that Gaussian. With c = exp(+-epsilon) a/(a-1), r = sqrt(V), d = (log c + V/2)/r and
+the Mills ratio m,
 
     add:     c pdf(d) (m(d - r) - m(d) + (m(d) + m(a r - d))/a)
     remove:  exp(epsilon) c pdf(d) (m(-d) - m(r - d) - (m(-d) - m(a r - d))/a)
@@ -28,33 +29,36 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 _LOG_SQRT_TWO_PI = 0.5 * math.log(2 * math.pi)
-#: The trapezoid rule in log y for integrals over y > 0, from e^-26 of the last node on (error 1e-15).
+#: Trapezoid rule in log y for integrals over y > 0; nodes relative to the last one, from e^-26 (error 1e-15).
 _STEP = 0.11
 _NODES = np.exp(_STEP * np.arange(-237.0, 1.0))
-#: Variances whose squares, and the terms of whose integrals, float64 holds; beyond there is no bound.
+#: Range of V for which float64 represents V^2 and the integrands; outside it the bound is infinite.
 _LEAST_VARIANCE, _LARGEST_VARIANCE = 1e-100, 1e100
-#: Rounding of one evaluation, in units of the last place; the worst of 20,000 beside mpmath takes 5 of them.
+#: Relative rounding error of one evaluation: 16 ulp (at most 5 in 20,000 comparisons with mpmath).
 _ROUNDING = 16 * 2.0**-53
 
 
 def matched_add(order: float, moment: LogMoment, epsilon: float) -> float:
-    """`matched_log_delta` of the add direction, a conversion, or the Renyi bound, which is never below it."""
+    """Conversion in the add direction: the smaller of `matched_log_delta` and the Renyi bound.
+
+    The Renyi bound is never smaller in exact arithmetic, but its rounding-error estimate can be.
+    """
     return min(
         matched_log_delta(Direction.ADD, order, moment, epsilon), renyi_log_delta(order, moment, epsilon)
     )
 
 
 def matched_remove(order: float, moment: LogMoment, epsilon: float) -> float:
-    """`matched_log_delta` of the remove direction, a conversion, or the Renyi bound, which holds in both."""
+    """Conversion in the remove direction: the smaller of `matched_log_delta` and the Renyi bound."""
     return min(
         matched_log_delta(Direction.REMOVE, order, moment, epsilon), renyi_log_delta(order, moment, epsilon)
     )
 
 
 def matched_log_delta(direction: Direction, order: float, moment: LogMoment, epsilon: float) -> float:
-    """Log of the matched bound on delta at one order > 1, rounding errors added; it may be above 0.
+    """Log of the matched bound on delta at one order > 1, including rounding errors; it may be above 0.
 
-    ``moment``: the log-moment K of everything released, at that order; infinite: no bound.
+    ``moment``: the log-moment K of all releases at that order; the bound is infinite if K is.
     """
     if not 0.0 < moment.value < math.inf:
         return math.inf if moment.value > 0.0 else -math.inf
@@ -73,7 +77,7 @@ def matched_log_delta(direction: Direction, order: float, moment: LogMoment, eps
         log_front, log_bracket = log_front + epsilon, _remove_bracket(order, d, r)
     value = log_front + log_bracket
     steepness = abs(d) * (abs(d) + r) + order * r * abs(order * r - d) / (1 + order)
-    # Rounding of d, where epsilon and log(1 - 1/order) may cancel.
+    # Rounding error of d, since epsilon and log(1 - 1/order) may cancel.
     rounded = (epsilon - shrink) / r * (abs(d) + r)
     error = _ROUNDING * (1 + abs(value) + steepness + rounded + epsilon) + moment.error * (1 + steepness)
     return value + error
@@ -96,17 +100,17 @@ def _remove_bracket(order: float, d: float, r: float) -> float:
         logs = (log_mills(u), log_mills(order * r + u) - math.log(order), log_mills(r + u))
         top = max(logs)
         first, second, third = (math.exp(x - top) for x in logs)
-        # What rounding leaves of the difference is added: that of each exponent is up to 2^-53 d^2.
+        # Add a bound on the rounding error of the difference: each exponent has an error up to 2^-53 d^2.
         rounding = (1e-15 + 2.0**-52 * u * u) * (first + second + third)
         return top + math.log((1 - 1 / order) * first + second - third + rounding)
     largest = order * r * _last(u)
-    if largest < 0.05:  # the series of the difference, for the first terms cancel
+    if largest < 0.05:  # use the series of the difference, whose first terms cancel
         return math.log(_integral(u, lambda y: _small_difference(order, r * y)))
     return math.log(_integral(u, lambda y: _difference(order, r * y)))
 
 
 def _difference(order: float, x: Array) -> Array:
-    """1 - e^-x - (1 - e^(-order x))/order >= 0, also at orders next to 1."""
+    """1 - e^-x - (1 - e^(-order x))/order >= 0, accurate also for orders close to 1."""
     near, gap = order * x < 0.05, order - 1
     far = (np.exp(-x) * np.expm1(-gap * x) - gap * np.expm1(-x)) / order
     return np.asarray(np.where(near, _small_difference(order, np.where(near, x, 0.0)), far))
@@ -128,7 +132,7 @@ def _integral(u: float, factor: Callable[[Array], Array]) -> float:
 
 
 def _last(u: float) -> float:
-    """The y beyond which exp(-u y - y^2/2) is below e^-45 of what counts."""
+    """The y beyond which exp(-u y - y^2/2) is below e^-45 of its maximum."""
     return 90.0 / (max(u, 0.0) + math.sqrt(u * u + 90.0)) + 2.0 * max(-u, 0.0)
 
 

@@ -1,9 +1,7 @@
-"""The tight bound on delta under add-remove: of each direction the least of its proven bounds.
+"""The tight bound on delta under add-remove: delta <= max(add, remove).
 
-    delta <= max(add, remove)
-
-The methods of a direction are in the order of their cost. A dear one is tried only where it can lower the
-larger of the two, so that the value does not depend on what was tried.
+Each direction uses the smallest of its proven bounds. The methods of a direction are ordered by cost, and an
+expensive one is evaluated only if it can lower the maximum, so skipping it does not change the result.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from csgm_cli.model.certificate import Certificate, Direction, Proof
 if TYPE_CHECKING:
     from csgm_cli.renyi.law import Law
 
-#: Smaller deltas are left to the closed forms.
+#: Smaller deltas use closed forms only.
 LEAST_LOG_DELTA = math.log(1e-30)
 NO_BOUND = Certificate(Proof.RENYI, None, 0.0, math.inf)
 
@@ -27,7 +25,7 @@ NO_BOUND = Certificate(Proof.RENYI, None, 0.0, math.inf)
 MATCHED_ADD = ByOrder(Proof.GAUSSIAN_MATCHED, Direction.ADD, matched_add)
 MATCHED_REMOVE = ByOrder(Proof.GAUSSIAN_MATCHED, Direction.REMOVE, matched_remove)
 
-#: The closed forms of each direction; the matched ones take the Renyi bound in.
+#: The closed forms of each direction; the matched ones include the Renyi bound.
 CLOSED_FORMS = {
     Direction.ADD: (MATCHED_ADD,),
     Direction.REMOVE: (RENYI_REMOVE, MATCHED_REMOVE),
@@ -41,12 +39,12 @@ def _at_worst_case(direction: Direction) -> Method:
     return method
 
 
-#: The dear method of each direction.
+#: The expensive method of each direction: means of convex functions at the worst-case vector.
 AT_WORST_CASE = {direction: _at_worst_case(direction) for direction in Direction}
 
 
 def tight(law: Law, epsilon: float) -> dict[Direction, Certificate]:
-    """The best certificate of each direction, epsilon >= 0; the larger one is the bound."""
+    """The best certificate of each direction at epsilon >= 0; the larger delta is the bound."""
     left: dict[Direction, list[Method]] = {
         direction: [*CLOSED_FORMS[direction], AT_WORST_CASE[direction]] for direction in Direction
     }
@@ -63,7 +61,7 @@ def tight(law: Law, epsilon: float) -> dict[Direction, Certificate]:
 def direction_bound(
     law: Law, direction: Direction, epsilon: float, near: float | None, *, by_profile: bool = True
 ) -> Certificate:
-    """The least bound on one direction by all its methods; ``by_profile``: contours and grids among them."""
+    """The smallest bound in one direction; ``by_profile``: whether to use contours and grids."""
     found = [method(law, epsilon, near) for method in CLOSED_FORMS[direction]]
     best = min(found, key=lambda certificate: certificate.log_delta)
     if best.log_delta < LEAST_LOG_DELTA or not by_profile:

@@ -1,4 +1,4 @@
-"""Replace-one from add and remove bounds: the hockey-stick triangle.
+"""The bound under replace-one: the hockey-stick triangle inequality of the add and remove bounds.
 
     delta(epsilon) <= delta_add(e1) + e^e1 delta_remove(epsilon - e1),   0 <= e1 <= epsilon
 
@@ -15,26 +15,26 @@ from typing import TYPE_CHECKING
 from csgm_cli.bounds.tight import direction_bound
 from csgm_cli.model.certificate import Certificate, Direction, Proof
 from csgm_cli.profile.means import in_reach
-from csgm_cli.roots import valley
+from csgm_cli.roots import bracketed_minimum
 
 if TYPE_CHECKING:
     from csgm_cli.renyi.law import Law
 
-#: Logarithms of the two terms at log(e1/e2), of which the first falls.
+#: log(e1/e2) -> logarithms of the two terms; the first decreases and the second increases.
 Terms = Callable[[float], tuple[float, float]]
 
-#: log(e1/e2) is sought up to this, by such steps from 0 or from a known one on, and how closely. What the
-#: width leaves in log delta is of second order, below 1e-9.
+#: Search over log(e1/e2): largest magnitude, initial step from 0, initial step from a known value, and final
+#: width, whose effect on log delta is of second order, below 1e-9.
 _FURTHEST, _STRIDE, _WARM_STRIDE, _WIDTH = 8.0, 0.5, 0.01, 3e-6
-#: The logarithms of the slopes of both terms differ by less than this, which costs 1.3e-9 of delta; and the
-#: number of places before the minimum is bracketed instead.
+#: The search ends when the logarithms of the slopes of both terms differ by less than `_BALANCED`, which
+#: costs 1.3e-9 of delta. After `_STEPS` evaluations the minimum is bracketed instead.
 _BALANCED, _STEPS = 1e-4, 12
 
 
 def triangle(law: Law, epsilon: float, near: float | None = None, *, by_profile: bool = True) -> Certificate:
-    """The least bound under replace-one; ``near``: a share e1/epsilon close to the best.
+    """The smallest bound under replace-one; ``near``: a guess at the best e1/epsilon.
 
-    ``by_profile``: whether contours and grids are asked where they are promised at ``epsilon``.
+    ``by_profile``: whether to use contours and grids, if they are supported at ``epsilon``.
     """
     by_profile = by_profile and in_reach(law, epsilon)
     seen: dict[float, tuple[Certificate, Certificate]] = {}
@@ -57,7 +57,7 @@ def triangle(law: Law, epsilon: float, near: float | None = None, *, by_profile:
         start = min(max(math.log(near / (1 - near)), -_FURTHEST), _FURTHEST)
         stride = _WARM_STRIDE
     if not _reaches_least_sum(terms, start, stride):
-        valley(
+        bracketed_minimum(
             lambda x: _log_sum(*terms(x)), start, stride=stride, low=-_FURTHEST, high=_FURTHEST, width=_WIDTH
         )
     log_odds = min(seen, key=lambda x: _log_sum(*terms(x)))
@@ -65,9 +65,9 @@ def triangle(law: Law, epsilon: float, near: float | None = None, *, by_profile:
 
 
 def _reaches_least_sum(terms: Terms, start: float, stride: float) -> bool:
-    """Evaluate the terms until their slopes cancel; False where that fails.
+    """Evaluate the terms until their slopes cancel; False if that fails.
 
-    The next place is the minimum of the sum if both logarithms went on with their slopes at the last.
+    The next point is the minimum of the sum with the logarithms of both terms extrapolated linearly.
     """
     places = [start, start - math.copysign(stride, start)]
     while len(places) < _STEPS:
@@ -76,7 +76,7 @@ def _reaches_least_sum(terms: Terms, start: float, stride: float) -> bool:
         if not (0.0 < down < math.inf and 0.0 < up < math.inf):
             return False
         falling, rising = values[-1]
-        derivative = rising + math.log(up) - falling - math.log(down)  # its sign is that of the sum's
+        derivative = rising + math.log(up) - falling - math.log(down)  # has the sign of the sum's
         if abs(derivative) < _BALANCED:
             return True
         ahead = places[-1] - min(max(derivative / (down + up), -1.0), 1.0)
@@ -88,7 +88,7 @@ def _reaches_least_sum(terms: Terms, start: float, stride: float) -> bool:
 
 
 def _slope(places: Sequence[float], values: Sequence[float]) -> float:
-    """The slope at the last place of the parabola through three, or of the line through two."""
+    """The slope at the last point of the parabola through three points, or of the line through two."""
     secants = [(a - b) / (x - y) for (x, a), (y, b) in combinations(zip(places, values, strict=True), 2)]
     return sum(secants[1:]) - secants[0] if len(secants) == 3 else secants[0]
 

@@ -1,6 +1,6 @@
 """The law of the likelihood ratio at the worst-case client vector kappa* of one or several releases.
 
-kappa* has as many coordinates as possible at the L-inf clip, and what is left of the L2 norm in one more
+kappa* has as many coordinates as possible at the L-inf clip, and the rest of the L2 norm in one more
 (docs/theory.md, "Setting").
 """
 
@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from csgm_cli.renyi.law import Coordinates, Law, gathered
+from csgm_cli.renyi.law import Coordinates, Law, merged_law
 
 if TYPE_CHECKING:
     from csgm_cli.model.mechanism import Mechanism
@@ -34,11 +34,11 @@ def worst_case_law(releases: Sequence[Release]) -> Law:
         coordinates.append(Coordinates(rounds * whole, mechanism.gamma, t, largest))
         if whole < count and (rest := t * (count - whole)) > 0.0:
             coordinates.append(Coordinates(rounds, mechanism.gamma, rest, largest))
-    return gathered(coordinates, math.fsum(unit * unit * rounds for unit, rounds in gaussian.items()))
+    return merged_law(coordinates, math.fsum(unit * unit * rounds for unit, rounds in gaussian.items()))
 
 
 def paper_law(releases: Sequence[Release]) -> Law:
-    """The same with a real number k = norm_ratio^2 of coordinates at the clip (the paper's Theorem 4.1)."""
+    """`worst_case_law` with k = norm_ratio^2 coordinates at the clip, k real (the paper's Theorem 4.1)."""
     gaussian = [release for release in releases if release[0].is_gaussian]
     rounds: dict[tuple[float, float, float], int] = {}
     for m, sigma in releases:
@@ -46,18 +46,18 @@ def paper_law(releases: Sequence[Release]) -> Law:
             kind = (m.coordinates, m.gamma, (m.linf_sensitivity / sigma) ** 2)
             rounds[kind] = rounds.get(kind, 0) + m.releases
     coordinates = [Coordinates(count * k, gamma, t) for (k, gamma, t), count in rounds.items()]
-    return gathered(coordinates, worst_case_law(gaussian).gaussian)
+    return merged_law(coordinates, worst_case_law(gaussian).gaussian)
 
 
 def is_elementwise_largest(releases: Sequence[Release]) -> bool:
-    """True where no client vector exceeds kappa* in any coordinate: then the profile there is exact."""
+    """Whether no client vector exceeds kappa* in any coordinate; then its profile is the exact one."""
     return all(
         m.is_gaussian or (m.geometry.dim is not None and m.coordinates >= m.geometry.dim) for m, _ in releases
     )
 
 
 def total_mu(releases: Sequence[Release]) -> float:
-    """Sensitivity over sigma of all releases together, with every coordinate sent; 2 x under replace-one."""
+    """Total mu of all releases with every coordinate sent (doubled under replace-one)."""
     units: dict[float, int] = {}
     for mechanism, sigma in releases:
         unit = unit_mu(mechanism, sigma)
@@ -69,7 +69,7 @@ def total_mu(releases: Sequence[Release]) -> float:
 
 
 def unit_mu(mechanism: Mechanism, sigma: float) -> float:
-    """`total_mu` of one round."""
+    """Sensitivity over sigma of one round with every coordinate sent (doubled under replace-one)."""
     from csgm_cli.model.mechanism import Adjacency
 
     doubled = 2.0 if mechanism.adjacency is Adjacency.REPLACE_ONE else 1.0

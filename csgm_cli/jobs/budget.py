@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
-from csgm_cli.accounting.accountants import Spent, looks_at_profile, spent_epsilon
+from csgm_cli.accounting.accountants import Spent, spent_epsilon, uses_profile
 from csgm_cli.accounting.headroom import FEW_RELEASES, Headroom, shares
 from csgm_cli.jobs.account import conversion_of, notices_of, verified_by
 from csgm_cli.jobs.statement import assumptions_of
@@ -83,7 +83,7 @@ def _answer(
 
 
 def _rough_room(population: Population, counted: list[Release], accountant: Accountant) -> tuple[Notice, ...]:
-    if len(counted) <= FEW_RELEASES or not looks_at_profile(counted, accountant):
+    if len(counted) <= FEW_RELEASES or not uses_profile(counted, accountant):
         return ()
     message = (
         f"{population.name}: of more than {FEW_RELEASES} releases, more rounds and needed noise are what"

@@ -9,8 +9,8 @@ from csgm_cli.accounting.accountants import (
     check_accountant,
     least_sigma,
     log_delta_of,
-    looks_at_profile,
     resolved,
+    uses_profile,
 )
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.jobs.account import target_guarantee
@@ -129,7 +129,7 @@ def gaussian_sigma(
     """
     used = resolved(accountant, bound)
     same = used if used in (Accountant.RDP, Accountant.PAPER) else Accountant.EXACT
-    if looks_at_profile([(mechanism, 1.0)], accountant):
+    if uses_profile([(mechanism, 1.0)], accountant):
         same = Accountant.EXACT
     return least_sigma(gaussian, same, target.epsilon, target.delta).value
 

@@ -1,1 +1,1 @@
-"""Privacy profiles and means of convex test functions of the privacy loss."""
+"""Privacy profiles, and means of convex test functions of the likelihood ratio."""

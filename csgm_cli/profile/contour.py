@@ -6,8 +6,8 @@ With S(a) = log E[u^a] at complex orders, v and f of a `ConvexFunction`,
     E phi(u) = (1/2 pi i) int exp(S(-z)  + z log v) f(z)/(z (z+1)) dz      (remove)
 
 over Re z = shift > 0 (docs/theory.md, "The privacy profile"). Conjugate points have conjugate
-integrands. The trapezoid rule in Im z errs by means of phi at strikes shifted by 2 pi m/step, the
-aliases, which are never negative: values without them subtracted are upper bounds.
+integrands. The error of the trapezoid rule in Im z is a sum of aliases: means of phi at thresholds shifted by
+2 pi m/step. Aliases are never negative, so values that include them are upper bounds.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ if TYPE_CHECKING:
     from csgm_cli.renyi.law import Law
 
 ComplexArray = NDArray[np.complex128]
-#: How fast one characteristic function falls: log of a bound on |E[Y^(a+iy)]|/E[Y^a] for all y >= height.
+#: height -> log of a bound on |E[Y^(a+iy)]|/E[Y^a] for all y >= height.
 LogBound = Callable[[float], float]
 
-#: Size of what may be left out at the ends of the contour, relative to the answer.
+#: Truncation error at the ends of the contour, relative to the answer.
 _LEFT_OUT = 1e-12
-#: More nodes take longer than the grid.
+#: Maximal number of nodes; with more, the grid is faster.
 _MOST_NODES = 1 << 12
-#: How far beyond its end a contour may go, relative.
+#: Relative tolerance of the search for the end of the contour.
 _END_WIDTH = 1.05
-#: Orders that move the peak of a coordinate's Gaussian further than this need grids that are too long.
+#: Orders that shift the peak of a coordinate's Gaussian further than this need grids that are too long.
 _REACH = 300.0
-#: The largest logarithm of an integrand whose exponential float64 holds.
+#: The largest logarithm of an integrand that float64 can exponentiate.
 _LARGEST_PEAK = 700.0
-#: Largest error, relative, at which an integral counts as converged.
+#: Largest relative error at which an integral counts as converged.
 _CONVERGED = 1e-7
 
 
@@ -56,8 +56,8 @@ _CONVERGED = 1e-7
 class Contour:
     """S along Re z = shift at Im z = 0, step, 2 step, ...
 
-    ``log_tail``: log of a bound on |e^S| beyond, relative to e^S at the shift, over pi times the last
-    Im z. ``log_aliases``: log of a bound on how much too large the mean of the hockey-stick comes out.
+    ``log_tail``: log of a bound on |e^S| beyond the last node, relative to e^S at the shift, over pi times
+    the last Im z. ``log_aliases``: log of a bound on the aliasing error of the hockey-stick's mean.
     """
 
     direction: Direction
@@ -73,14 +73,14 @@ class Contour:
         return float(self.z[0].real)
 
     def mean(self, function: ConvexFunction) -> Mean | None:
-        """The mean of ``function``, whose pole the contour passes on the left; None: not converged."""
+        """Bounds on the mean of ``function``, whose pole is right of the contour; None if not converged."""
         sign = -1.0 if self.direction is Direction.ADD else 1.0
-        exponent = self.exponent + self.z * (sign * function.log_strike)
+        exponent = self.exponent + self.z * (sign * function.log_threshold)
         factor = function.factor(self.z)
         peak = float(exponent[0].real)
-        if not peak < _LARGEST_PEAK:  # a strike so far off has no business here
+        if not peak < _LARGEST_PEAK:  # the threshold is too far from that of the contour
             return None
-        poles = self.z * (self.z + 1) / self.step  # of the size of the step, so that no term underflows
+        poles = self.z * (self.z + 1) / self.step  # scaled by the step, so that no term underflows
         with np.errstate(all="ignore"):
             terms = np.exp(exponent - peak) * factor / poles
             size = float((np.abs(terms) * (1 + np.abs(exponent))).sum())
@@ -96,10 +96,10 @@ class Contour:
 def build_contour(law: Law, direction: Direction, epsilon: float, pole: float = math.inf) -> Contour | None:
     """A contour through the saddle point for the hockey-stick at ``epsilon``, well left of ``pole``.
 
-    It serves test functions with a pole there or further right as well. None where the integrand hardly
-    decays, which happens when few coordinates are ever sent.
+    It can also be used for test functions whose pole is at ``pole`` or further right. None if the integrand
+    decays too slowly, which happens if few coordinates are ever sent.
     """
-    with np.errstate(all="ignore"):  # what overflows is infinite, and then there is no contour
+    with np.errstate(all="ignore"):  # after an overflow there is no contour
         return _build(law, direction, epsilon, pole)
 
 
@@ -110,14 +110,14 @@ def _build(law: Law, direction: Direction, epsilon: float, pole: float) -> Conto
 
     sign = 1.0 if direction is Direction.ADD else -1.0
     saddle: float | None = pole
-    if not _falls_up_to(pole, sign, epsilon, moment):
+    if not _decreases_up_to(pole, sign, epsilon, moment):
         saddle = _saddle(law, sign, epsilon, moment)
     if saddle is None:
         return None
     across = crossing(moment, sign, epsilon, saddle, pole)
     if across is None:
         return None
-    # 1 + z without rounding, which counts where z is small and epsilon large
+    # choose z so that 1 + z is exact, which matters if z is small and epsilon large
     shift = (1.0 + across.shift) - 1.0 or across.shift
     at_shift = moment(shift)
     log_tail = math.log(_LEFT_OUT) + across.log_size - at_shift.value + shift * epsilon
@@ -133,14 +133,14 @@ def _build(law: Law, direction: Direction, epsilon: float, pole: float) -> Conto
 
 
 def _moment(law: Law, order: float) -> LogMoment:
-    """S at a real order; infinite where that is too far out."""
+    """S at a real order; infinite if the order needs a grid that is too long."""
     if any(abs(tilt(order, c.gamma, math.sqrt(c.t))) > _REACH for c in law.coordinates):
         return OUT_OF_REACH
     return law.log_moment(order)
 
 
-def _falls_up_to(pole: float, sign: float, epsilon: float, moment: Callable[[float], LogMoment]) -> bool:
-    """Whether the integrand falls on the real axis all the way to where the contour may cross it."""
+def _decreases_up_to(pole: float, sign: float, epsilon: float, moment: Callable[[float], LogMoment]) -> bool:
+    """Whether the integrand decreases on the real axis up to the rightmost place for the contour."""
     if math.isinf(pole):
         return False
     last = moment(LEFT_OF_POLE * pole)
@@ -148,7 +148,7 @@ def _falls_up_to(pole: float, sign: float, epsilon: float, moment: Callable[[flo
 
 
 def _saddle(law: Law, sign: float, epsilon: float, moment: Callable[[float], LogMoment]) -> float | None:
-    """Where the integrand is smallest on the real axis; None where that is out of reach."""
+    """The saddle point: the minimum of the integrand on the real axis; None if not computable."""
 
     def slope(log_z: float) -> Slope:
         z = math.exp(log_z)
@@ -164,7 +164,7 @@ def _saddle(law: Law, sign: float, epsilon: float, moment: Callable[[float], Log
         start = min(start, 1.0 + 8.0 / law.largest_t, 0.5 * _REACH / math.sqrt(law.largest_t))
 
     def near_enough(log_z: float, value: float, step: float) -> bool:
-        return abs(value * step) * math.exp(log_z) < 0.1  # what a better saddle would still gain
+        return abs(value * step) * math.exp(log_z) < 0.1  # possible gain in the exponent
 
     try:
         return math.exp(increasing_root(slope, math.log(max(start, 1e-3)), settled=near_enough))
@@ -173,9 +173,9 @@ def _saddle(law: Law, sign: float, epsilon: float, moment: Callable[[float], Log
 
 
 def _end(law: Law, order: float, at_shift: LogMoment, log_tail: float, step: float) -> float | None:
-    """The Im z from which on |e^S| is proven to be as small as ``log_tail`` (of a `Contour`) asks.
+    """The Im z beyond which |e^S| is proven to meet ``log_tail`` (of a `Contour`).
 
-    None where that takes too many steps.
+    None if that takes too many steps.
     """
     parts = _decays(law, order)
 
@@ -200,7 +200,7 @@ def _end(law: Law, order: float, at_shift: LogMoment, log_tail: float, step: flo
 
 
 def _decays(law: Law, order: float) -> Sequence[tuple[float, LogBound]]:
-    """(how many, how fast its characteristic function falls) of each kind of factor."""
+    """(count, bound on the decay of the characteristic function) for each kind of factor."""
     parts: list[tuple[float, LogBound]] = []
     if law.gaussian > 0.0:
         parts.append((1.0, lambda height: -height * height * law.gaussian / 2))

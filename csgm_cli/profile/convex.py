@@ -2,9 +2,9 @@
 
     add:     phi(y) >= (y - e^epsilon)_+,      remove:  phi(y) >= (1 - e^epsilon y)_+
 
-``exponent`` B: phi''(y) y^(1 + B) is constant from y = v on, and 0 below; B infinite is the hockey-stick
-itself, a kink at v = e^(+-epsilon). Of the add direction phi touches the line y - e^epsilon at y = r v
-(docs/theory.md, "Concentrated vectors").
+``exponent`` B: phi''(y) y^(1 + B) is constant for y >= v, the threshold, and 0 below v. If B is infinite, phi
+is the hockey-stick itself, with its kink at v = e^(+-epsilon). In the add direction phi touches the line
+y - e^epsilon at y = r v (docs/theory.md, "Concentrated vectors").
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Mean:
 
 @dataclass(frozen=True)
 class ConvexFunction:
-    """One phi; ``exponent`` is above 1 where removing, or where r is infinite."""
+    """A test function phi; ``exponent`` must be above 1 in the remove direction and for infinite r."""
 
     direction: Direction
     epsilon: float
@@ -41,12 +41,12 @@ class ConvexFunction:
 
     @property
     def is_hockey_stick(self) -> bool:
-        """True for the hockey-stick itself."""
+        """Whether phi is the hockey-stick itself."""
         return math.isinf(self.exponent)
 
     @cached_property
     def scale(self) -> float:
-        """The c of phi'' = c (y/v)^-B/y (add); (B-1)/B where removing; 1 for the hockey-stick."""
+        """The c in phi'' = c (y/v)^-B/y (add); (B-1)/B (remove); 1 for the hockey-stick."""
         if self.is_hockey_stick:
             return 1.0
         if self.direction is Direction.REMOVE:
@@ -54,7 +54,7 @@ class ConvexFunction:
         return 1 / _ratio_power(-self.exponent, self.log_ratio)
 
     @cached_property
-    def log_strike(self) -> float:
+    def log_threshold(self) -> float:
         """Log v."""
         sign = 1.0 if self.direction is Direction.ADD else -1.0
         if self.is_hockey_stick:
@@ -65,18 +65,18 @@ class ConvexFunction:
 
     @property
     def pole(self) -> float:
-        """The mean of phi is a contour integral left of this real part."""
+        """The upper limit of Re z in the contour integral for the mean of phi."""
         return math.inf if self.direction is Direction.ADD else self.exponent - 1
 
     @property
     def steepest(self) -> float:
-        """The least m with phi(y) <= m y (add; infinite at B = 0), and 1 >= phi where removing."""
+        """The smallest m with phi(y) <= m y (add; infinite at B = 0), or phi(y) <= m (remove)."""
         if self.direction is Direction.REMOVE or self.is_hockey_stick:
             return 1.0
         return self.scale / self.exponent if self.exponent > 0.0 else math.inf
 
     def factor(self, z: ComplexArray) -> ComplexArray:
-        """f(z) with E phi(u) = (1/2 pi i) int E[u^(1+z)] v^-z f(z)/(z (z+1)) dz (removing: E[u^-z] v^z)."""
+        """f(z) with E phi(u) = (1/2 pi i) int E[u^(1+z)] v^-z f(z)/(z (z+1)) dz (remove: E[u^-z] v^z)."""
         if self.is_hockey_stick:
             return np.ones_like(z)
         if self.direction is Direction.ADD:
@@ -85,13 +85,13 @@ class ConvexFunction:
 
     def __call__(self, log_y: Array) -> Array:
         """Phi at y = exp(log_y), for log_y below 700."""
-        w, b = log_y - self.log_strike, self.exponent
+        w, b = log_y - self.log_threshold, self.exponent
         if self.direction is Direction.ADD:
             above = np.maximum(w, 0.0)
             if self.is_hockey_stick:
                 return math.exp(self.epsilon) * np.expm1(above)
             grown = np.exp(above) * _power(-b, above) - _power(1 - b, above)
-            return np.maximum(math.exp(self.log_strike) * self.scale * grown, 0.0)
+            return np.maximum(math.exp(self.log_threshold) * self.scale * grown, 0.0)
         if self.is_hockey_stick:
             return -np.expm1(np.minimum(w, 0.0))
         line = -np.expm1(np.minimum(log_y + self.epsilon, 0.0))
@@ -106,5 +106,5 @@ def _ratio_power(p: float, log_ratio: float) -> float:
 
 
 def _power(p: float, log_ratio: Array) -> Array:
-    """The same for arrays."""
+    """`_ratio_power` for arrays."""
     return log_ratio if p == 0.0 else np.expm1(p * log_ratio) / p

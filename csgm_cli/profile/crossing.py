@@ -1,9 +1,9 @@
-"""Where a contour crosses the real axis, and how dense its points are.
+"""Where a contour crosses the real axis, and the step between its nodes.
 
-The trapezoid rule in Im z errs by aliases, expectations at other strikes (see docs/theory.md,
-"Numerics"). Chernoff bounds at a z further right show that they are small. Where E[Y^a]
-explodes soon after the saddle, because of rare large losses that hardly add to the answer, there is no
-room on the right, and the contour passes further left.
+The error of the trapezoid rule in Im z is a sum of aliases, which are expectations at other thresholds (see
+docs/theory.md, "Numerics"). Chernoff bounds at a real z right of the contour bound them. Rare large losses
+that hardly contribute to the answer can make E[Y^a] grow steeply just right of the saddle point, so that
+the Chernoff bounds are too weak; then the contour crosses left of the saddle point.
 """
 
 from __future__ import annotations
@@ -23,21 +23,22 @@ Moments = Callable[[float], LogMoment]
 
 #: Size of the aliases relative to the answer.
 _NEGLIGIBLE = 1e-13
-#: Where a contour is at most, of a pole. Halfway from there to the pole Chernoff bounds end.
+#: The rightmost crossing, relative to the pole. Chernoff bounds go up to half-way from there to the pole.
 LEFT_OF_POLE = 7 / 9
-#: How far left of the saddle contours go, relative to it, to where aliases are bounded: if elsewhere the step
-#: is less than this, relative to the largest there can be.
-_LEFT_OF_WALL, _SHORT_STEP = (0.93, 0.85), 0.05
-#: How much further right than the shift Chernoff bounds on the aliases are looked at, where the first
-#: guess is not good: where it allows a smaller step than this, relative to the largest there can be.
+#: Crossings to try left of the saddle point, relative to it, if the step at the saddle point is below
+#: `_SHORT_STEP`, relative to the largest possible step.
+_LEFT_OF_SADDLE, _SHORT_STEP = (0.93, 0.85), 0.05
+#: Places for Chernoff bounds on the aliases, relative to the shift, if the first guess allows only a step
+#: below `_GOOD_STEP`, relative to the largest possible step.
 _FURTHER, _GOOD_STEP = (1.03, 1.07, 1.15, 1.4, 2.0, 4.0), 0.3
 
 
 @dataclass(frozen=True)
 class Crossing:
-    """Where a contour crosses the real axis, its ``step``, and what bounds its aliases (see `_alias_free`).
+    """Where a contour crosses the real axis (``shift``), its ``step``, and bounds on its aliases.
 
-    ``log_size``: about the logarithm of the answer.
+    ``log_size``: approximate logarithm of the answer. ``chernoff`` and ``further``: see `_chernoff` and
+    `_alias_free`.
     """
 
     shift: float
@@ -50,7 +51,7 @@ class Crossing:
     def log_aliases(self) -> float:
         """Log of a bound on the sum over m != 0 of exp(2 pi m shift/step) delta(epsilon + 2 pi m/step).
 
-        For m > 0 by Chernoff further right: exp(S - further eps - 2 pi m (further - shift)/step).
+        For m > 0 by Chernoff bounds at z = further: exp(S - further eps - 2 pi m (further - shift)/step).
         """
         lower = 2 * math.pi * self.shift / self.step
         log_lower, higher = -lower - math.log(-math.expm1(-lower)), math.inf
@@ -67,19 +68,19 @@ def slope_of(moment: LogMoment, sign: float, epsilon: float, z: float) -> Slope:
 
 
 def crossing(moments: Moments, sign: float, epsilon: float, saddle: float, pole: float) -> Crossing | None:
-    """At the ``saddle`` and well left of ``pole``, or further left where E[Y^a] soon grows beyond bounds.
+    """The crossing at the ``saddle``, left of ``pole``; further left if E[Y^a] grows steeply beyond it.
 
-    So it does where Y has rare large values. None where no step suits.
+    None if no step bounds the aliases.
     """
     rightmost = min(saddle, LEFT_OF_POLE * pole)
     best: Crossing | None = None
-    for share in (1.0, *_LEFT_OF_WALL):
+    for share in (1.0, *_LEFT_OF_SADDLE):
         shift = share * rightmost
         moment = moments(shift)
         slope, curvature = slope_of(moment, sign, epsilon, shift)
         log_peak = moment.value - shift * epsilon - math.log(shift * (shift + 1))
         log_size = log_peak - 0.5 * math.log(2 * math.pi * curvature)
-        if share < 1.0:  # the vertex of the parabola there
+        if share < 1.0:  # correct to the minimum of the local parabola
             log_size -= slope**2 / (2 * curvature)
         if math.isfinite(log_size):
             chernoff = _chernoff(moments, epsilon, shift, (shift + pole) / 2, log_size)
@@ -94,11 +95,11 @@ def crossing(moments: Moments, sign: float, epsilon: float, saddle: float, pole:
 def _alias_free(
     chernoff: Sequence[tuple[float, float]], shift: float, log_size: float
 ) -> tuple[float, float]:
-    """A step at which the aliases are negligible next to an answer of about exp(``log_size``).
+    """A step at which aliases are negligible relative to an answer of about exp(``log_size``), and a real z.
 
-    Those at lower strikes are expectations of at most 1, seen through exp(-2 pi shift/step); for the
-    others see `Crossing.aliases`. With it the z further right whose Chernoff bound shows it: a factor with a
-    pole twice as far to the right at most doubles there.
+    Aliases at lower thresholds are expectations of at most 1, times exp(-2 pi shift/step); the others are
+    bounded at the returned z right of the shift, see `Crossing.log_aliases`. The factor of a test function
+    whose pole is twice as far right of the shift at most doubles there.
     """
     best, at = 0.0, shift
     for log_chernoff, further in chernoff:
@@ -115,16 +116,16 @@ def _largest_step(shift: float, log_size: float) -> float:
 def _chernoff(
     moments: Moments, epsilon: float, shift: float, last: float, log_size: float
 ) -> list[tuple[float, float]]:
-    """(log of a bound on delta(epsilon), the real z further right, up to ``last``, that it is from).
+    """Pairs (log of a Chernoff bound on delta(epsilon), its real z), z right of the shift, at most ``last``.
 
-    At first where the bound would allow the largest step if the exponent went on as a parabola.
+    The first z tried would allow the largest step if the exponent were a parabola.
     """
 
     def bounds(places: Iterable[float]) -> list[tuple[float, float]]:
         found = [(moments(z).value - z * epsilon, z) for z in dict.fromkeys(min(z, last) for z in places)]
         return [(bound, z) for bound, z in found if math.isfinite(bound)]
 
-    curvature = max(moments(shift).d2_order, 1e-300)  # 0 where hardly anything is lost
+    curvature = max(moments(shift).d2_order, 1e-300)  # 0 if the privacy loss is negligible
     parabola = math.sqrt(-2 * math.log(_NEGLIGIBLE) / curvature)
     first = bounds([shift + min(max(parabola, 0.15 * shift), 3 * shift)])
     if _alias_free(first, shift, log_size)[0] >= _GOOD_STEP * _largest_step(shift, log_size):

@@ -1,13 +1,12 @@
-"""How fast E[Y^(a + iy)] falls with y, proven for all y at once: where contour integrals may end.
+"""A proven bound on the decay of |E[Y^(a + iy)]| in y, which determines where contour integrals may end.
 
-For Y = 1 - g + g exp(x s - s^2/2) under its law tilted by Y^a (docs/theory.md,
-"Numerics"): the loss u = log Y has a density f there. What is above each of its levels,
-where that is an interval of width w, is a uniform law with the characteristic function
-sinc(y w/2). So with the levels h,
+Let Y = 1 - g + g exp(x s - s^2/2) with its law tilted by Y^a (docs/theory.md, "Numerics"). The loss
+u = log Y has a density f, which is a mixture of uniform laws: one for each level h of f, on {f > h}. If
+{f > h} is an interval of width w(h), the uniform law has the characteristic function sinc(y w/2). So
 
     |E[Y^(a + iy)]| / E[Y^a]  <=  1 - int w(h) (1 - |sinc(y w(h)/2)|) dh.
 
-Sums over levels from above, of intervals between nodes, only make the right side larger.
+Replacing the integral by a lower sum over levels and intervals between nodes only increases the right side.
 """
 
 from __future__ import annotations
@@ -22,19 +21,19 @@ from csgm_cli.renyi.tilt import tilt
 
 Array = NDArray[np.float64]
 
-#: The fewest nodes in x, and how far they go beyond where the tilt moves the Gaussian.
+#: Minimal number of nodes in x; how far they extend beyond the means of the plain and tilted Gaussians.
 _NODES, _REACH = 320, 10.0
-#: Where peaks matter (x = a s R), s |x| (1 - R), by which log Y^a bends them, is less for any rate in range.
+#: Bound on s |x| (1 - R), the curvature that Y^a adds at a peak (x = a s R), for every gamma in range.
 _STEEPEST = 45.0
-#: By how much more it does so up in the strip, where |d log Y/dx| is at most this times s R.
+#: Factor by which |d log Y/dx| can exceed s R in the strip of complex x.
 _TURNED = math.sqrt(2.0)
-#: No side lobe of |sinc| is higher than this.
+#: Upper bound on the side lobes of |sinc|.
 _SIDE_LOBE = 0.2173
 
 
 @dataclass(frozen=True)
 class Decay:
-    """One coordinate at one real order a: uniform laws of ``widths`` make up ``masses`` of its law."""
+    """The tilted law of one coordinate as a mixture: ``masses`` on uniform laws of ``widths``, and a rest."""
 
     masses: Array
     widths: Array
@@ -49,20 +48,20 @@ def decay(order: float, gamma: float, t: float, log_moment: float) -> Decay:
     """The bound for one coordinate; ``log_moment`` is K at the order.
 
     With R the posterior probability that the coordinate was sent, log f = a u - x^2/2 - log R + const
-    has the slope (a+1) s R - x - s in x: that falls at both ends, and in between it can only rise
-    where R (1-R) > 1/((a+1) t). So f has one peak on each side of that, if it is not one in all.
+    has the slope (a+1) s R - x - s in x. This slope can increase only where R (1-R) > 1/((a+1) t), which is
+    an interval of x. So f has either a single peak, or one peak on each side of a dip in that interval.
     """
     s = math.sqrt(t)
     moved = _TURNED * tilt(order, gamma, s)
     moved = math.copysign(min(abs(moved), abs(order) * s), moved)
-    per_unit = math.sqrt(1.0 + min(s * abs(moved), _STEEPEST))  # no step exceeds the deviation of a peak
+    per_unit = math.sqrt(1.0 + min(s * abs(moved), _STEEPEST))  # resolves the width of a peak
     nodes = max(_NODES, math.ceil((abs(moved) + 2 * _REACH) * per_unit))
     x = np.linspace(min(moved, 0.0) - _REACH, max(moved, 0.0) + _REACH, nodes)
     z = s * (x - s / 2)
     u = np.where(z < 1.0, np.log1p(gamma * np.expm1(np.minimum(z, 1.0))), _log_ratio(gamma, z))
     log_bell = -x * x / 2 - 0.5 * math.log(2 * math.pi) - log_moment
     density = np.exp(order * u + log_bell - math.log(gamma * s) - z + u)
-    between = valley(order, gamma, s)
+    between = dip_between_peaks(order, gamma, s)
     sides = [np.ones(x.size, dtype=bool)] if between is None else [x <= between[0], x >= between[1]]
     peaks = [_one_peak(u[side], density[side]) for side in sides if side.any()]
     masses, widths = (np.concatenate(column) for column in zip(*peaks, strict=True))
@@ -74,13 +73,13 @@ def _log_ratio(gamma: float, z: Array) -> Array:
     return np.asarray(np.logaddexp(log_rest, math.log(gamma) + z))
 
 
-def valley(order: float, gamma: float, s: float) -> tuple[float, float] | None:
-    """The x between which the density may rise again; None where it has a single peak."""
+def dip_between_peaks(order: float, gamma: float, s: float) -> tuple[float, float] | None:
+    """The ends in x of the dip between two peaks of the density; None if it has a single peak."""
     steepness = (order + 1) * s * s
     if steepness <= 4.0 or gamma == 1.0:
         return None
     high = 0.5 + math.sqrt(0.25 - 1 / steepness)
-    low = 1 / (steepness * high)  # 1 - high, whose digits that would lose
+    low = 1 / (steepness * high)  # 1 - high, without cancellation
     ends = []
     for sent, odds in ((low, low / high), (high, high / low)):
         x = (math.log(odds) - math.log(gamma) + math.log1p(-gamma)) / s + s / 2
@@ -91,7 +90,7 @@ def valley(order: float, gamma: float, s: float) -> tuple[float, float] | None:
 
 
 def _one_peak(u: Array, density: Array) -> tuple[Array, Array]:
-    """(mass, width) of the slices between the levels of a density with one peak, each a bit too narrow."""
+    """(masses, widths) of the uniform laws of a density with a single peak; widths are rounded down."""
     downwards = np.argsort(-density)
     heights, places = density[downwards], u[downwards]
     widths = np.maximum.accumulate(places) - np.minimum.accumulate(places)

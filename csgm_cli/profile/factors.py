@@ -1,8 +1,9 @@
-"""The law of one factor Y of the likelihood ratio, rounded to points exp(offset + step i).
+"""The law of one factor Y of the likelihood ratio, discretised on points exp(offset + step i).
 
-Spread: the mass between two neighbouring points goes to these two, so that E[Y] is kept; the rounded law is
-larger in convex order. Gathered: the mass of each cell goes to a point next to its mean; means of increasing
-convex functions fall (docs/theory.md, Theorems 16 and 17).
+`upper_factor`, for upper bounds: the mass between two neighbouring points is divided between them so that
+E[Y] is preserved; the result is larger in convex order. `lower_factor`, for lower bounds: the mass of each
+cell moves to a point close to its mean; means of increasing convex functions decrease (docs/theory.md,
+Theorems 16 and 17).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Array = NDArray[np.float64]
 class Factor:
     """``count`` factors with ``mass`` on exp(offset + step (first + i)).
 
-    ``beyond``: P(Y beyond the last point), and ``above``: E[Y; Y beyond it], which are not in ``mass``.
+    ``beyond``: P(Y beyond the last point); ``above``: E[Y; Y beyond the last point]. ``mass`` excludes both.
     """
 
     count: float
@@ -45,7 +46,7 @@ class Factor:
             return np.log(self.mass)
 
     def log_moment(self, order: float) -> float:
-        """Log E[Y^order] of the rounded law."""
+        """Log E[Y^order] of the discretised law."""
         exponents = order * self.log_ratio + self.log_mass
         top = float(exponents.max())
         return top + math.log(float(_exp(exponents - top).sum()))
@@ -57,24 +58,24 @@ class Factor:
         return np.asarray(weights / weights.sum())
 
     def near(self, tilt: float, limit: float) -> float:
-        """The probability of log Y <= ``limit`` under that law."""
+        """The probability of log Y <= ``limit`` under the tilted law."""
         return float(self.tilted(tilt)[self.log_ratio <= limit].sum())
 
     def tilted_variance(self, tilt: float) -> float:
-        """The variance of log Y under that law."""
+        """The variance of log Y under the tilted law."""
         weights = self.tilted(tilt)
         return float(weights @ (self.log_ratio - weights @ self.log_ratio) ** 2)
 
 
 def _exp(exponents: Array) -> Array:
-    """The exponential of numbers up to 0; what would be subnormal, and slow, is 1e-300."""
+    """The exponential of numbers up to 0; at least 1e-300, since subnormal numbers are slow."""
     return np.exp(np.maximum(exponents, -690.0))
 
 
 def _cells(c: Coordinates, edges: Array, *, opposite: bool) -> tuple[Array, Array, float, float]:
-    """P(Y in cell) and E[Y; Y in cell] between edges of log Y, and P(Y above the last), E[Y; Y above it].
+    """P(Y in cell) and E[Y; Y in cell] of the cells between edges of log Y, and the same above the last edge.
 
-    Y is the ratio of a coordinate x to its absence, or ``opposite``: to -x.
+    Y is the likelihood ratio of a client's coordinate x to its absence; if ``opposite``, to -x.
     """
     s, g = math.sqrt(c.t), c.gamma
     z = _crossing(c, edges, opposite=opposite)
@@ -94,7 +95,7 @@ def _cells(c: Coordinates, edges: Array, *, opposite: bool) -> tuple[Array, Arra
 
 
 def _crossing(c: Coordinates, edges: Array, *, opposite: bool) -> Array:
-    """The noise at which log Y crosses each edge; -infinity where it is always above."""
+    """The standardised noise at which log Y crosses each edge; -infinity if it is always above the edge."""
     s, g = math.sqrt(c.t), c.gamma
     with np.errstate(all="ignore"):
         if not opposite:
@@ -109,26 +110,26 @@ def _crossing(c: Coordinates, edges: Array, *, opposite: bool) -> Array:
         return np.asarray(np.where(edges >= 0.0, root, -root) / s)  # Y at -z is 1/Y at z
 
 
-def spread(c: Coordinates, cut: float, step: float, *, opposite: bool = False) -> Factor:
-    """The mass of each cell at its two ends."""
+def upper_factor(c: Coordinates, cut: float, step: float, *, opposite: bool = False) -> Factor:
+    """Discretise for upper bounds: divide the mass of each cell between its two ends, preserving its mean."""
     first = math.floor(bottom(c, opposite=opposite) / step)
     log_ratio = step * (first + np.arange(math.ceil(cut / step) - first + 1, dtype=np.float64))
     mass, mean, beyond, above = _cells(c, log_ratio, opposite=opposite)
     low = np.exp(log_ratio[:-1])
-    width = np.maximum(low * math.expm1(step), 1e-300)  # below e^-745 edges are 0
+    width = np.maximum(low * math.expm1(step), 1e-300)  # edges below e^-745 underflow to 0
     upwards = np.clip((mean - mass * low) / width, 0.0, mass)
     points = np.append(mass - upwards, 0.0)
     points[1:] += upwards
     return Factor(c.count, log_ratio, first, 0.0, points, beyond, above)
 
 
-def gathered(c: Coordinates, cut: float, step: float, *, opposite: bool = False) -> Factor:
-    """The mass of each cell at a point next to its mean, on a grid through the mean of the heaviest cell.
+def lower_factor(c: Coordinates, cut: float, step: float, *, opposite: bool = False) -> Factor:
+    """Discretise for lower bounds: the mass of each cell moves to a point close to its mean.
 
-    A cell whose mean is above its point borrows mass from the cell below, and one whose mean is
-    below its point from the cell above, so that their common mean is the point: convex functions
-    only fall. Where the neighbour has too little, the cell goes to the next point below its mean:
-    increasing functions only fall.
+    The grid is aligned with the mean of the heaviest cell. A cell whose mean is above its point borrows mass
+    from the cell below, and one whose mean is below its point from the cell above, so that the common mean is
+    the point; this can only lower means of convex functions. If the neighbour has too little mass, the cell
+    moves to the next point below its mean, which can only lower means of increasing functions.
     """
     offset = _heaviest_mean(c, step, opposite=opposite)
     first = math.floor((bottom(c, opposite=opposite) - offset) / step) - 1
@@ -162,7 +163,7 @@ def gathered(c: Coordinates, cut: float, step: float, *, opposite: bool = False)
 
 
 def _heaviest_mean(c: Coordinates, step: float, *, opposite: bool) -> float:
-    """The log of a grid point that is the mean of the cell around it, where most of the mass is."""
+    """The log of a grid point that is the mean of the cell around it, for the cell with the most mass."""
     coarse = step * np.arange(
         math.floor(bottom(c, opposite=opposite) / step) - 1, 2, dtype=np.float64
     )  # P(Y <= 1) is above 1/2
@@ -177,7 +178,7 @@ def _heaviest_mean(c: Coordinates, step: float, *, opposite: bool) -> float:
 
 
 def _borrowed(share: Array, mass: Array, up: NDArray[np.bool_]) -> Array:
-    """The solution of b_i = share_i (mass_i - what its neighbours borrow from it)."""
+    """Solve b_i = share_i (mass_i - mass that the neighbours borrow from cell i)."""
     bands = np.zeros((3, mass.size))
     bands[0, 1:] = share[:-1] * up[1:]  # the cell above borrows from this one
     bands[1] = 1.0
@@ -186,9 +187,9 @@ def _borrowed(share: Array, mass: Array, up: NDArray[np.bool_]) -> Array:
 
 
 def bottom(c: Coordinates, *, opposite: bool = False) -> float:
-    """Where the grid of one factor begins; below there is nothing, or less than e^-90.
+    """The lower end in log Y of the grid of one factor; the probability below is 0 or less than e^-90.
 
-    For ``opposite``, which has only a lower side, what is below is left out.
+    With ``opposite``, which is used only for lower bounds, the probability below is omitted.
     """
     s = math.sqrt(c.t)
     if opposite:
@@ -197,13 +198,13 @@ def bottom(c: Coordinates, *, opposite: bool = False) -> float:
 
 
 def reach(c: Coordinates, tilt: float, *, opposite: bool = False) -> float:
-    """Where a factor's tilted law has all but some e^-30 of its mass below, or the law itself e^-98."""
+    """The upper end in log Y of a factor's grid: above are e^-30 of the tilted law, or e^-98 of the law."""
     shift = min(max(tilt, 1.0) * math.sqrt(c.t), 6.0 + math.sqrt(c.t))
     return _log_ratio_at(c, 8.0 + shift * (1.0 + c.gamma if opposite else 1.0), opposite=opposite)
 
 
 def _log_ratio_at(c: Coordinates, z: float, *, opposite: bool) -> float:
-    """Log Y at the noise z; at most 700."""
+    """Log Y at the standardised noise z; at most 700."""
     log_rest = math.log1p(-c.gamma) if c.gamma < 1.0 else -math.inf
     log_sent, s = math.log(c.gamma) - c.t / 2, math.sqrt(c.t)
     above = float(np.logaddexp(log_rest, log_sent + s * z))

@@ -1,10 +1,10 @@
-"""Means of convex test functions where few coordinates are sent: a certified grid of likelihood ratios.
+"""Means of convex test functions on a certified grid of likelihood ratios, for few sent coordinates.
 
-Upper side: the mass that one factor Y has between two neighbouring grid points goes to these two, so
-that E[Y] is kept. The rounded law is larger in convex order, products keep the order, and so the mean of
-every convex function of u = prod Y rises. Lower side: the mass of each cell is gathered near its mean,
-which lowers these means. The rounded laws are convolved by an FFT of the masses tilted by
-exp(tilt log u) (docs/theory.md, "Numerics").
+Upper bounds: the mass of one factor Y between two neighbouring grid points is divided between them so that
+E[Y] is preserved. The discretised law is larger in convex order, and products preserve this order, so the
+mean of every convex function of u = prod Y can only increase. Lower bounds: the mass of each cell moves to a
+point close to its mean, which can only lower the means. The discretised laws are convolved by an FFT of the
+masses tilted by exp(tilt log u) (docs/theory.md, "Numerics").
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 
 from csgm_cli.model.certificate import Direction
-from csgm_cli.profile.factors import Factor, bottom, gathered, reach, spread
+from csgm_cli.profile.factors import Factor, bottom, lower_factor, reach, upper_factor
 from csgm_cli.renyi.law import Coordinates, Law
-from csgm_cli.roots import lowest
+from csgm_cli.roots import brent_minimum
 
 if TYPE_CHECKING:
     from csgm_cli.profile.convex import ConvexFunction
@@ -30,22 +30,22 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
 
-#: Rounding N coordinates changes the variance of log u by N step^2/6, and at a tilt z the mean by
-#: N (step z)^2/12, relative. So steps are this over z sqrt(N), for z of 10 at least: 2e-4.
+#: Discretising N coordinates changes the variance of log u by N step^2/6, and at a tilt z the mean by
+#: N (step z)^2/12 (relative). With step `_SPREAD`/(z sqrt(N)), z at least `_LEAST_TILT`, the error is 2e-4.
 _SPREAD, _LEAST_TILT = 0.045, 10.0
-#: The tilt and the window are chosen on a grid coarser by this factor.
+#: The tilt and the window are chosen on a grid that is coarser by this factor.
 _ROUGH = 16
-#: A factor's grid ends so far above the strike: what is beyond counts at the slope of the function.
+#: A factor's grid ends at most this far above the threshold; beyond, the function is bounded by its slope.
 _ABOVE = 10.0
-#: The tilted law has at most e^-20 of its mass outside the window, and so has a factor beyond its grid.
+#: At most e^-`_OUTSIDE` of the tilted law lies outside the window.
 _OUTSIDE = 20.0
-#: Where the tilted law has less than this on outcomes with some large factor, the others are left out.
+#: If outcomes with some large factor have less than this tilted mass, the other outcomes are omitted.
 _RARE = 0.1
 _MOST_POINTS = 1 << 20
-#: Of u; float64 holds the exponential of it, and what is lost of weights is below e^-100.
+#: Bound on |log u| in the window, so that float64 can represent u; weights below e^-100 are lost.
 _LARGEST_LOG = 600.0
 _NOTHING: ComplexArray = np.zeros(1, dtype=np.complex128)
-#: Of more coordinates, where contours converge, the rounding errors of a transform hide what a grid shows.
+#: With more coordinates the FFT's rounding errors exceed the answer; contours converge there.
 _MOST_COORDINATES = 1e9
 
 
@@ -53,8 +53,9 @@ _MOST_COORDINATES = 1e9
 class GridLaw:
     """The law of log u: mass ``tilted`` exp(log_mass - tilt log u) on the points ``log_ratio``.
 
-    ``noise`` bounds the error of each entry of ``tilted``, and ``wrapped`` their sum outside the window.
-    Outcomes with every factor at most e^(``left_out``/N) are left out; they have log u <= ``left_out``.
+    ``noise`` bounds the rounding error of each entry of ``tilted``, and ``wrapped`` the tilted mass outside
+    the window. Outcomes with every factor at most e^(``left_out``/N) are omitted; they have log u <=
+    ``left_out``.
     """
 
     factors: tuple[Factor, ...]
@@ -72,46 +73,46 @@ class GridLaw:
         return _log_moment(self.factors, self.tilt)
 
     def _untilted(self, values: Array, log_u: Array) -> Array:
-        """``values`` at the points ``log_u`` as weights of the tilted law; infinite beyond float64."""
+        """``values`` at the points ``log_u`` as weights for the tilted law; infinite on overflow."""
         with np.errstate(over="ignore"):
             undone = np.exp(self.log_mass - self.tilt * log_u)
         return np.where(values > 0.0, np.maximum(values, 1e-300) * undone, 0.0)
 
     def upper_mean(self, function: ConvexFunction) -> float:
-        """An upper bound on E phi(u), for the upper side's law; infinite for B = 0."""
+        """An upper bound on E phi(u); requires the law for upper bounds; infinite for B = 0."""
         adding = function.direction is Direction.ADD
-        if math.isinf(function.steepest) or (adding and function.log_strike < self.left_out):
+        if math.isinf(function.steepest) or (adding and function.log_threshold < self.left_out):
             return math.inf
-        inside = self.log_ratio > function.log_strike if adding else slice(None)
+        inside = self.log_ratio > function.log_threshold if adding else slice(None)
         log_u = self.log_ratio[inside]
         weights = self._untilted(function(log_u), log_u)
         exact = 1.0 + _rounding(self.tilted.size, _count(self.factors))
         value = float(weights @ self.tilted[inside]) * exact + self.noise * float(weights.sum())
         low, high = float(self.log_ratio[0]), float(self.log_ratio[-1])
-        if not adding:  # phi <= 1, and phi falls: it and "some Y beyond its grid" are negatively correlated
+        if not adding:  # phi <= 1 decreases, so it is negatively correlated with "some Y is beyond its grid"
             at_high = float(function(np.array([high]))[0])
             beyond = math.fsum(f.count * f.beyond for f in self.factors)
             outside = math.exp(self._log_chernoff(0.0, -1.0, low)) + at_high
             return (value + outside) / (1.0 - beyond) if beyond < 1.0 else math.inf
-        # E[u; some Y beyond its grid] <= sum of E[Y; Y beyond its grid], for the other factors have mean 1
+        # E[u; some Y beyond its grid] <= sum of E[Y; Y beyond its grid], since the other factors have mean 1
         above = math.fsum(f.count * f.above for f in self.factors)
         return value + function.steepest * (above + math.exp(self._log_chernoff(1.0, 1.0, high)))
 
     @cached_property
     def _blocks(self) -> tuple[Array, Array]:
-        """Points and masses of blocks of the grid, for estimates."""
+        """Centres and tilted masses of blocks of the grid, for `estimated_mean`."""
         starts = np.arange(0, self.tilted.size, _ROUGH)
         return self.log_ratio[starts] + self.step * (_ROUGH - 1) / 2, np.add.reduceat(self.tilted, starts)
 
     def estimated_mean(self, function: ConvexFunction) -> float:
-        """About E phi(u), without any guarantee."""
-        if function.direction is Direction.ADD and function.log_strike < self.left_out:
+        """Approximate E phi(u), without any guarantee."""
+        if function.direction is Direction.ADD and function.log_threshold < self.left_out:
             return math.inf
         log_u, tilted = self._blocks
         return float(self._untilted(function(log_u), log_u) @ tilted)
 
     def lower_hockey_stick(self, epsilon: float) -> float:
-        """A lower bound on E(u - e^epsilon)_+, for the lower side's law."""
+        """A lower bound on E(u - e^epsilon)_+; requires the law for lower bounds."""
         inside = self.log_ratio > epsilon
         log_u = self.log_ratio[inside]
         weights = self._untilted(math.exp(epsilon) * np.expm1(log_u - epsilon), log_u)
@@ -120,14 +121,14 @@ class GridLaw:
         value = float(weights @ self.tilted[inside]) - self.noise * float(weights.sum())
         wrapped = 2 * self.wrapped * largest
         count = _count(self.factors)
-        # E[u - e^epsilon; just one Y beyond its grid]
+        # E[u - e^epsilon; exactly one Y beyond its grid]
         above = math.fsum(f.count * f.above for f in self.factors)
         beyond = math.fsum(f.count * f.beyond for f in self.factors)
         single = above * (1 - above) - math.exp(epsilon) * beyond
         return max(0.0, (value - wrapped) * (1 - 1e-12 * count * self.tilt)) + max(0.0, single)
 
     def _log_chernoff(self, base: float, sign: float, end: float) -> float:
-        """Log of a bound on E[u^base; log u > end], or < end for ``sign`` -1."""
+        """Log of a Chernoff bound on E[u^base; log u > end], or log u < end if ``sign`` is -1."""
         orders = (self.tilt + sign * eta for eta in (0.0, *_etas(self.factors, self.tilt)))
         bounds = (_log_moment(self.factors, a) - (a - base) * end for a in orders if sign * (a - base) > 0.0)
         return float(min(bounds))
@@ -136,18 +137,18 @@ class GridLaw:
 def grid_step(
     law: Law, epsilon: float, direction: Direction = Direction.ADD, pole: float = math.inf
 ) -> float:
-    """The step for a law about ``epsilon``: a whole fraction of it, so that the strike is a grid point."""
+    """The step for a law near ``epsilon``; it divides epsilon, so that the threshold is a grid point."""
     count = max(1.0, math.fsum(c.count for c in law.coordinates))
     tilt = max(_LEAST_TILT, min(pole, _usual_tilt(law, epsilon, direction)))
     longest = max([epsilon, *(_cut(c, epsilon, 1e4) - bottom(c) for c in law.coordinates)])
     gamma = min((c.gamma for c in law.coordinates), default=1.0)
-    rare = min(max(1e-4 / gamma, 1.0), 25.0)  # where few are sent up to 1e-2 of delta is enough
+    rare = min(max(1e-4 / gamma, 1.0), 25.0)  # tiny gamma: an error of 1e-2 in delta is enough
     step = max(_SPREAD * math.sqrt(rare / count) / tilt, 4 * longest / _MOST_POINTS)
     return epsilon / math.ceil(epsilon / step)
 
 
 def _usual_tilt(law: Law, epsilon: float, direction: Direction) -> float:
-    """About -d log delta/d epsilon: that of a normal law of log u, or where one coordinate alone decides."""
+    """Approximate -d log delta/d epsilon: for normal log u, or if a single coordinate dominates delta."""
     variance = max(law.variance if direction is Direction.ADD else law.spread_variance, 1e-300)
     slopes = [(epsilon + math.sqrt(epsilon**2 + 4 * variance)) / (2 * variance)]
     for c in law.coordinates if direction is Direction.ADD else ():
@@ -156,9 +157,9 @@ def _usual_tilt(law: Law, epsilon: float, direction: Direction) -> float:
     return min(slopes)
 
 
-def _cut(c: Coordinates, strike: float, tilt: float, *, opposite: bool = False) -> float:
-    """Where the grid of a factor ends."""
-    return min(_ABOVE + strike, reach(c, tilt, opposite=opposite))
+def _cut(c: Coordinates, threshold: float, tilt: float, *, opposite: bool = False) -> float:
+    """The upper end in log Y of the grid of a factor."""
+    return min(_ABOVE + threshold, reach(c, tilt, opposite=opposite))
 
 
 @lru_cache(maxsize=8)
@@ -172,28 +173,29 @@ def grid_law(
     upper: bool = True,
     opposite: bool = False,
 ) -> GridLaw | None:
-    """The rounded law of log u for test functions of one direction about ``epsilon``, on either side.
+    """The discretised law of log u for test functions of one direction near ``epsilon``.
 
-    ``pole``: the least of the functions'; the tilt stays well left of it. ``opposite``: of the ratio of
-    kappa* to -kappa*. None where it would be too large.
+    ``upper``: for upper bounds, else for lower bounds. ``pole``: the smallest pole of the test functions; the
+    tilt stays well left of it. ``opposite``: u is the likelihood ratio of kappa* to -kappa*. None if the grid
+    would be too large.
     """
     sign = 1.0 if direction is Direction.ADD else -1.0
-    strike = max(sign * epsilon, 0.0)
+    threshold = max(sign * epsilon, 0.0)
     kinds = list(law.coordinates)
     if law.gaussian > 0.0:
         kinds.append(Coordinates(1.0, 1.0, law.gaussian))
     if math.fsum(c.count for c in kinds) > _MOST_COORDINATES:
         return None
-    cuts = [_cut(c, strike, 1e4, opposite=opposite) for c in kinds]
+    cuts = [_cut(c, threshold, 1e4, opposite=opposite) for c in kinds]
     if any(
         (x - bottom(c, opposite=opposite)) / step > _MOST_POINTS for c, x in zip(kinds, cuts, strict=True)
     ):
         return None
-    rough = [spread(c, x, _ROUGH * step, opposite=opposite) for c, x in zip(kinds, cuts, strict=True)]
+    rough = [upper_factor(c, x, _ROUGH * step, opposite=opposite) for c, x in zip(kinds, cuts, strict=True)]
     tilt = _best_tilt(rough, sign, epsilon, pole)
-    rounded = spread if upper else gathered
+    rounded = upper_factor if upper else lower_factor
     factors = tuple(
-        rounded(c, _cut(c, strike, tilt, opposite=opposite), step, opposite=opposite) for c in kinds
+        rounded(c, _cut(c, threshold, tilt, opposite=opposite), step, opposite=opposite) for c in kinds
     )
     left_out, share = _left_out(factors, tilt, sign * epsilon)
     outside = _OUTSIDE - math.log(share)
@@ -204,23 +206,23 @@ def grid_law(
     return _convolved(factors, tilt, step, low, n, left_out, math.exp(-outside))
 
 
-def _left_out(factors: Sequence[Factor], tilt: float, strike: float) -> tuple[float, float]:
-    """Up to where outcomes are left out, and the share of the others in the tilted law.
+def _left_out(factors: Sequence[Factor], tilt: float, threshold: float) -> tuple[float, float]:
+    """The log u up to which outcomes are omitted (-infinity: none), and the tilted mass of the others.
 
-    Where these are rare, rounding errors of the large rest would hide them.
+    If the others are rare, rounding errors of the omitted outcomes would exceed them.
     """
-    limit = strike / 2
+    limit = threshold / 2
     log_near = math.fsum(
         f.count * math.log(max(f.near(tilt, limit / _count(factors)), 1e-300)) for f in factors
     )
     share = -math.expm1(log_near)
-    return (limit, max(share, 1e-300)) if strike > 0.0 and share < _RARE else (-math.inf, 1.0)
+    return (limit, max(share, 1e-300)) if threshold > 0.0 and share < _RARE else (-math.inf, 1.0)
 
 
 def _convolved(
     factors: tuple[Factor, ...], tilt: float, step: float, low: float, n: int, left_out: float, wrapped: float
 ) -> GridLaw:
-    """The law of the product from ``low`` on, ``n`` points; what is outside wraps around."""
+    """The law of the product on ``n`` points from ``low``; mass outside wraps around."""
     count = _count(factors)
     product = _Split(_NOTHING, 1.0 + _NOTHING)
     size = 0.0
@@ -231,8 +233,8 @@ def _convolved(
         split = _Split(rfft(np.bincount(places, far, minlength=n)), rfft(near) if near.any() else _NOTHING)
         size += _rms(split.far)
         product = product.times(split.power(int(f.count)))
-    # Relative errors of a factor's transform count as often as it does; of different frequencies they are
-    # independent, but for what is proportional to the law itself (`upper_mean`).
+    # The relative error of a factor's transform enters once per factor. Errors at different frequencies are
+    # independent, except for a part proportional to the law itself, which `upper_mean` adds (``exact``).
     size += _rms(product.far) + float(abs(product.far[0]))
     noise = _rounding(n, count) * size * n**-0.5
     offset = math.fsum(f.count * f.offset for f in factors)
@@ -244,17 +246,17 @@ def _convolved(
 
 @dataclass(frozen=True)
 class _Split:
-    """The transform of a law in two parts: outcomes with some ``far`` factor, and with ``near`` ones only."""
+    """The transform of a law in two parts: outcomes with at least one ``far`` factor, and all others."""
 
     far: ComplexArray
     near: ComplexArray
 
     def times(self, other: _Split) -> _Split:
-        """Of the product of independent outcomes."""
+        """The transform of the product of independent outcomes."""
         return _Split(self.far * (other.far + other.near) + self.near * other.far, self.near * other.near)
 
     def power(self, exponent: int) -> _Split:
-        """Of the product of that many, by squaring; complex logarithms take longer."""
+        """The transform of the product of ``exponent`` factors, by squaring (faster than logarithms)."""
         if exponent < 2:
             return self
         half = self.power(exponent // 2)
@@ -263,7 +265,7 @@ class _Split:
 
 
 def _rounding(n: int, count: float) -> float:
-    """A bound, some hundred times the usual, on the relative error of a product of transforms."""
+    """Bound on the relative error of a product of transforms; about 100 times the typical error."""
     return 2.0**-49 * math.log2(n) * (1.0 + count)
 
 
@@ -280,26 +282,26 @@ def _log_moment(factors: Sequence[Factor], order: float) -> float:
 
 
 def _best_tilt(factors: Sequence[Factor], sign: float, epsilon: float, pole: float) -> float:
-    """An order a bit nearer than the saddle point, for a shorter window: 1 + z (add) or -z (remove)."""
+    """The order 1 + z (add) or -z (remove), with z slightly below the saddle point for a shorter window."""
 
     def exponent(log_z: float) -> float:
         z = math.exp(log_z)
         return _log_moment(factors, 1.0 + z if sign > 0 else -z) - z * epsilon - math.log(z * (z + 1))
 
-    z = 0.85 * math.exp(lowest(exponent, math.log(1e-2), math.log(min(1e4, 0.8 * pole)), 1e-3)[0])
+    z = 0.85 * math.exp(brent_minimum(exponent, math.log(1e-2), math.log(min(1e4, 0.8 * pole)), 1e-3)[0])
     return 1.0 + z if sign > 0 else -z
 
 
-def _window(factors: Sequence[Factor], tilt: float, strike: float, outside: float) -> tuple[float, float]:
-    """An interval around the strike with all but e^-``outside`` of the tilted law, by Chernoff bounds."""
+def _window(factors: Sequence[Factor], tilt: float, threshold: float, outside: float) -> tuple[float, float]:
+    """An interval around the threshold that contains all but e^-``outside`` of the tilted law (Chernoff)."""
     at, etas = _log_moment(factors, tilt), _etas(factors, tilt)
     high = min((_log_moment(factors, tilt + eta) - at + outside) / eta for eta in etas)
     low = max((at - _log_moment(factors, tilt - eta) - outside) / eta for eta in etas)
     around = 1 / max(etas)
-    return min(low, strike - around), max(high, strike + around)
+    return min(low, threshold - around), max(high, threshold + around)
 
 
 def _etas(factors: Sequence[Factor], tilt: float) -> Array:
-    """Distances from the tilt of orders for Chernoff bounds: up to about that of a normal law."""
+    """Distances from the tilt of the orders for Chernoff bounds, up to about the best for a normal law."""
     variance = math.fsum(f.count * f.tilted_variance(tilt) for f in factors)
     return np.geomspace(0.2, max(20.0, 2 * math.sqrt(2 * _OUTSIDE / (variance + 1e-18))), 14)

@@ -1,4 +1,4 @@
-"""Means of convex test functions at one law: by a contour, or on the certified grid where that fails."""
+"""Means of convex test functions under one law: by a contour integral, or on a grid if that fails."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ if TYPE_CHECKING:
     from csgm_cli.profile.grid import GridLaw
     from csgm_cli.renyi.law import Law
 
-#: The gammas and epsilons for which contours and the grid are promised; elsewhere closed forms serve.
+#: The gammas and epsilons for which contours and grids are supported; otherwise closed forms are used.
 LEAST_GAMMA, LEAST_EPSILON, LARGEST_EPSILON = 1e-6, 1e-3, 100.0
-#: Of more kinds of coordinates, which a budget of many releases has, the closed forms are close enough.
+#: With more kinds of coordinates (large budgets), the closed forms are close enough.
 _MOST_KINDS = 64
-#: Of more coordinates the Gaussian limit is close.
+#: With more coordinates, the Gaussian limit is close enough for (kappa*, -kappa*).
 _MOST_OPPOSITE = 1e4
 
 
 @dataclass(frozen=True)
 class UpperMean:
-    """log E phi(u) <= ``log_value``; ``step``: of the grid that it is from, None for a contour."""
+    """log E phi(u) <= ``log_value``; ``step``: the step of the grid, None for a contour."""
 
     log_value: float
     step: float | None
 
 
 def in_reach(law: Law, epsilon: float) -> bool:
-    """Whether profile methods are promised for this law, and it has few kinds of coordinates."""
+    """Whether contours and grids are supported for this law at ``epsilon``."""
     return (
         len(law.coordinates) <= _MOST_KINDS
         and LEAST_EPSILON <= epsilon <= LARGEST_EPSILON
@@ -42,12 +42,12 @@ def in_reach(law: Law, epsilon: float) -> bool:
 
 @lru_cache(maxsize=16)
 def contour_of(law: Law, direction: Direction, epsilon: float, pole: float) -> Contour | None:
-    """`build_contour`, remembered."""
+    """Cached `build_contour`."""
     return build_contour(law, direction, epsilon, pole)
 
 
 def upper_mean(law: Law, function: ConvexFunction) -> UpperMean | None:
-    """An upper bound on E phi(u); None where no method reaches."""
+    """An upper bound on E phi(u); None if not computable."""
     contour = contour_of(law, function.direction, function.epsilon, function.pole)
     found = None if contour is None else contour.mean(function)
     if found is not None:
@@ -57,7 +57,7 @@ def upper_mean(law: Law, function: ConvexFunction) -> UpperMean | None:
 
 
 def log_lower_hockey_stick(law: Law, epsilon: float) -> float:
-    """Log of a lower bound on E(u - e^epsilon)_+; -infinity where no method reaches."""
+    """Log of a lower bound on E(u - e^epsilon)_+; -infinity if not computable."""
     contour = contour_of(law, Direction.ADD, epsilon, math.inf)
     found = None if contour is None else contour.mean(ConvexFunction(Direction.ADD, epsilon))
     if found is not None:
@@ -67,7 +67,7 @@ def log_lower_hockey_stick(law: Law, epsilon: float) -> float:
 
 
 def log_lower_opposite(law: Law, epsilon: float) -> float:
-    """Log of a lower bound on the hockey-stick of kappa* against -kappa*; -infinity where no grid reaches."""
+    """Log of a lower bound on the hockey-stick divergence of kappa* and -kappa*; -infinity if none."""
     from csgm_cli.profile.grid import grid_law, grid_step
 
     if math.fsum(c.count for c in law.coordinates) > _MOST_OPPOSITE:
@@ -78,7 +78,7 @@ def log_lower_opposite(law: Law, epsilon: float) -> float:
 
 
 def _log(x: float) -> float:
-    """Of a bound >= 0; infinite where there is no number."""
+    """The log of a bound >= 0; infinity if the bound is not a number."""
     if x > 0.0:
         return math.log(x)
     return -math.inf if x == 0.0 else math.inf
@@ -87,7 +87,7 @@ def _log(x: float) -> float:
 def grid_of(
     law: Law, direction: Direction, epsilon: float, pole: float, *, upper: bool = True
 ) -> GridLaw | None:
-    """The certified grid at the step for ``law``; SciPy is imported here."""
+    """The certified grid with the default step for ``law``. Imports SciPy lazily."""
     from csgm_cli.profile.grid import grid_law, grid_step
 
     step = grid_step(law, epsilon, direction, pole)

@@ -13,19 +13,18 @@ from csgm_cli.renyi.tilt import ends
 Array = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
 
-#: The most nodes of one call at complex orders.
+#: Maximal number of quadrature nodes of one call.
 _MOST_COMPLEX = 6_000_000
-#: More products of nodes and complex orders are summed by a transform, of so many nodes at most.
+#: From this number of (node, order) pairs on, sums use a nonuniform FFT; the maximal number of its nodes.
 _FAST, _MOST_FAR = 200_000, 300_000
 
 
 def complex_log_moment(orders: ComplexArray, gamma: float, t: float) -> ComplexArray | None:
-    """K at equidistant complex orders of one real part (> 1 or < 0), to about 1e-14 relative.
+    """K at equidistant complex orders with a common real part (> 1 or < 0), to about 1e-14 relative.
 
-    The principal branch of log E[Y^a]: only its exponential to integer powers is free of that
-    choice. None where it would take too long: the integrand oscillates as fast as the orders are
-    far from real. As E[Y] = 1, for orders below 0 and for those above 1, where it keeps its digits next
-    to 1,
+    Uses the principal branch of log E[Y^a]; only integer powers of E[Y^a] do not depend on the branch.
+    None if too expensive: the integrand oscillates faster the further the orders are from real ones. As
+    E[Y] = 1, the first form is used for orders below 0 and the second, accurate near 1, above 1:
 
         E[Y^a] - 1 = E[e^w - 1 - w] - a E[Y - 1 - log Y],              w = a log Y,
                    = E[Y (e^w - 1 - w)] + (a - 1) E[Y log Y - Y + 1],  w = (a - 1) log Y.
@@ -35,7 +34,7 @@ def complex_log_moment(orders: ComplexArray, gamma: float, t: float) -> ComplexA
     s = math.sqrt(t)
     real, span = float(orders[0].real), float(np.abs(orders.imag).max())
     if s >= FAR:
-        return None  # the loss has all but an atom there, and no contour integral converges
+        return None  # the loss has almost an atom, and no contour integral converges
     height = min(0.95 * math.pi / s, 9.2)
     step = 2 * math.pi / ((44.0 + height * height / 2) / height + span * s)
     low, high = ends(real, gamma, s)
@@ -66,7 +65,7 @@ def complex_log_moment(orders: ComplexArray, gamma: float, t: float) -> ComplexA
 def _moment_series(unit: ComplexArray, scaled: Array, weight: Array) -> ComplexArray:
     """Sum of weight (e^w - 1 - w), w = unit scaled, |unit| and |scaled| at most 1.
 
-    A power series in ``unit``: the moments of ``scaled`` serve all orders at once.
+    A power series in ``unit``: all orders share the moments of ``scaled``.
     """
     power = weight * scaled * scaled / 2
     coefficients = []
@@ -82,8 +81,8 @@ def _moment_series(unit: ComplexArray, scaled: Array, weight: Array) -> ComplexA
 def _direct(orders: ComplexArray, u: Array, log_weight: Array) -> ComplexArray:
     """Sum of exp(log_weight) (e^w - 1 - w), w = orders u.
 
-    Equidistant orders are base + offset, so that all e^w are products of two short tables; where
-    these would be long, by a fast transform.
+    Equidistant orders are base + offset, so all e^w are products of entries of two short tables. If there
+    are too many products, a nonuniform FFT is used instead.
     """
     if orders.size * u.size > _FAST:
         powers = _transformed(orders, u, log_weight)
@@ -98,7 +97,7 @@ def _direct(orders: ComplexArray, u: Array, log_weight: Array) -> ComplexArray:
 
 
 def _transformed(orders: ComplexArray, u: Array, log_weight: Array) -> ComplexArray:
-    """Sum of exp(log_weight + orders u) by exponential sums, to 1e-14 of the sum of moduli."""
+    """Sum of exp(log_weight + orders u) by a nonuniform FFT, to 1e-14 of the sum of the moduli."""
     from csgm_cli.renyi.exponential_sums import exponential_sums
 
     first = orders[0]
@@ -109,7 +108,7 @@ def _transformed(orders: ComplexArray, u: Array, log_weight: Array) -> ComplexAr
 
 
 def _complex_log1p(z: ComplexArray) -> ComplexArray:
-    """log(1 + z) without losing the digits of a small z."""
+    """log(1 + z), accurate for small z."""
     a, b = z.real, z.imag
     excess = a * (2 + a) + b * b  # |1 + z|^2 - 1
     square = np.maximum((1 + a) ** 2 + b * b, 1e-300)

@@ -1,7 +1,7 @@
-"""From log-moments to (epsilon, delta), at the best real order.
+"""Conversion of log-moments to (epsilon, delta), at the best real order.
 
-A conversion gives log delta at one order from the log-moment K there and epsilon, and falls with epsilon
-and rises with K. Of Canonne, Kamath and Steinke (2020), Proposition 12, here:
+A conversion computes log delta from the log-moment K at one order and epsilon. It decreases in epsilon and
+increases in K. `renyi_log_delta` is Proposition 12 of Canonne, Kamath and Steinke (2020):
 
     log delta = K - (a - 1) epsilon - log(a - 1) + a log(1 - 1/a),   K = (a - 1) times the Renyi divergence
 """
@@ -16,22 +16,22 @@ from csgm_cli.renyi.moment import LogMoment
 from csgm_cli.renyi.orders import (
     RenyiCurve,
     Value,
+    adjacent_integers,
     best_order,
-    by_values,
+    best_order_by_bracketing,
     extrapolated_best,
-    first_order,
-    integers_next_to,
-    is_cliff,
+    grows_abruptly,
+    initial_order,
 )
 from csgm_cli.roots import safe_end
 
-#: (order, log-moment at it, epsilon) -> an upper bound on log delta, rounding errors added.
+#: (order, log-moment at that order, epsilon) -> an upper bound on log delta, including rounding errors.
 Conversion = Callable[[float, LogMoment, float], float]
 
 _ULP = 2.0**-53
-#: The most turns of a search for epsilon, and a gain in log delta that is none, relative.
+#: Maximal number of iterations of the search for epsilon; relative improvement of log delta at which it ends.
 _MOST_TURNS, _NO_GAIN = 60, 1e-15
-#: Logarithms of epsilon between which one is sought, and the width of the bracket around it.
+#: The range of log epsilon that is searched, and the width of the final bracket.
 _LEAST_EPSILON, _MOST_EPSILON, _EPSILON_WIDTH = math.log(1e-12), math.log(1e60), 2e-14
 
 
@@ -41,12 +41,12 @@ def log_shrink(order: float) -> float:
 
 
 def renyi_log_delta(order: float, moment: LogMoment, epsilon: float) -> float:
-    """Log delta at one order; infinite where the moment is."""
+    """Log delta at one order; infinite if the moment is."""
     if math.isinf(moment.value):
         return math.inf
     gap = order - 1
     spent = gap * epsilon
-    if order < 2:  # written so that it vanishes as order -> 1
+    if order < 2:  # in a form that vanishes as order -> 1
         terms = (gap * math.log(gap), -order * math.log(order))
     else:
         terms = (-math.log(gap), order * log_shrink(order))
@@ -61,13 +61,13 @@ def best_log_delta(
     near: float | None = None,
     goal: float | None = None,
 ) -> tuple[float, float]:
-    """The least log delta over the orders that ``curve`` admits, and its order.
+    """The smallest log delta over the orders that ``curve`` allows, and the order.
 
-    ``near``: an order close to it. ``goal``: a log delta far from which less accuracy will do.
+    ``near``: a guess at the best order. ``goal``: a target log delta; far from it, less accuracy is enough.
     """
-    start = near or first_order(curve.law, epsilon)
+    start = near or initial_order(curve.law, epsilon)
     found = best_order(curve, at_epsilon(convert, epsilon), start, goal)
-    if near is not None and not found[0] < 0.0:  # beyond orders at which no moment can be computed
+    if near is not None and not found[0] < 0.0:  # the guess led to orders without a finite moment
         return best_log_delta(curve, convert, epsilon, None, goal)
     return found
 
@@ -75,9 +75,10 @@ def best_log_delta(
 def best_epsilon(
     curve: RenyiCurve, convert: Conversion, log_delta: float, near: float = 1.0
 ) -> tuple[float, float]:
-    """The least epsilon >= 0 over the orders that ``curve`` admits (or infinity), from a guess; its order.
+    """The smallest epsilon >= 0 over the orders that ``curve`` allows (or infinity), and its order.
 
-    In turns: the best order at an epsilon, and the epsilon at which that order gives delta, which only falls.
+    ``near``: a guess at epsilon. Alternates between the best order at the current epsilon and the epsilon at
+    which that order gives delta, which only decreases.
     """
     best, (_, order) = (math.inf, 0.0), best_log_delta(curve, convert, near)
     for _ in range(_MOST_TURNS):
@@ -101,18 +102,18 @@ def best_epsilon(
         return _epsilon_at(order, moment, convert, log_delta, math.log(best[0] or near))
 
     if not curve.integer_orders:
-        is_steep = best[0] > 0.0 and is_cliff(best[1], curve.moment(best[1]))
-        return min(best, by_values(curve, epsilon, best[1], stride=1e-3)) if is_steep else best
-    return min((epsilon(order, curve.moment(order)), order) for order in integers_next_to(best[1]))
+        is_steep = best[0] > 0.0 and grows_abruptly(best[1], curve.moment(best[1]))
+        return min(best, best_order_by_bracketing(curve, epsilon, best[1], stride=1e-3)) if is_steep else best
+    return min((epsilon(order, curve.moment(order)), order) for order in adjacent_integers(best[1]))
 
 
 def at_epsilon(convert: Conversion, epsilon: float) -> Value:
-    """Log delta at one epsilon, as a function of the order and the log-moment at it."""
+    """Log delta at one epsilon, as a function of the order and the log-moment at that order."""
     return lambda order, moment: convert(order, moment, epsilon)
 
 
 def _epsilon_at(order: float, moment: LogMoment, convert: Conversion, log_delta: float, near: float) -> float:
-    """The epsilon at which one order gives ``log_delta``; ``near``: a guess at its logarithm."""
+    """The epsilon at which a fixed order gives ``log_delta``; ``near``: a guess at log epsilon."""
     if convert(order, moment, 0.0) <= log_delta:
         return 0.0
     try:
@@ -132,7 +133,7 @@ def _epsilon_at(order: float, moment: LogMoment, convert: Conversion, log_delta:
 def allowed_moment(
     order: float, convert: Conversion, epsilon: float, log_delta: float, near: float = 1.0
 ) -> float:
-    """The largest log-moment at one order that gives (epsilon, delta), from a guess; 0 where none does."""
+    """The largest log-moment at one order that meets (epsilon, delta), 0 if none does; ``near``: a guess."""
 
     def excess(minus_log: float) -> float:
         moment = LogMoment(math.exp(-minus_log), 0.0, 0.0, 2.0**-50)

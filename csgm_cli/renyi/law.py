@@ -1,11 +1,11 @@
-"""The likelihood ratio of everything released, at the worst-case client vector, as a product.
+"""The distribution of the likelihood ratio u of all releases together, at the worst-case client vector.
 
-u = prod_j Y_j, with independent factors under the law of a release without the client:
+u = prod_j Y_j, where the factors are independent under the distribution without the client:
 
-    Y = 1 - gamma + gamma exp(x sqrt(t) - t/2),  x ~ N(0, 1),        a coordinate-round,
+    Y = 1 - gamma + gamma exp(x sqrt(t) - t/2),  x ~ N(0, 1),        one coordinate in one round,
     Y = exp(x mu - mu^2/2),                                          a Gaussian release.
 
-Log-moments add (docs/theory.md, "Mixed releases").
+The log-moments of the factors add (docs/theory.md, "Mixed releases").
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from csgm_cli.renyi.moment import LogMoment, gaussian_moment, summed
 if TYPE_CHECKING:
     from csgm_cli.renyi.complex_log_moment import ComplexArray
 
-#: exp of a larger number is not needed: no bound is below 1 there.
+#: Larger exponents count as infinite: every bound is vacuous (at least 1) there.
 _LARGEST = 700.0
 
 
@@ -29,8 +29,9 @@ _LARGEST = 700.0
 class Coordinates:
     """``count`` coordinate-rounds, each sent with probability ``gamma``, with t = (clip/sigma)^2 > 0.
 
-    ``count`` is an integer (as a float, for it may exceed 2^63), but for the paper's form of the RDP bound.
-    ``is_largest``: no client vector has larger ones: kappa* is the worst case for every convex function.
+    A coordinate-round is one coordinate in one round. ``count`` is an integer (a float, since it may exceed
+    2^63), except in the paper's form of the RDP bound. ``is_largest``: no client vector has larger
+    coordinates, so kappa* is the worst case for every convex function.
     """
 
     count: float
@@ -41,29 +42,29 @@ class Coordinates:
 
 @dataclass(frozen=True)
 class Law:
-    """The law of u: ``coordinates`` with gamma < 1, and Gaussian releases of squared mu ``gaussian``."""
+    """The law of u: ``coordinates`` with gamma < 1, and Gaussian releases with total mu^2 ``gaussian``."""
 
     coordinates: tuple[Coordinates, ...]
     gaussian: float = 0.0
 
     @cached_property
     def largest_t(self) -> float:
-        """The t of the largest coordinate; 0 where there is none."""
+        """The largest t of a coordinate; 0 without coordinates."""
         return max((c.t for c in self.coordinates), default=0.0)
 
     @cached_property
     def is_largest(self) -> bool:
-        """Whether no client vector has larger coordinates anywhere."""
+        """Whether no client vector has a larger coordinate in any release."""
         return all(c.is_largest for c in self.coordinates)
 
     @cached_property
     def spread_variance(self) -> float:
-        """The log-variance of u for vectors spread over infinitely many coordinates: a Gaussian limit."""
+        """The variance of log u in the Gaussian limit: a vector spread over infinitely many coordinates."""
         return math.fsum([self.gaussian, *(c.gamma**2 * c.count * c.t for c in self.coordinates)])
 
     @cached_property
     def variance(self) -> float:
-        """About the variance of u, where that is small."""
+        """Approximate variance of u, if it is small."""
         return math.fsum(
             [self.gaussian, *(c.gamma**2 * c.count * math.expm1(min(c.t, 50.0)) for c in self.coordinates)]
         )
@@ -87,7 +88,7 @@ class Law:
         return math.fsum(c.count * math.log1p(-c.gamma) for c in self.coordinates)
 
     def log_moment(self, order: float) -> LogMoment:
-        """Log E[u^order] at a real order above 1 or below 0; infinite where float64 does not reach."""
+        """Log E[u^order] at a real order above 1 or below 0; infinite beyond the range of float64."""
         if order in self._known:
             return self._known[order]
         if not self.coordinates:
@@ -97,7 +98,7 @@ class Law:
         return self.remember(order, mixed_log_moments(order, [(c.gamma, c.t) for c in self.coordinates]))
 
     def remember(self, order: float, found: Sequence[LogMoment]) -> LogMoment:
-        """The log-moment at ``order``, from those of one of each kind of coordinates."""
+        """Sum and cache the log-moment at ``order``; ``found``: those of one coordinate of each kind."""
         terms = [(1.0, gaussian_moment(order, self.gaussian))] if self.gaussian > 0.0 else []
         terms += [(c.count, moment) for c, moment in zip(self.coordinates, found, strict=True)]
         self._known[order] = summed(terms)
@@ -105,11 +106,11 @@ class Law:
 
     @cached_property
     def _known(self) -> dict[float, LogMoment]:
-        """Log-moments by order: the searches of several bounds begin at the same ones."""
+        """Cache of log-moments by order: the searches of several bounds begin at the same orders."""
         return {}
 
     def complex_log_moment(self, orders: ComplexArray) -> ComplexArray | None:
-        """Log E[u^order] at equidistant complex orders of one real part; None where that takes too long."""
+        """Log E[u^order] at equidistant complex orders with a common real part; None if too expensive."""
         from csgm_cli.renyi.complex_log_moment import complex_log_moment
 
         total = orders * (orders - 1) * (self.gaussian / 2)
@@ -121,8 +122,8 @@ class Law:
         return total
 
 
-def together(laws: Sequence[Law], orders: Iterable[float]) -> None:
-    """Compute the log-moments of many laws at these orders, for less than the price of each by itself."""
+def cache_log_moments(laws: Sequence[Law], orders: Iterable[float]) -> None:
+    """Compute and cache the log-moments of many laws at these orders, in one batch per order."""
     from csgm_cli.renyi.log_moment import mixed_log_moments
 
     kinds = [(c.gamma, c.t) for law in laws for c in law.coordinates]
@@ -132,8 +133,8 @@ def together(laws: Sequence[Law], orders: Iterable[float]) -> None:
             law.remember(order, [next(found) for _ in law.coordinates])
 
 
-def gathered(coordinates: Iterable[Coordinates], gaussian: float = 0.0) -> Law:
-    """A law in which equal coordinates are counted together, in an order that does not depend on theirs."""
+def merged_law(coordinates: Iterable[Coordinates], gaussian: float = 0.0) -> Law:
+    """The law of these coordinates, with equal ones merged and sorted so that their order does not matter."""
     counts: dict[tuple[float, float, bool], float] = {}
     for c in coordinates:
         kind = (c.gamma, c.t, c.is_largest)
@@ -145,5 +146,5 @@ def gathered(coordinates: Iterable[Coordinates], gaussian: float = 0.0) -> Law:
 
 
 def _expm1_upwards(t: float) -> float:
-    """e^t - 1, not below it although t is rounded."""
+    """An upper bound on e^t - 1 that includes the rounding of t."""
     return math.expm1(min(t, _LARGEST)) * (1 + 2.0**-52 * (4 * t + 20)) if t < _LARGEST else math.inf

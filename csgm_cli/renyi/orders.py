@@ -1,7 +1,7 @@
-"""The real order at which a conversion of log-moments is least.
+"""The real order that minimises a conversion of log-moments.
 
-A log-moment costs far more than a conversion of it. So K is computed at one order and extrapolated with
-its derivatives; the order at which the extrapolated K is best is the next one.
+Computing a log-moment K costs far more than converting it. So K is computed at one order and extrapolated
+with its derivatives, and the order that is best for the extrapolated K is evaluated next.
 """
 
 from __future__ import annotations
@@ -12,31 +12,31 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from csgm_cli.renyi.moment import LogMoment, gaussian_moment, replace_one
-from csgm_cli.roots import valley
+from csgm_cli.roots import bracketed_minimum
 
 if TYPE_CHECKING:
     from csgm_cli.renyi.law import Law
 
-#: What is least, of an order and the log-moment at it.
+#: The function to minimise, of an order and the log-moment at that order.
 Value = Callable[[float, LogMoment], float]
 
-#: Orders are sought in log(order - 1) between these.
+#: The range of log(order - 1) that is searched.
 _LEAST, _MOST = -27.0, 42.0
-#: Gains below this, relative, are none.
+#: The search ends when the relative improvement is below this.
 _NO_GAIN = 1e-13
-#: And those below this, relative to what is left to a goal.
+#: With a goal, it also ends when the improvement is below this share of the distance to the goal.
 _ROUGH = 0.02
-#: The second derivative of K in log(order - 1) from which on it is a cliff.
-_CLIFF = 1e6
-#: The largest logarithm of a moment.
+#: Above this, (order - 1)^2 K''(order) is too large for extrapolation (see `grows_abruptly`).
+_ABRUPT = 1e6
+#: Logarithms above this are not exponentiated: the moment counts as infinite.
 _LARGEST = 700.0
 
 
 @dataclass(frozen=True)
 class RenyiCurve:
-    """K(order) of a ``law``, or under ``replace_one`` what the weak triangle inequality makes of it.
+    """K(order) of a ``law``; with ``replace_one``, its bound under replace-one (docs/theory.md, Theorem 12).
 
-    ``integer_orders``: only 2, 3, 4, ... are admitted, as in the paper.
+    ``integer_orders``: only orders 2, 3, 4, ... are allowed, as in the paper.
     """
 
     law: Law
@@ -54,24 +54,24 @@ class RenyiCurve:
 def best_order(
     curve: RenyiCurve, value: Value, start: float, goal: float | None = None
 ) -> tuple[float, float]:
-    """The least value over the orders that ``curve`` admits, and its order; sought from ``start`` on.
+    """The minimum over the orders that ``curve`` allows, and the order; the search begins at ``start``.
 
-    The further from a ``goal``, the less closely.
+    ``goal``: the further the minimum is from it, the less accurate the result.
     """
     found = _by_extrapolation(curve, value, start, goal)
     if found is None:
-        found = by_values(curve, value, start)
-    elif is_cliff(found[1], curve.moment(found[1])):
-        found = min(found, by_values(curve, value, found[1], stride=1e-3))
+        found = best_order_by_bracketing(curve, value, start)
+    elif grows_abruptly(found[1], curve.moment(found[1])):
+        found = min(found, best_order_by_bracketing(curve, value, found[1], stride=1e-3))
     if not curve.integer_orders:
         return found
-    return min((value(order, curve.moment(order)), order) for order in integers_next_to(found[1]))
+    return min((value(order, curve.moment(order)), order) for order in adjacent_integers(found[1]))
 
 
 def _by_extrapolation(
     curve: RenyiCurve, value: Value, start: float, goal: float | None
 ) -> tuple[float, float] | None:
-    """`best_order` from ``start`` on; None where a moment or value is infinite, or it does not settle."""
+    """`best_order` by extrapolation; None if a moment or value is infinite, or without convergence."""
     best, at_best = (math.inf, start), gaussian_moment(start, 0.0)
     order, worse = start, (0.0, math.inf)
     for _ in range(30):
@@ -93,11 +93,15 @@ def _by_extrapolation(
 def extrapolated_best(
     order: float, moment: LogMoment, value: Value, worse: tuple[float, float] = (0.0, math.inf)
 ) -> tuple[float, float]:
-    """The least value by the moment at one order, and its order: at most half-way to ``worse`` ones."""
+    """The minimum for the K extrapolated from one order, and its order.
+
+    ``worse``: orders below and above that are known to be worse; the result is at most half-way to them in
+    log(order - 1).
+    """
     centre, model = math.log(order - 1), extrapolated(order, moment)
     below = (centre - math.log(worse[0] - 1)) / 2 if worse[0] > 1.0 else 3.0
     above = (math.log(worse[1] - 1) - centre) / 2 if worse[1] < math.inf else 3.0
-    log_gap, least = valley(
+    log_gap, least = bracketed_minimum(
         lambda x: value(1 + math.exp(x), model(1 + math.exp(x))),
         centre,
         stride=min(0.1, below, above),
@@ -109,7 +113,7 @@ def extrapolated_best(
 
 
 def extrapolated(order: float, moment: LogMoment) -> Callable[[float], LogMoment]:
-    """The log-moment at other orders a, about: log(K/(a (a-1))) as a parabola in log(a - 1)."""
+    """Approximate log-moment at other orders a: log(K/(a (a-1))) as a parabola in log(a - 1)."""
     gap = order - 1
     steep = moment.d_order / moment.value
     slope = gap * steep - 1 - gap / order
@@ -125,14 +129,19 @@ def extrapolated(order: float, moment: LogMoment) -> Callable[[float], LogMoment
     return at
 
 
-def is_cliff(order: float, moment: LogMoment) -> bool:
-    """Whether K grows so abruptly that its extrapolation cannot tell the best order closely."""
-    return (order - 1) ** 2 * moment.d2_order > _CLIFF
+def grows_abruptly(order: float, moment: LogMoment) -> bool:
+    """Whether K grows too abruptly for its extrapolation to locate the best order accurately."""
+    return (order - 1) ** 2 * moment.d2_order > _ABRUPT
 
 
-def by_values(curve: RenyiCurve, value: Value, start: float, stride: float = 1.5) -> tuple[float, float]:
-    """`best_order` by steps that grow and a bracket; what the width of it leaves is of second order."""
-    log_gap, least = valley(
+def best_order_by_bracketing(
+    curve: RenyiCurve, value: Value, start: float, stride: float = 1.5
+) -> tuple[float, float]:
+    """`best_order` without extrapolation: growing steps until the minimum is bracketed, then Brent's method.
+
+    The width of the final bracket affects the minimum only to second order.
+    """
+    log_gap, least = bracketed_minimum(
         lambda x: value(1 + math.exp(x), curve.moment(1 + math.exp(x))),
         math.log(start - 1),
         stride=stride,
@@ -143,15 +152,15 @@ def by_values(curve: RenyiCurve, value: Value, start: float, stride: float = 1.5
     return least, 1 + math.exp(log_gap)
 
 
-def integers_next_to(order: float) -> list[float]:
-    """The one or two integer orders next to a real one, lowest first; the least is 2."""
+def adjacent_integers(order: float) -> list[float]:
+    """The one or two integer orders adjacent to a real order, in increasing order and at least 2."""
     return sorted({float(max(2, math.floor(order))), float(max(2, math.ceil(order)))})
 
 
-def first_order(law: Law, epsilon: float) -> float:
-    """Where to begin: between the best orders of the Renyi and the matched bound in the Gaussian limit.
+def initial_order(law: Law, epsilon: float) -> float:
+    """Initial order: between the best orders of the Renyi and the matched bound in the Gaussian limit.
 
-    A single mask bit shows at orders far above 1 + 8/t.
+    At most 1 + 8/t: far above it, a single mask bit dominates the log-moment.
     """
     variance = min(max(law.spread_variance, 1e-300), 1e300)
     gap = (1.0 + epsilon + math.sqrt(20.0 * variance)) / variance

@@ -33,21 +33,21 @@ _FAR, _FAR_POINTS = 8, 24  # times the window; how many points are looked at bey
 
 @dataclass(frozen=True)
 class Kernel:
-    """z -> scale exp(-z log_strike) / product of |z - pole|; the line passes between the poles."""
+    """z -> scale exp(-z log_threshold) / product of |z - pole|; the line passes between the poles."""
 
     scale: mpmath.mpf
-    log_strike: mpmath.mpf
+    log_threshold: mpmath.mpf
     left: tuple[mpmath.mpf, ...]
     right: tuple[mpmath.mpf, ...] = ()
 
     def at(self, z: mpmath.mpc) -> mpmath.mpc:
         """The kernel at ``z``, without its scale."""
         poles = mpmath.fprod([z - pole for pole in self.left] + [pole - z for pole in self.right])
-        return mpmath.exp(-z * self.log_strike) / poles
+        return mpmath.exp(-z * self.log_threshold) / poles
 
     def slope(self, z: mpmath.mpf) -> mpmath.mpf:
         """The slope of the logarithm on the real axis."""
-        return -self.log_strike - mpmath.fsum(1 / (z - pole) for pole in (*self.left, *self.right))
+        return -self.log_threshold - mpmath.fsum(1 / (z - pole) for pole in (*self.left, *self.right))
 
     def curvature(self, z: mpmath.mpf) -> mpmath.mpf:
         """The second derivative of the logarithm on the real axis."""

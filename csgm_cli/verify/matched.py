@@ -51,8 +51,8 @@ def conversion(
 ) -> tuple[mpmath.mpf, mpmath.mpf]:
     """The delta of one direction from K_sum = ``log_moment`` at working precision, and digits that it lost.
 
-    V = 2 K_sum/(a(a-1)), strike e^(+-eps), c = strike a/(a-1), r = sqrt V, d = (log c + V/2)/r:
-    first + Phi(r-d) - strike Phi(-d) for add, e^eps (first - Phi(d-r) + strike Phi(d)) for remove, where
+    V = 2 K_sum/(a(a-1)), w = e^(+-eps), c = w a/(a-1), r = sqrt V, d = (log c + V/2)/r:
+    first + Phi(r-d) - w Phi(-d) for add, e^eps (first - Phi(d-r) + w Phi(d)) for remove, where
     first = (c^(1-a)/a) e^K_sum Phi(d - a r).
     """
     a, eps = mpmath.mpf(order), mpmath.mpf(epsilon)
@@ -61,8 +61,8 @@ def conversion(
     r, log_c = mpmath.sqrt(variance), sign * eps + mpmath.log(a / (a - 1))
     d = (log_c + variance / 2) / r
     first = mpmath.exp(log_moment + (1 - a) * log_c) / a * mpmath.ncdf(d - a * r)
-    strike = mpmath.exp(sign * eps)
-    terms = [first, sign * mpmath.ncdf(sign * (r - d)), -sign * strike * mpmath.ncdf(-sign * d)]
+    threshold = mpmath.exp(sign * eps)
+    terms = [first, sign * mpmath.ncdf(sign * (r - d)), -sign * threshold * mpmath.ncdf(-sign * d)]
     value = mpmath.fsum(terms) * (1 if direction is Direction.ADD else mpmath.exp(eps))
     # Relative errors of the log-moment are multiplied by the exponents, then by the cancellation.
     exponents = 1 + log_moment + abs((a - 1) * log_c) + d**2 + (a * r - d) ** 2

@@ -13,7 +13,7 @@ from csgm_cli.bounds.matched import matched_add, matched_log_delta, matched_remo
 from csgm_cli.gaussian import log_delta
 from csgm_cli.model.certificate import Direction
 from csgm_cli.renyi.conversion import best_log_delta, renyi_log_delta
-from csgm_cli.renyi.law import Coordinates, Law, gathered
+from csgm_cli.renyi.law import Coordinates, Law, merged_law
 from csgm_cli.renyi.moment import OUT_OF_REACH, LogMoment, gaussian_moment
 from csgm_cli.renyi.orders import RenyiCurve
 from csgm_cli.verify.matched import conversion, matched_delta
@@ -37,7 +37,7 @@ def law_of(row):
     gamma, ratio, noise = (float(row[name]) for name in ("gamma", "norm_ratio", "noise_multiplier"))
     k, t, rounds = ratio**2, (ratio * noise) ** -2, float(row["rounds"])
     whole = math.floor(k)
-    return gathered(
+    return merged_law(
         [Coordinates(rounds * whole, gamma, t)]
         + ([Coordinates(rounds, gamma, t * (k - whole))] if k > whole else [])
     )

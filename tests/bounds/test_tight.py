@@ -19,7 +19,7 @@ from csgm_cli.model.mechanism import Geometry, Mechanism
 from csgm_cli.profile.contour import build_contour
 from csgm_cli.profile.convex import ConvexFunction
 from csgm_cli.profile.means import grid_of
-from csgm_cli.renyi.law import Coordinates, gathered
+from csgm_cli.renyi.law import Coordinates, merged_law
 
 #: Rounding of a bound and of the profile beside it, in log delta.
 ROUNDING = 1e-9
@@ -39,12 +39,12 @@ def profile(law, direction, epsilon):
     return math.log(value) if value > 0.0 else None
 
 
-def call(gamma, t, strike):
-    """E(Y - strike)_+ of one coordinate, in closed form."""
-    strike, s = np.maximum(strike, 1e-300), math.sqrt(t)
-    x = (np.log(np.maximum((strike - 1 + gamma) / gamma, 1e-300)) + t / 2) / s
-    inside = gamma * ndtr(s - x) + (1 - gamma - strike) * ndtr(-x)
-    return np.where(strike <= 1 - gamma, 1 - strike, np.maximum(inside, 0.0))
+def call(gamma, t, threshold):
+    """E(Y - threshold)_+ of one coordinate, in closed form."""
+    threshold, s = np.maximum(threshold, 1e-300), math.sqrt(t)
+    x = (np.log(np.maximum((threshold - 1 + gamma) / gamma, 1e-300)) + t / 2) / s
+    inside = gamma * ndtr(s - x) + (1 - gamma - threshold) * ndtr(-x)
+    return np.where(threshold <= 1 - gamma, 1 - threshold, np.maximum(inside, 0.0))
 
 
 def nodes(gamma, t):
@@ -80,7 +80,7 @@ def test_profiles_of_legal_vectors_are_below_the_bound(gamma, s, k, rounds, devi
     if lesser:
         left = (total - full * t) / lesser * (1 - 1e-12)
         levels = [Coordinates(float(rounds * n), gamma, u) for n, u in ((full, t), (lesser, left)) if n]
-        vectors.append(gathered(levels))
+        vectors.append(merged_law(levels))
     for direction in Direction:
         for vector in vectors:
             exact = profile(vector, direction, epsilon)
@@ -112,18 +112,20 @@ def test_an_adaptive_adversary_stays_below_the_bound():
     (first, w_first), (second, w_second) = nodes(gamma, t), nodes(gamma, rest)
     u = (first[:, None] * second[None, ::10]).ravel()
     weights = (w_first[:, None] * (10 * w_second[None, ::10])).ravel()
-    log_strikes = np.linspace(-3.0, epsilon + 1.0, 1500)
+    log_thresholds = np.linspace(-3.0, epsilon + 1.0, 1500)
     values = []
     for large in np.linspace(t, k * t / 2, 9):
         y, w = nodes(gamma, k * t - large)
-        values.append([float((w * y) @ call(gamma, large, math.exp(x) / y)) for x in log_strikes])
+        values.append([float((w * y) @ call(gamma, large, math.exp(x) / y)) for x in log_thresholds])
     v = gamma**2 * k * t  # spread over infinitely many coordinates, a Gaussian
-    far = (log_strikes + v / 2) / math.sqrt(v)
-    values.append(ndtr(math.sqrt(v) - far) - np.exp(log_strikes) * ndtr(-far))
+    far = (log_thresholds + v / 2) / math.sqrt(v)
+    values.append(ndtr(math.sqrt(v) - far) - np.exp(log_thresholds) * ndtr(-far))
     log_values = np.log(np.maximum(values, 1e-300))
-    strikes = np.clip(epsilon - np.log(u), log_strikes[0], log_strikes[-1])
-    each = [float((weights * u) @ np.exp(np.interp(strikes, log_strikes, column))) for column in log_values]
-    best = float((weights * u) @ np.exp(np.interp(strikes, log_strikes, log_values.max(axis=0))))
+    thresholds = np.clip(epsilon - np.log(u), log_thresholds[0], log_thresholds[-1])
+    each = [
+        float((weights * u) @ np.exp(np.interp(thresholds, log_thresholds, column))) for column in log_values
+    ]
+    best = float((weights * u) @ np.exp(np.interp(thresholds, log_thresholds, log_values.max(axis=0))))
     mechanism = Mechanism("l2-csgm", gamma, Geometry(math.sqrt(k)), 2)
     law = worst_case_law([(mechanism, 1 / (s * math.sqrt(k)))])
     assert each[0] == pytest.approx(math.exp(profile(law, Direction.ADD, epsilon)), rel=2e-3)
@@ -155,7 +157,7 @@ def test_bound_is_the_exact_profile_where_kappa_star_is_elementwise_largest(mech
 
 def test_remove_direction_without_losses_has_delta_zero():
     """No output makes "absent" more likely than (1 - gamma)^-count: the exact profile is 0 there."""
-    law = gathered([Coordinates(4.0, 0.3, 1.0, is_largest=True)])
+    law = merged_law([Coordinates(4.0, 0.3, 1.0, is_largest=True)])
     found = direction_bound(law, Direction.REMOVE, 1.5, None)
     assert found.proof is Proof.PROFILE
     assert found.log_delta == -math.inf
@@ -170,7 +172,7 @@ def test_bound_is_at_most_the_renyi_bound():
             round(10 ** rng.uniform(0, 5)),
             10 ** rng.uniform(-4, 0.5),
         )
-        law = gathered([Coordinates(float(count), gamma, t)])
+        law = merged_law([Coordinates(float(count), gamma, t)])
         epsilon = 10 ** rng.uniform(-2, 1)
         renyi = RENYI(law, epsilon).log_delta
         if renyi < -2000.0:
@@ -202,7 +204,7 @@ def test_bound_falls_with_epsilon_and_sigma_and_rises_with_rounds(gamma, ratio, 
 
 def test_settings_without_a_profile_still_have_a_bound():
     """Where the profile methods do not reach the closed forms are the answer."""
-    law = gathered([Coordinates(1e9, 1e-9, 0.01)])
+    law = merged_law([Coordinates(1e9, 1e-9, 0.01)])
     for certificate in tight(law, 0.01).values():
         assert certificate.proof in (Proof.GAUSSIAN_MATCHED, Proof.RENYI, Proof.RENYI_REMOVE)
         assert certificate.log_delta < 0.0

@@ -11,7 +11,7 @@ from csgm_cli.bounds.worst_case import worst_case_law
 from csgm_cli.model.certificate import Direction, Proof
 from csgm_cli.model.mechanism import Geometry, Mechanism
 from csgm_cli.renyi.conversion import best_log_delta, renyi_log_delta
-from csgm_cli.renyi.law import Coordinates, Law, gathered
+from csgm_cli.renyi.law import Coordinates, Law, merged_law
 from csgm_cli.renyi.orders import RenyiCurve
 
 
@@ -30,7 +30,7 @@ def test_bound_tends_to_that_of_the_gaussian_as_gamma_tends_to_one():
     """From below twice the sensitivity of all coordinates sent, where the profile is exact."""
     limit, gaps = gaussian.log_delta(2 * math.sqrt(0.5), 2.0), []
     for missing in (0.1, 1e-2, 1e-4):
-        law = gathered([Coordinates(50.0, 1 - missing, 0.01, is_largest=True)])
+        law = merged_law([Coordinates(50.0, 1 - missing, 0.01, is_largest=True)])
         gaps.append(limit - triangle(law, 2.0).log_delta)
     assert gaps[0] > gaps[1] > gaps[2] > 0.0
     assert gaps[2] < 1e-2
@@ -43,7 +43,7 @@ def test_bound_tends_to_that_of_the_gaussian_as_gamma_tends_to_one():
 )
 def test_bound_is_below_the_renyi_triangle_where_coordinates_are_small(gamma, count, t, epsilon, exact):
     """By a factor in delta that is worth 4 to 8.5 % of noise."""
-    law = gathered([Coordinates(count, gamma, t, exact)])
+    law = merged_law([Coordinates(count, gamma, t, exact)])
     renyi, _ = best_log_delta(RenyiCurve(law, replace_one=True), renyi_log_delta, epsilon)
     found = triangle(law, epsilon).log_delta
     assert found < renyi - 0.5
@@ -61,14 +61,14 @@ def test_divergence_between_a_vector_and_its_negative_is_below_the_bound(gamma, 
     with_x, with_minus_x = ((1 - gamma) * bell(0.0) + gamma * bell(mean) for mean in (s, -s))
     true = float(np.maximum(with_x - math.exp(epsilon) * with_minus_x, 0.0).sum() * width)
     for is_largest in (False, True):
-        law = gathered([Coordinates(1.0, gamma, s * s, is_largest)])
+        law = merged_law([Coordinates(1.0, gamma, s * s, is_largest)])
         assert true <= triangle(law, epsilon).delta * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("exact", [False, True])
 def test_parts_prove_the_bound(exact):
     """Add at e1, remove at e2, e1 + e2 = epsilon: delta_add + e^e1 delta_remove."""
-    law = gathered([Coordinates(300.0, 0.1, 0.05, exact), Coordinates(1.0, 0.1, 0.01, exact)])
+    law = merged_law([Coordinates(300.0, 0.1, 0.05, exact), Coordinates(1.0, 0.1, 0.01, exact)])
     found = triangle(law, 2.5)
     add, remove = found.parts
     assert (found.proof, found.direction) == (Proof.TRIANGLE, None)
@@ -81,7 +81,7 @@ def test_parts_prove_the_bound(exact):
 
 def test_no_other_share_of_epsilon_has_a_smaller_bound():
     """The share that is found, from any other, to 1e-6 of log delta."""
-    law = gathered([Coordinates(300.0, 0.1, 0.05)])
+    law = merged_law([Coordinates(300.0, 0.1, 0.05)])
     cold = triangle(law, 2.5)
     for share in (1e-3, 0.3, cold.hint, 0.7, 0.999):
         assert triangle(law, 2.5, share).log_delta == pytest.approx(cold.log_delta, abs=1e-6)
@@ -89,7 +89,7 @@ def test_no_other_share_of_epsilon_has_a_smaller_bound():
 
 def test_epsilon_zero_is_the_sum_of_both_directions():
     """There is nothing to share."""
-    law = gathered([Coordinates(300.0, 0.1, 0.05)])
+    law = merged_law([Coordinates(300.0, 0.1, 0.05)])
     found = triangle(law, 0.0)
     assert [part.epsilon for part in found.parts] == [0.0, 0.0]
     assert found.delta >= gaussian.exp_upwards(max(part.log_delta for part in found.parts))

@@ -59,7 +59,7 @@ def test_reference_noise_multipliers(reference, accountant):
     ],
 )
 def test_account_confirms_answers_to_small_deltas_and_gammas(mechanism, target):
-    """Account at the sigma found gives at most the target, and with 1e-5 less noise more."""
+    """Account gives at most the target at the sigma found, and more with 1e-5 less noise."""
     sigma = calibrate(mechanism, target).sigma
     assert epsilon_of(mechanism, sigma, target.delta, Accountant.AUTO) <= target.epsilon
     assert epsilon_of(mechanism, sigma * (1 - 1e-5), target.delta, Accountant.AUTO) > target.epsilon

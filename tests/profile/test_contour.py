@@ -13,14 +13,14 @@ from csgm_cli.model.certificate import Direction
 from csgm_cli.profile import contour
 from csgm_cli.profile.contour import build_contour
 from csgm_cli.profile.convex import ConvexFunction
-from csgm_cli.renyi.law import Coordinates, gathered
+from csgm_cli.renyi.law import Coordinates, merged_law
 from csgm_cli.verify import concentrated as precise
 from csgm_cli.verify.renyi import gaussian_delta
 
 
 def law_of(gamma, parts, gaussian=0.0):
     """The law of (count, t) parts of one gamma; gamma 1 is Gaussian."""
-    return gathered([Coordinates(count, gamma, t) for count, t in parts], gaussian)
+    return merged_law([Coordinates(count, gamma, t) for count, t in parts], gaussian)
 
 
 def delta(law, direction, epsilon):
@@ -129,7 +129,7 @@ def test_releases_with_a_gaussian_part(gamma, parts, gaussian, epsilon, directio
     ("direction", "exponent", "log_ratio"),
     [
         ("add", 0.0, 0.3),
-        ("add", 0.0, 2.0),  # the strike is far below epsilon: only the upper end is asked for
+        ("add", 0.0, 2.0),  # the threshold is far below epsilon: only the upper end is asked for
         ("add", 0.7, 0.5),
         ("add", 1.0, 0.1),
         ("add", 6.0, 1.5),
@@ -142,7 +142,7 @@ def test_releases_with_a_gaussian_part(gamma, parts, gaussian, epsilon, directio
 def test_means_of_convex_functions_in_high_precision(direction, exponent, log_ratio):
     """The functions of the class C_B for two gammas at once, beside a Gaussian part."""
     kinds, gaussian = [(2000, 0.02, 0.04), (30, 0.3, 0.01)], 0.01
-    law = gathered([Coordinates(*kind) for kind in kinds], gaussian)
+    law = merged_law([Coordinates(*kind) for kind in kinds], gaussian)
     function = ConvexFunction(Direction(direction), 1.5, exponent, log_ratio)
     found = build_contour(law, function.direction, 1.5, function.pole).mean(function)
     shape = precise.ConvexFunction(direction, 1.5, exponent, log_ratio)
@@ -199,7 +199,7 @@ def test_integrals_that_did_not_converge_have_no_mean():
     )
 
 
-def test_strikes_too_far_from_that_of_the_contour_have_no_mean():
+def test_thresholds_too_far_from_that_of_the_contour_have_no_mean():
     """The integrand is beyond float64 there; exponent and ratio are of a bound that was sought once."""
     law = law_of(0.07476883171002402, ((67.0, 1.376851537378644e-07), (1474.0, 4.228640145723341e-07)))
     built = build_contour(law, Direction.ADD, 0.01447336090965057)

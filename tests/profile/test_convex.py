@@ -57,7 +57,7 @@ def integrated(function, y):
 @pytest.mark.parametrize("function", [*ADD, *REMOVE])
 def test_values_are_the_integrals_of_the_second_derivative(function):
     """phi'' = scale (y/v)^-B / y from v on; 0 and slope 0 before (add), or the line 1 - e^epsilon y."""
-    log_y = function.log_strike + np.array([-3.0, -1e-3, 1e-4, 0.02, 0.5, 3.0, 9.0])
+    log_y = function.log_threshold + np.array([-3.0, -1e-3, 1e-4, 0.02, 0.5, 3.0, 9.0])
     for at, found in zip(log_y, function(log_y), strict=True):
         with mpmath.workdps(30):
             exact = integrated(function, mpmath.exp(mpmath.mpf(at)))
@@ -69,17 +69,17 @@ def test_functions_are_above_the_hockey_stick_everywhere(direction, epsilon, exp
     if direction is Direction.REMOVE:
         exponent, log_ratio = 1.0 + max(exponent, 0.01), math.inf
     function = ConvexFunction(direction, epsilon, exponent, log_ratio)
-    log_y = np.linspace(function.log_strike - 3.0, max(function.log_strike, epsilon) + 8.0, 1500)
+    log_y = np.linspace(function.log_threshold - 3.0, max(function.log_threshold, epsilon) + 8.0, 1500)
     stick = hockey_stick(function, log_y)
     assert (function(log_y) >= stick - 1e-12 * (np.exp(log_y) + math.exp(epsilon))).all()
     assert (function(log_y) >= 0.0).all()
 
 
 @given(epsilon=EPSILON, exponent=EXPONENT, log_ratio=LOG_RATIO)
-def test_add_functions_touch_the_line_at_r_times_the_strike(epsilon, exponent, log_ratio):
+def test_add_functions_touch_the_line_at_r_times_the_threshold(epsilon, exponent, log_ratio):
     """Equal values and slope 1 there: y - e^epsilon."""
     function = ConvexFunction(Direction.ADD, epsilon, exponent, log_ratio)
-    touch, h = function.log_strike + log_ratio, 1e-3 * log_ratio
+    touch, h = function.log_threshold + log_ratio, 1e-3 * log_ratio
     before, here, after = function(touch + h * np.array([-1.0, 0.0, 1.0]))
     y = math.exp(touch)
     assert here == pytest.approx(y - math.exp(epsilon), abs=1e-11 * (y + math.exp(epsilon)))
@@ -90,11 +90,11 @@ def test_add_functions_touch_the_line_at_r_times_the_strike(epsilon, exponent, l
 @settings(max_examples=30)
 @given(direction=st.sampled_from(list(Direction)), epsilon=EPSILON, exponent=EXPONENT, log_ratio=LOG_RATIO)
 def test_functions_are_convex_and_in_the_class_of_their_exponent(direction, epsilon, exponent, log_ratio):
-    """Values are double integrals of a phi'' with phi'' y^(1 + B) constant from the strike on."""
+    """Values are double integrals of a phi'' with phi'' y^(1 + B) constant from the threshold on."""
     if direction is Direction.REMOVE:
         exponent, log_ratio = 1.0 + max(exponent, 0.01), math.inf
     function = ConvexFunction(direction, epsilon, exponent, log_ratio)
-    log_y = function.log_strike + np.array([-1.0, 0.05, 0.3, 2.0]) / (1.0 + exponent)
+    log_y = function.log_threshold + np.array([-1.0, 0.05, 0.3, 2.0]) / (1.0 + exponent)
     for at, found in zip(log_y, function(log_y), strict=True):
         with mpmath.workdps(30):
             exact = float(integrated(function, mpmath.exp(mpmath.mpf(at))))
@@ -110,7 +110,7 @@ def test_factors_are_the_mellin_transforms_of_the_functions(function):
     z = real + 1j * height
     sign = 1.0 if function.direction is Direction.ADD else -1.0
     for w in (-0.7, 0.3, 1.1):
-        log_y = function.log_strike + w
+        log_y = function.log_threshold + w
         lead = math.exp(log_y) if sign > 0 else 1.0
         terms = np.exp(sign * z * w) * function.factor(z) / (z * (z + 1))
         found = lead * float(terms.real.sum()) * 0.02 / (2 * math.pi)
@@ -123,7 +123,7 @@ def test_exponents_zero_and_one_are_the_limits(exponent):
     at = ConvexFunction(Direction.ADD, 0.7, exponent, 0.9)
     near = ConvexFunction(Direction.ADD, 0.7, exponent + 1e-7, 0.9)
     log_y = np.linspace(-1.0, 4.0, 60)
-    assert at.log_strike == pytest.approx(near.log_strike, abs=1e-6)
+    assert at.log_threshold == pytest.approx(near.log_threshold, abs=1e-6)
     assert at.scale == pytest.approx(near.scale, rel=1e-6)
     assert at(log_y) == pytest.approx(near(log_y), rel=1e-5, abs=1e-7)
 
@@ -131,9 +131,9 @@ def test_exponents_zero_and_one_are_the_limits(exponent):
 def test_an_infinite_ratio_is_the_limit_of_large_ones():
     """The asymptote is the line: v = e^epsilon (B-1)/B."""
     far, limit = (ConvexFunction(Direction.ADD, 0.7, 3.0, ratio) for ratio in (40.0, math.inf))
-    assert limit.log_strike == pytest.approx(0.7 + math.log(2 / 3), rel=1e-14)
+    assert limit.log_threshold == pytest.approx(0.7 + math.log(2 / 3), rel=1e-14)
     assert limit.scale == pytest.approx(3.0, rel=1e-14)
-    assert far.log_strike == pytest.approx(limit.log_strike, rel=1e-12)
+    assert far.log_threshold == pytest.approx(limit.log_threshold, rel=1e-12)
     assert far.scale == pytest.approx(limit.scale, rel=1e-12)
 
 
@@ -153,7 +153,7 @@ def test_large_exponents_tend_to_the_hockey_stick(direction):
 def test_steepest_bounds_the_function_by_a_line_through_zero(epsilon, exponent, log_ratio):
     """phi(y) <= m y where adding, for the mass above a grid; phi <= 1 where removing."""
     adding = ConvexFunction(Direction.ADD, epsilon, exponent, log_ratio)
-    log_y = np.linspace(adding.log_strike, adding.log_strike + 400.0, 300)
+    log_y = np.linspace(adding.log_threshold, adding.log_threshold + 400.0, 300)
     log_y = log_y[log_y < 600.0]
     assert (adding(log_y) <= adding.steepest * np.exp(log_y) * (1 + 1e-12)).all()
     removing = ConvexFunction(Direction.REMOVE, epsilon, exponent + 1.1)
@@ -163,7 +163,7 @@ def test_steepest_bounds_the_function_by_a_line_through_zero(epsilon, exponent, 
 
 @pytest.mark.parametrize("function", ANY)
 def test_shape_agrees_with_independent_code(function):
-    """Scale and strike of the verification package, which writes them in another way."""
+    """Scale and threshold of the verification package, which writes them in another way."""
     try:
         other = precise.ConvexFunction(
             function.direction, function.epsilon, function.exponent, function.log_ratio
@@ -173,5 +173,5 @@ def test_shape_agrees_with_independent_code(function):
     scale, log_knee = other.shape()
     if function.direction is Direction.REMOVE and not function.is_hockey_stick:
         scale = (1 - 1 / mpmath.mpf(function.exponent)) * 1  # there B v e^epsilon = B - 1
-    assert function.log_strike == pytest.approx(float(log_knee), rel=1e-13)
+    assert function.log_threshold == pytest.approx(float(log_knee), rel=1e-13)
     assert function.scale == pytest.approx(float(scale), rel=1e-13)

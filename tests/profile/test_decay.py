@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from csgm_cli.model.certificate import Direction
 from csgm_cli.profile.contour import build_contour
 from csgm_cli.profile.convex import ConvexFunction
-from csgm_cli.profile.decay import decay, missing, valley
+from csgm_cli.profile.decay import decay, dip_between_peaks, missing
 from csgm_cli.renyi.complex_log_moment import complex_log_moment
 from csgm_cli.renyi.law import Coordinates, Law
 from csgm_cli.renyi.log_moment import log_moment
@@ -110,7 +110,7 @@ def test_what_lies_beyond_a_contour_is_within_its_error(direction, gaussian):
 @pytest.mark.parametrize(("order", "gamma", "s"), [(50.0, 0.01, 1.0), (3.0, 1e-3, 3.0), (4e17, 1e-35, 4.35)])
 def test_a_valley_ends_where_the_slope_may_not_rise(order, gamma, s):
     """At its ends R (1 - R) is 1/((order + 1) s^2), also where no float64 tells R from 1."""
-    for x in valley(order, gamma, s):
+    for x in dip_between_peaks(order, gamma, s):
         with mpmath.workdps(60):
             odds = gamma / (1 - mpmath.mpf(gamma)) * mpmath.exp(x * mpmath.mpf(s) - mpmath.mpf(s) ** 2 / 2)
             product = odds / (1 + odds) ** 2 * (order + 1) * s * s

@@ -14,26 +14,26 @@ from csgm_cli.profile import factors
 from csgm_cli.profile.contour import build_contour
 from csgm_cli.profile.convex import ConvexFunction
 from csgm_cli.profile.grid import grid_law, grid_step
-from csgm_cli.renyi.law import Coordinates, Law, gathered
+from csgm_cli.renyi.law import Coordinates, Law, merged_law
 
 STEP = 2.0**-11
 
 
-def call(gamma, t, strike):
-    """E(Y - strike)_+ of one factor, in closed form, for an array of strikes."""
-    strike, s = np.maximum(strike, 1e-300), math.sqrt(t)
-    sent = np.maximum((strike - 1 + gamma) / gamma, 1e-300)
+def call(gamma, t, threshold):
+    """E(Y - threshold)_+ of one factor, in closed form, for an array of thresholds."""
+    threshold, s = np.maximum(threshold, 1e-300), math.sqrt(t)
+    sent = np.maximum((threshold - 1 + gamma) / gamma, 1e-300)
     x = (np.log(sent) + t / 2) / s
-    inside = gamma * ndtr(s - x) + (1 - gamma - strike) * ndtr(-x)
-    return np.where(strike <= 1 - gamma, 1 - strike, np.maximum(inside, 0.0))
+    inside = gamma * ndtr(s - x) + (1 - gamma - threshold) * ndtr(-x)
+    return np.where(threshold <= 1 - gamma, 1 - threshold, np.maximum(inside, 0.0))
 
 
-def put(gamma, t, strike):
-    """E(strike - Y)_+ of one factor."""
-    strike, s = np.maximum(strike, 1e-300), math.sqrt(t)
-    sent = np.maximum((strike - 1 + gamma) / gamma, 1e-300)
+def put(gamma, t, threshold):
+    """E(threshold - Y)_+ of one factor."""
+    threshold, s = np.maximum(threshold, 1e-300), math.sqrt(t)
+    sent = np.maximum((threshold - 1 + gamma) / gamma, 1e-300)
     x = (np.log(sent) + t / 2) / s
-    return np.where(strike <= 1 - gamma, 0.0, (strike - 1 + gamma) * ndtr(x) - gamma * ndtr(x - s))
+    return np.where(threshold <= 1 - gamma, 0.0, (threshold - 1 + gamma) * ndtr(x) - gamma * ndtr(x - s))
 
 
 def of_two(first, second, direction, epsilon):
@@ -105,7 +105,7 @@ def test_one_coordinate_is_enclosed_closely(gamma, t, epsilon):
 @pytest.mark.parametrize("direction", Direction)
 def test_two_factors_are_enclosed_closely(first, second, epsilon, direction):
     """Alike, of two sizes, of two gammas, and a Gaussian release (gamma 1) beside a coordinate."""
-    law = gathered(Coordinates(1.0, gamma, t) for gamma, t in (first, second))
+    law = merged_law(Coordinates(1.0, gamma, t) for gamma, t in (first, second))
     exact = of_two(first, second, direction, epsilon)
     has_losses = direction is Direction.ADD or epsilon + law.least_loss < 0.0
     if not has_losses:  # the exact profile is 0 then, which no grid is asked for
@@ -156,7 +156,7 @@ def test_visible_mask_bits_are_enclosed_closely(gamma, t):
 
 
 def test_half_visible_mask_bits_are_enclosed_closely():
-    """Delta is mostly of losses far above the strike, and the saddle point is next to 0."""
+    """Delta is mostly of losses far above the threshold, and the saddle point is next to 0."""
     exact = float(call(1e-4, 25.0, math.e))
     found = upper(Law((Coordinates(1.0, 1e-4, 25.0),)), ConvexFunction(Direction.ADD, 1.0))
     assert exact <= found <= exact * (1 + 1e-3)
@@ -166,7 +166,7 @@ def test_half_visible_mask_bits_are_enclosed_closely():
 @pytest.mark.parametrize("direction", Direction)
 def test_factors_next_to_gaussian_have_its_profile(parts, direction):
     """gamma = 1 - 1e-13, where contours do not converge for few factors."""
-    law = gathered([Coordinates(count, 1 - 1e-13, t) for count, t in parts])
+    law = merged_law([Coordinates(count, 1 - 1e-13, t) for count, t in parts])
     mu = math.sqrt(sum(count * t for count, t in parts))
     exact = float(ndtr(mu / 2 - 1 / mu) - math.e * ndtr(-mu / 2 - 1 / mu))
     assert exact * (1 - 1e-9) <= upper(law, ConvexFunction(direction, 1.0)) <= exact * (1 + 1e-3)
@@ -222,7 +222,7 @@ def test_means_of_convex_functions_are_above_the_contour(direction, exponent, lo
 
 
 @pytest.mark.parametrize("direction", Direction)
-def test_strikes_far_from_all_losses_give_no_nan(direction):
+def test_thresholds_far_from_all_losses_give_no_nan(direction):
     """Weights that undo the tilt may overflow there: the bound is infinite or far above, the lower one 0."""
     law = Law((Coordinates(37.0, 8.7e-6, 0.0018), Coordinates(2627.0, 8.7e-6, 0.022)))
     for epsilon in (0.003, 0.3, 30.0):
@@ -251,30 +251,30 @@ def test_rounded_factors_are_larger_and_smaller_in_convex_order(gamma, t, step):
     """(y - w)_+ at all w, which span the convex increasing functions; and the other convex ones above."""
     cut = 3.0
     c = Coordinates(1.0, gamma, t)
-    spread, gathered_ = factors.spread(c, cut, step), factors.gathered(c, cut, step)
-    strikes = np.exp(np.linspace(math.log1p(-gamma) - 2 * step, cut - 2 * step, 97))
-    exact = call(gamma, t, strikes)
+    upper, lower = factors.upper_factor(c, cut, step), factors.lower_factor(c, cut, step)
+    thresholds = np.exp(np.linspace(math.log1p(-gamma) - 2 * step, cut - 2 * step, 97))
+    exact = call(gamma, t, thresholds)
     room = 1e-13
-    for factor, sign in ((spread, 1.0), (gathered_, -1.0)):
+    for factor, sign in ((upper, 1.0), (lower, -1.0)):
         y = np.exp(factor.log_ratio)
         assert (factor.mass >= 0.0).all()
         assert factor.mass.sum() + factor.beyond == pytest.approx(1.0, abs=1e-12)
-        beyond = factor.above - strikes * factor.beyond
-        rounded = np.maximum(y[None, :] - strikes[:, None], 0.0) @ factor.mass + beyond
+        beyond = factor.above - thresholds * factor.beyond
+        rounded = np.maximum(y[None, :] - thresholds[:, None], 0.0) @ factor.mass + beyond
         assert (sign * (rounded - exact) >= -room).all()
         assert factor.mass @ y + factor.above <= 1.0 + room
-    assert spread.mass @ np.exp(spread.log_ratio) + spread.above == pytest.approx(1.0, abs=1e-12)
+    assert upper.mass @ np.exp(upper.log_ratio) + upper.above == pytest.approx(1.0, abs=1e-12)
 
 
 @pytest.mark.parametrize(("gamma", "t"), [(0.1, 1.0), (0.5, 0.1), (0.9, 4.0)])
 def test_rounding_errors_are_of_second_order_in_the_step(gamma, t):
     """Halving the step divides the excess of the upper side by four."""
-    c, strikes = Coordinates(1.0, gamma, t), np.exp(np.linspace(-0.3 * gamma, 1.0, 50))
-    exact, excesses = call(gamma, t, strikes), []
+    c, thresholds = Coordinates(1.0, gamma, t), np.exp(np.linspace(-0.3 * gamma, 1.0, 50))
+    exact, excesses = call(gamma, t, thresholds), []
     for step in (2.0**-11, 2.0**-12):
-        factor = factors.spread(c, 4.0, step)
-        calls = np.maximum(np.exp(factor.log_ratio)[None, :] - strikes[:, None], 0.0)
-        excesses.append((calls @ factor.mass + factor.above - strikes * factor.beyond - exact).mean())
+        factor = factors.upper_factor(c, 4.0, step)
+        calls = np.maximum(np.exp(factor.log_ratio)[None, :] - thresholds[:, None], 0.0)
+        excesses.append((calls @ factor.mass + factor.above - thresholds * factor.beyond - exact).mean())
     assert excesses[1] == pytest.approx(excesses[0] / 4, rel=0.3)
 
 
@@ -283,7 +283,7 @@ def test_rounding_errors_are_of_second_order_in_the_step(gamma, t):
 def test_ratios_to_the_opposite_vector_give_no_nan(gamma, t):
     """Also where they are so small that float64 does not hold them."""
     c = Coordinates(1.0, gamma, t)
-    for rounded in (factors.spread, factors.gathered):
+    for rounded in (factors.upper_factor, factors.lower_factor):
         factor = rounded(c, 3.0, 2.0**-8, opposite=True)
         assert (factor.mass >= 0.0).all()
         assert factor.mass.sum() + factor.beyond <= 1.0 + 1e-12

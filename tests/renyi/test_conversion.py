@@ -21,7 +21,7 @@ from csgm_cli.renyi.conversion import (
 )
 from csgm_cli.renyi.law import Coordinates, Law
 from csgm_cli.renyi.moment import OUT_OF_REACH, LogMoment, gaussian_moment
-from csgm_cli.renyi.orders import RenyiCurve, integers_next_to
+from csgm_cli.renyi.orders import RenyiCurve, adjacent_integers
 from csgm_cli.verify.renyi import epsilon as precise_epsilon
 
 CONVERSIONS = [renyi_log_delta, matched_add, matched_remove]
@@ -204,10 +204,10 @@ def test_integer_orders_are_the_best_integers(adjacency):
     assert inside >= 3
 
 
-def test_integers_next_to_an_order():
-    assert integers_next_to(1.2) == [2.0]
-    assert integers_next_to(7.0) == [7.0]
-    assert integers_next_to(7.3) == [7.0, 8.0]
+def test_integers_adjacent_to_an_order():
+    assert adjacent_integers(1.2) == [2.0]
+    assert adjacent_integers(7.0) == [7.0]
+    assert adjacent_integers(7.3) == [7.0, 8.0]
 
 
 def test_a_known_order_does_not_change_the_best_delta():

@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from csgm_cli.renyi.law import Coordinates, Law, gathered
+from csgm_cli.renyi.law import Coordinates, Law, merged_law
 from csgm_cli.verify.renyi import total_log_moment
 
 PARTS = [(2000, 0.02, 0.04), (30, 0.3, 0.01), (1, 0.3, 0.004)]
@@ -40,15 +40,15 @@ def test_equal_coordinates_are_gathered_whatever_their_order():
     """gamma 1 is a Gaussian release."""
     coordinates = [Coordinates(3.0, 0.2, 0.5), Coordinates(2.0, 1.0, 0.1), Coordinates(4.0, 0.1, 0.5)]
     again = [Coordinates(1.0, 0.2, 0.5), *coordinates]
-    law = gathered(again, 0.3)
-    assert law == gathered(reversed(again), 0.3)
+    law = merged_law(again, 0.3)
+    assert law == merged_law(reversed(again), 0.3)
     assert law.coordinates == (Coordinates(4.0, 0.1, 0.5), Coordinates(4.0, 0.2, 0.5))
     assert law.gaussian == pytest.approx(0.5, rel=1e-15)
 
 
 def test_least_loss_is_that_of_no_coordinate_sent():
     """Without a limit beside a Gaussian."""
-    law = gathered([Coordinates(5.0, 0.3, 1.0), Coordinates(2.0, 0.1, 4.0)])
+    law = merged_law([Coordinates(5.0, 0.3, 1.0), Coordinates(2.0, 0.1, 4.0)])
     assert law.least_loss == pytest.approx(5 * math.log(0.7) + 2 * math.log(0.9), rel=1e-15)
     assert LAW.least_loss == -math.inf
     assert Law(()).least_loss == 0.0
@@ -62,7 +62,7 @@ def test_largest_coordinate():
 def test_variances():
     """Of log u for spread vectors; of u at this one (E u^2 - 1 is its first order)."""
     assert LAW.spread_variance == pytest.approx(0.25 + 0.0004 * 80 + 0.09 * 0.304, rel=1e-14)
-    small = gathered([Coordinates(50.0, 0.01, 0.04)])
+    small = merged_law([Coordinates(50.0, 0.01, 0.04)])
     assert small.variance == pytest.approx(math.expm1(small.log_moment(2.0).value), rel=1e-3)
     assert Law((Coordinates(1.0, 0.5, 1e6),)).variance < math.inf
 

@@ -233,7 +233,7 @@ def test_the_error_estimate_holds_where_the_log_moment_is_of_order_one():
 )
 def test_huge_orders_are_integrated_over_their_bumps(monkeypatch, order, gamma, t, spans):
     """Where the line is long, only the narrow peaks are sampled, and the value is still right."""
-    taken = paths_taken(monkeypatch, "bumps", "_alive")
+    taken = paths_taken(monkeypatch, "bumps", "_nonnegligible_span")
     found = log_moment(order, gamma, t)
     assert taken == [("bumps", True)]
     assert len(tilt.bumps(order, gamma, math.sqrt(t))) == spans
@@ -264,10 +264,10 @@ def test_the_line_ends_where_the_order_cannot_move_the_gaussian(order, gamma, ro
 @pytest.mark.parametrize("gamma", [0.1202, 1 / (1 + math.exp(2))])
 def test_a_flat_peak_of_a_huge_order_is_found_by_the_coarse_scan(monkeypatch, gamma):
     """At a t = 4, gamma = 1/(1 + e^2) the two peaks merge in a flat top; neither is narrow."""
-    taken = paths_taken(monkeypatch, "bumps", "_alive")
+    taken = paths_taken(monkeypatch, "bumps", "_nonnegligible_span")
     order, t = 4e6, 1e-6
     found = log_moment(order, gamma, t)
-    assert taken == [("bumps", False), ("_alive", True)]
+    assert taken == [("bumps", False), ("_nonnegligible_span", True)]
     assert relative(found.value, precise_log_moment(order, gamma, t, 20)) <= found.error
 
 
@@ -281,9 +281,9 @@ def test_a_flat_peak_too_wide_to_sample_is_out_of_reach():
 def test_the_two_bump_form_continues_the_quadrature(monkeypatch, order, gamma):
     """Where sqrt(t) passes 24 the method changes and the value does not."""
     t = 24.0**2
-    taken = paths_taken(monkeypatch, "_far_apart", "_quadrature")
+    taken = paths_taken(monkeypatch, "_separate_peaks", "_quadrature")
     before, after = log_moment(order, gamma, t * (1 - 1e-15)), log_moment(order, gamma, t)
-    assert [name for name, _ in taken] == ["_quadrature", "_far_apart"]
+    assert [name for name, _ in taken] == ["_quadrature", "_separate_peaks"]
     # a relative 1e-15 of t moves K by a few 1e-15, times d log K / d log t: at most that of the larger bump
     steep = 1 + order * (order - 1) * t / 2 / after.value
     assert before.value == pytest.approx(after.value, rel=1e-13 + 4e-15 * steep)

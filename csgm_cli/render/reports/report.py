@@ -296,8 +296,8 @@ def _rows(result: Document) -> tuple[tuple[Fact, ...], tuple[Fact, ...]]:
 
 def _baseline(result: Document) -> str:
     """The accountant of the Gaussian mechanism in the MSE ratio."""
-    looks_at_profile = result["lower_bound"] is not None
-    if result["bound"] not in ("rdp", "paper") or looks_at_profile:
+    uses_profile = result["lower_bound"] is not None
+    if result["bound"] not in ("rdp", "paper") or uses_profile:
         return "exact accountant"
     return f"{result['bound']} accountant; smaller by exact"
 
