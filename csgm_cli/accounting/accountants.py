@@ -13,15 +13,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from csgm_cli import gaussian
-from csgm_cli.accounting.paths import epsilon_path, least_by, sigma_path
-from csgm_cli.bounds.by_order import RENYI, ByOrder
 from csgm_cli.bounds.worst_case import Release, paper_law, total_mu, worst_case_law
 from csgm_cli.errors import NoAnswerError, UsageError
 from csgm_cli.model.certificate import Certificate, Direction, Proof
 from csgm_cli.model.mechanism import Accountant, Adjacency, Bound
-from csgm_cli.renyi.conversion import best_epsilon
 
 if TYPE_CHECKING:
+    from csgm_cli.bounds.by_order import ByOrder
     from csgm_cli.model.mechanism import Mechanism
     from csgm_cli.renyi.law import Law
 
@@ -197,6 +195,8 @@ def _clamped_delta(certificate: Certificate) -> float:
 
 def _renyi(releases: Sequence[Release], bound: Bound) -> ByOrder:
     """The Renyi bound of these releases as a method."""
+    from csgm_cli.bounds.by_order import RENYI
+
     return replace(RENYI, replace_one=_is_replaced(releases), integer_orders=bound is Bound.PAPER)
 
 
@@ -233,6 +233,8 @@ def _finite(found: Sequence[Spent]) -> Spent:
 def _closed_epsilon(releases: Sequence[Release], bound: Bound, delta: float) -> Spent:
     if bound in (Bound.EXACT, Bound.MASK_REVEALED):
         return _gaussian_epsilon(releases, bound, delta)
+    from csgm_cli.renyi.conversion import best_epsilon
+
     method = _renyi(releases, bound)
     curve, near = method.curve(_law_of(bound, releases)), math.exp(_near_epsilon(releases, delta))
     epsilon, order = best_epsilon(curve, method.convert, math.log(delta), near)
@@ -257,6 +259,7 @@ def _gaussian_epsilon(releases: Sequence[Release], bound: Bound, delta: float) -
 
 def _profile_epsilon(releases: Sequence[Release], delta: float) -> tuple[Spent | None, float]:
     """The tight answer (None if no epsilon in range proves delta), and the lower bound on epsilon."""
+    from csgm_cli.accounting.paths import epsilon_path
     from csgm_cli.accounting.solve import solve
 
     path = epsilon_path(releases, math.log(delta))
@@ -314,6 +317,7 @@ def least_sigma(
     sigma, bound = min(found, key=lambda pair: pair[0])
     if not uses_profile([(mechanism, 1.0), *others], accountant):
         return _proven(mechanism, sigma, bound, epsilon, others)
+    from csgm_cli.accounting.paths import sigma_path
     from csgm_cli.accounting.solve import solve
 
     if mechanism.adjacency is Adjacency.REPLACE_ONE:
@@ -348,6 +352,8 @@ def _closed_sigma(
     if bound in (Bound.EXACT, Bound.MASK_REVEALED):
         left = gaussian.mu_for(epsilon, delta) ** 2 - (total_mu(others) ** 2 if others else 0.0)
         return total_mu([(mechanism, 1.0)]) / math.sqrt(left) * (1 + _SIGMA_ROOM) if left > 0.0 else math.inf
+    from csgm_cli.accounting.paths import least_by, sigma_path
+
     path = sigma_path((mechanism, 1.0), others, epsilon, math.log(delta))
     method = _renyi([(mechanism, 1.0)], bound)
     try:
