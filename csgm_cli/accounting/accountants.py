@@ -32,6 +32,8 @@ _EPSILON_ROOM, _SIGMA_ROOM = 2.5e-13, 1e-13
 #: Larger margins: in epsilon under replace-one, where the e1 of the triangle is less accurate; in sigma if an
 #: order is searched, and if the bound comes from a certified grid, whose step depends on epsilon.
 _TRIANGLE_ROOM, _ORDER_ROOM, _GRID_ROOM = 1e-9, 5e-13, 5e-6
+#: A larger target delta counts as this one, except by `exact`: next to order 1 float64 loses its digits.
+LARGEST_TARGET_DELTA = 1 - 1e-6
 #: Relative distance of a closed form from the lower bound (delta: factor) above which csgm warns.
 _LOOSE, _LOOSE_DELTA = 0.05, 5.0
 
@@ -45,7 +47,7 @@ class Spent:
     """The answer of an accountant: an epsilon, a delta, or a sigma, depending on the question.
 
     ``certificates`` prove it: one for each direction, or one for both. ``lower``: a lower bound for every
-    analysis; 0 if none was found, None if the accountant does not compute one. ``high_precision``: float64
+    analysis; None if none was found, or if the accountant does not compute one. ``high_precision``: float64
     was not accurate enough, so the value comes from mpmath. ``fell_back``: why the value may be loose, or
     empty.
     """
@@ -113,9 +115,7 @@ def resolved(accountant: Accountant, bound: Bound) -> Accountant:
     """The accountant that by itself gives the answer that ``auto`` obtained from ``bound``."""
     if accountant is not Accountant.AUTO or bound is Bound.MASK_REVEALED:
         return accountant
-    if bound in (Bound.EXACT, Bound.RDP, Bound.PAPER):
-        return Accountant(bound.value)
-    return Accountant.TIGHT
+    return Accountant.EXACT if bound is Bound.EXACT else Accountant.TIGHT
 
 
 def _is_replaced(releases: Sequence[Release]) -> bool:
@@ -215,12 +215,21 @@ def spent_epsilon(
     Raises:
         NoAnswerError: the privacy loss is too large to compute.
     """
+    given, delta = delta, target_delta(releases, accountant, delta)
     found = [_closed_epsilon(releases, bound, delta) for bound in bounds_of(releases, accountant)]
     if not uses_profile(releases, accountant):
         return _finite(found)
     profiled, lower = _profile_epsilon(releases, delta)
     best = _finite([*found, *([profiled] if profiled else [])])
-    return _with_lower(best, lower, 1 + _LOOSE) if with_lower else best
+    if not with_lower:
+        return best
+    return _with_lower(best, lower if delta == given else 0.0, 1 + _LOOSE)
+
+
+def target_delta(releases: Sequence[Release], accountant: Accountant, delta: float) -> float:
+    """The target that is used for ``delta``; see `LARGEST_TARGET_DELTA`."""
+    exact = bounds_of(releases, accountant) == (Bound.EXACT,)
+    return delta if exact else min(delta, LARGEST_TARGET_DELTA)
 
 
 def _finite(found: Sequence[Spent]) -> Spent:
@@ -253,6 +262,8 @@ def _gaussian_epsilon(releases: Sequence[Release], bound: Bound, delta: float) -
         # A tiny epsilon at a large delta is sensitive to the last digits of mu.
         value = float(precise_epsilon(releases, delta, None, bound, _ORACLE_DIGITS))
         epsilon, precise = (math.nextafter(value, math.inf) if value > 0.0 else 0.0), True
+    if epsilon == 0.0:
+        return Spent(0.0, bound, (_closed_certificate(releases, bound, 0.0),), high_precision=precise)
     certificate = Certificate(Proof(bound.value), None, epsilon, math.log(delta))
     return Spent(epsilon, bound, (certificate,), high_precision=precise)
 
@@ -287,11 +298,13 @@ def _near_epsilon(releases: Sequence[Release], delta: float) -> float:
 
 
 def _with_lower(best: Spent, lower: float, waste: float) -> Spent:
+    """With a lower bound, 0 if none was found; ``waste``: the factor above it at which csgm warns."""
     lower = min(lower, best.value)
     proofs = {part.proof for part in (best.decisive, *best.decisive.parts)}
     exact = proofs & {Proof.PROFILE, Proof.CONCENTRATED} or best.value in (0.0, DELTA_FLOOR)
     loose = not exact and best.value > waste * lower
-    return replace(best, lower=lower, fell_back=FELL_BACK if loose else "")
+    known = lower if lower > 0.0 or best.value in (0.0, DELTA_FLOOR) else None
+    return replace(best, lower=known, fell_back=FELL_BACK if loose else "")
 
 
 # ---------------------------------------------------------------- sigma
@@ -312,6 +325,7 @@ def least_sigma(
         NoAnswerError: no noise in range meets the target.
     """
     inner = epsilon * (1 - _EPSILON_ROOM)
+    given, delta = delta, target_delta([(mechanism, 1.0), *others], accountant, delta)
     bounds = bounds_of([(mechanism, 1.0), *others], accountant)
     found = [(_closed_sigma(mechanism, bound, inner, delta, others), bound) for bound in bounds]
     sigma, bound = min(found, key=lambda pair: pair[0])
@@ -328,14 +342,14 @@ def least_sigma(
     except NoAnswerError:
         if math.isinf(sigma):
             raise
-        return replace(_proven(mechanism, sigma, bound, epsilon, others), lower=0.0, fell_back=FELL_BACK)
+        return replace(_proven(mechanism, sigma, bound, epsilon, others), fell_back=FELL_BACK)
     if math.exp(solved.proven) < sigma:
         on_grid = any(part.step for c in solved.certificates for part in (c, *c.parts))
         sigma = math.exp(solved.proven) * (1 + (_GRID_ROOM if on_grid else _ORDER_ROOM))
         best = _by_certificates(sigma, solved.certificates)
     else:
         best = _proven(mechanism, sigma, bound, epsilon, others)
-    return _with_lower(best, math.exp(solved.refuted), 1 + _LOOSE)
+    return _with_lower(best, math.exp(solved.refuted) if delta == given else 0.0, 1 + _LOOSE)
 
 
 def _proven(

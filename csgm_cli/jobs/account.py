@@ -20,12 +20,6 @@ if TYPE_CHECKING:
 
 #: An epsilon below the first is rare; between the others it is typical.
 _SMALL, _USUAL = 0.5, (2.0, 20.0)
-#: The notice on an answer whose lower bound is 0.
-NO_LOWER_BOUND = Notice(
-    "no-lower-bound",
-    "lower_bound is 0: no positive lower bound could be computed, so the gap between the answer and the"
-    " optimum is unknown",
-)
 
 
 def account_epsilon(
@@ -196,6 +190,4 @@ def notices_of(spent: Spent) -> tuple[Notice, ...]:
         notices.append(Notice("high-precision", said))
     if spent.fell_back:
         notices.append(Notice("tight-fell-back", spent.fell_back))
-    if spent.lower == 0.0 and spent.value > DELTA_FLOOR:  # what is 0 is not above anything
-        notices.append(NO_LOWER_BOUND)
     return tuple(notices)

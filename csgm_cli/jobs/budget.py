@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
-from csgm_cli.accounting.accountants import Spent, spent_epsilon, uses_profile
+from csgm_cli.accounting.accountants import Spent, spent_epsilon, target_delta, uses_profile
 from csgm_cli.accounting.headroom import FEW_RELEASES, Headroom, shares
 from csgm_cli.jobs.account import conversion_of, notices_of, verified_by
 from csgm_cli.jobs.statement import assumptions_of
@@ -105,7 +105,8 @@ def _parts(
     counted: Sequence[Release], accountant: Accountant, limit: Target, spent: Spent
 ) -> tuple[_Part, ...]:
     """Computed once for equal releases."""
-    headroom, holds = Headroom(tuple(counted), accountant, limit), spent.value <= limit.epsilon
+    used = replace(limit, delta=target_delta(counted, accountant, limit.delta))
+    headroom, holds = Headroom(tuple(counted), accountant, used), spent.value <= limit.epsilon
     known: dict[Release, tuple[int, float | None]] = {}
     for index, release in enumerate(counted):
         if release not in known:

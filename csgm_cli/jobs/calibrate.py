@@ -10,7 +10,6 @@ from csgm_cli.accounting.accountants import (
     least_sigma,
     log_delta_of,
     resolved,
-    uses_profile,
 )
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.jobs.account import target_guarantee
@@ -24,7 +23,7 @@ from csgm_cli.jobs.utility import (
     mean_squared_error,
     noise_std_per_row,
 )
-from csgm_cli.model.mechanism import Accountant, Bound, Mechanism, Target, accountant_named
+from csgm_cli.model.mechanism import Accountant, Mechanism, Target, accountant_named
 from csgm_cli.model.result import Calibration, Guarantee
 from csgm_cli.ranges import RANGES, check_range, check_type
 
@@ -107,7 +106,7 @@ def with_errors(
     if error_parts(mechanism, sigma) is None:
         return answer
     plain = against or gaussian_like(mechanism)
-    plain_sigma = gaussian_sigma(plain, mechanism, accountant, answer.guarantee.bound, target)
+    plain_sigma = gaussian_sigma(plain, accountant, target)
     last = None
     if mechanism.factorization is not None:
         last = mean_squared_error(mechanism, sigma, plain, plain_sigma, Rows.LAST)
@@ -120,18 +119,9 @@ def shortfall(mechanism: Mechanism, accountant: Accountant, sigma: float, target
     return log_delta_of([(mechanism, sigma)], accountant, target.epsilon) - math.log(target.delta)
 
 
-def gaussian_sigma(
-    gaussian: Mechanism, mechanism: Mechanism, accountant: Accountant, bound: Bound, target: Target
-) -> float:
-    """The sigma of ``gaussian`` at the target of ``mechanism``, by an accountant of the same kind.
-
-    Exact where the mechanism has a bound on the profile; where only a Renyi bound serves it (rdp, paper),
-    the same Renyi bound for both.
-    """
-    used = resolved(accountant, bound)
-    same = used if used in (Accountant.RDP, Accountant.PAPER) else Accountant.EXACT
-    if uses_profile([(mechanism, 1.0)], accountant):
-        same = Accountant.EXACT
+def gaussian_sigma(gaussian: Mechanism, accountant: Accountant, target: Target) -> float:
+    """The sigma of ``gaussian`` at a target: by the same accountant if that is a Renyi bound, else exact."""
+    same = accountant if accountant in (Accountant.RDP, Accountant.PAPER) else Accountant.EXACT
     return least_sigma(gaussian, same, target.epsilon, target.delta).value
 
 

@@ -79,12 +79,12 @@ def test_exact_is_refused_where_a_release_is_sparse():
 
 
 def test_resolved_names_an_accountant_that_gives_the_same_answer():
-    """Auto resolves to exact, rdp or tight; revealed masks are auto's alone."""
+    """Auto resolves to exact or tight; revealed masks are auto's alone."""
     assert resolved(Accountant.AUTO, Bound.EXACT) is Accountant.EXACT
-    assert resolved(Accountant.AUTO, Bound.RDP) is Accountant.RDP
+    assert resolved(Accountant.RDP, Bound.RDP) is Accountant.RDP
     assert resolved(Accountant.AUTO, Bound.MASK_REVEALED) is Accountant.AUTO
     assert resolved(Accountant.PAPER, Bound.PAPER) is Accountant.PAPER
-    for bound in (Bound.TIGHT_ADD, Bound.TIGHT_REMOVE, Bound.PROFILE, Bound.REPLACE_ONE):
+    for bound in (Bound.RDP, Bound.TIGHT_ADD, Bound.TIGHT_REMOVE, Bound.PROFILE, Bound.REPLACE_ONE):
         assert resolved(Accountant.AUTO, bound) is Accountant.TIGHT
 
 

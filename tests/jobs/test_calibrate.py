@@ -110,8 +110,8 @@ CASES = [
     (Mechanism(L2, 0.37, Geometry(7.7, 1e-3), 10**9), Target(1e-6, 1e-12), Accountant.RDP),
     (Mechanism(L2, 1e-9, Geometry(1e6, 1e5)), Target(1e4, 1e-300), Accountant.RDP),
     (Mechanism(L2, 1e-9, Geometry(1.0)), Target(1e4, 1e-2), Accountant.RDP),
-    (Mechanism(L2, 0.2, Geometry(3.3)), Target(0.5, 1 - 1e-6), Accountant.RDP),
-    (Mechanism(L2, 0.2, Geometry(3.3)), Target(0.5, 1 - 1e-6), Accountant.PAPER),
+    (Mechanism(L2, 0.2, Geometry(3.3)), Target(0.5, 1 - 1e-12), Accountant.RDP),
+    (Mechanism(L2, 0.2, Geometry(3.3)), Target(0.5, 1 - 1e-12), Accountant.PAPER),
     (Mechanism(L2, 0.05, Geometry(20.5), 3, "replace-one"), Target(2.0, 1e-6), Accountant.RDP),
     (Mechanism(L2, 0.05, Geometry(20.5), 3, "replace-one"), Target(2.0, 1e-6), Accountant.PAPER),
     (Mechanism(L2, 0.9, Geometry(1.5), 3, "replace-one"), Target(2.0, 1e-6), Accountant.AUTO),
@@ -271,18 +271,16 @@ def test_value_bits_out_of_range(value_bits):
 
 
 def test_the_gaussian_beside_it_uses_the_same_kind_of_bound():
-    """Renyi rows are compared with a Renyi Gaussian, revealed masks with the exact one."""
-    mechanism, target = Mechanism(L2, 0.1, Geometry(5.0, 2.0), 4), Target(1.0, 1e-6)
-    gaussian = Mechanism("gaussian", 1.0, Geometry(5.0, 2.0), 4)
-    for bound, accountant in (
-        (Bound.RDP, Accountant.RDP),
-        (Bound.PAPER, Accountant.PAPER),
-        (Bound.EXACT, Accountant.EXACT),
-        (Bound.MASK_REVEALED, Accountant.EXACT),
+    """Renyi rows are compared with a Renyi Gaussian, others with the exact one."""
+    gaussian, target = Mechanism("gaussian", 1.0, Geometry(5.0, 2.0), 4), Target(1.0, 1e-6)
+    for accountant, same in (
+        (Accountant.RDP, Accountant.RDP),
+        (Accountant.PAPER, Accountant.PAPER),
+        (Accountant.EXACT, Accountant.EXACT),
+        (Accountant.AUTO, Accountant.EXACT),
+        (Accountant.TIGHT, Accountant.EXACT),
     ):
-        used = Accountant.AUTO if bound is Bound.MASK_REVEALED else accountant
-        found = gaussian_sigma(gaussian, mechanism, used, bound, target)
-        assert found == calibrate(gaussian, target, accountant).sigma
+        assert gaussian_sigma(gaussian, accountant, target) == calibrate(gaussian, target, same).sigma
 
 
 def test_costs_are_reported_where_they_are_known():
@@ -339,7 +337,25 @@ def test_an_accountant_may_be_named_in_plain_text():
 
 
 def test_noise_does_not_grow_with_deltas_next_to_one():
-    """Along deltas up to 1 - 1e-9."""
+    """Along deltas up to the largest float below 1."""
     mechanism = Mechanism("linf-csgm", 0.2, Geometry(1.0, 1.0, 100_000))
-    sigmas = [calibrate(mechanism, Target(1e4, delta)).sigma for delta in (1 - 1e-4, 1 - 1e-5, 1 - 1e-9)]
+    sigmas = [calibrate(mechanism, Target(1e4, delta)).sigma for delta in (1 - 1e-4, 1 - 1e-5, 1 - 2**-53)]
     assert sigmas == sorted(sigmas, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "epsilon", "accountant"),
+    [
+        (Mechanism(L2, 0.005, Geometry(8e5), 637, "replace-one"), 1.0, Accountant.AUTO),
+        (Mechanism(L2, 1 / 3, Geometry(1.0016649728198028), 257), 1.0, Accountant.AUTO),
+        (Mechanism(L2, 1e-9, Geometry(1.0), 10**9), 1e-6, Accountant.AUTO),
+        (Mechanism("gaussian"), 1e4, Accountant.RDP),
+        (Mechanism("gaussian"), 1e4, Accountant.EXACT),
+    ],
+)
+def test_account_confirms_answers_at_the_largest_delta(mechanism, epsilon, accountant):
+    delta = 1 - 2**-53
+    found = calibrate(mechanism, Target(epsilon, delta), accountant)
+    assert epsilon_of(mechanism, found.sigma, delta, accountant) <= epsilon
+    if accountant is Accountant.AUTO:
+        assert found.guarantee.lower_bound is None

@@ -147,3 +147,14 @@ def test_an_epsilon_that_is_not_proven_is_refused(monkeypatch):
     monkeypatch.setattr("csgm_cli.jobs.calibrate.least_sigma", wrong)
     with pytest.raises(NoAnswerError, match="does not agree"):
         calibrate(Mechanism(L2, 0.3, PAPER), Target(5.0, 1e-8), verify=True)
+
+
+@pytest.mark.parametrize("name", ["gaussian", L2])
+@pytest.mark.parametrize("delta", [0.5, 1e-5, 4e-17])
+@pytest.mark.parametrize("adjacency", Adjacency)
+def test_an_epsilon_of_zero_is_verified(name, delta, adjacency):
+    """Its certificate claims the delta at epsilon 0, which is far below the given one."""
+    mechanism = Mechanism(name, *(() if name == "gaussian" else (0.01, Geometry(10.0))), adjacency=adjacency)
+    [found] = account_epsilon(mechanism, 1e18, [delta], verify=True).guarantees
+    assert found.epsilon == 0.0
+    assert found.verified is not None

@@ -277,7 +277,7 @@ def _utility(inputs: Document, result: Document) -> tuple[Fact, ...]:
         facts.append(Fact("MSE", round_up(mse["total"]), average + error_parts_text(mse)))
         facts += last_row
         if "ratio" in mse:
-            baseline = f"{round_up(mse['gaussian_total'])}, {_baseline(result)}"
+            baseline = f"{round_up(mse['gaussian_total'])}, {_baseline(inputs)}"
             note = f"relative to the {plain_mechanism(inputs)} mechanism ({baseline})"
             facts.append(Fact("MSE ratio", round_up(mse["ratio"]), note))
     if (bits := result.get("bits_per_client")) is not None:
@@ -294,22 +294,16 @@ def _rows(result: Document) -> tuple[tuple[Fact, ...], tuple[Fact, ...]]:
     return row_noise(result), last_row_error(result)
 
 
-def _baseline(result: Document) -> str:
-    """The accountant of the Gaussian mechanism in the MSE ratio."""
-    uses_profile = result["lower_bound"] is not None
-    if result["bound"] not in ("rdp", "paper") or uses_profile:
-        return "exact accountant"
-    return f"{result['bound']} accountant; smaller by exact"
+def _baseline(inputs: Document) -> str:
+    if (accountant := inputs["accountant"]) in ("rdp", "paper"):
+        return f"{accountant} accountant; smaller by exact"
+    return "exact accountant"
 
 
 def _assurance(result: Document, quantity: str) -> tuple[Fact, ...]:
     facts = []
     if (bound := result["lower_bound"]) is not None:
-        is_tight = bound > 0 or result.get(quantity) == 0.0
-        said = (
-            f"no analysis can prove a smaller {quantity}" if is_tight else "no positive lower bound is known"
-        )
-        facts.append(Fact("lower bound", round_down(bound), said))
+        facts.append(Fact("lower bound", round_down(bound), f"no analysis can prove a smaller {quantity}"))
     if (verified := result["verified"]) is not None:
         facts.append(Fact("verified", *verified_text(verified)))
     return tuple(facts)
