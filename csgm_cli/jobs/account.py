@@ -18,8 +18,8 @@ from csgm_cli.ranges import EPSILON_OR_ZERO, check_range, check_ranges, check_ty
 if TYPE_CHECKING:
     from csgm_cli.bounds.worst_case import Release
 
-#: An epsilon below the first is rare; between the others it is typical.
-_SMALL, _USUAL = 0.5, (2.0, 20.0)
+#: An epsilon below the first is rare; one above the second is typical, or a sign of too little noise.
+_SMALL, _USUAL = 0.5, 2.0
 
 
 def account_epsilon(
@@ -129,22 +129,23 @@ def _guarantee(
 def mistaken_for_effective(
     mechanism: Mechanism, sigma: float, found: Guarantee, accountant: Accountant
 ) -> tuple[Notice, ...]:
-    """A hint where epsilon is far below what people ask for, but would not be with gamma times the noise.
+    """A hint that the noise multiplier may be the effective one: it makes epsilon unusually small.
 
-    ``found``: what ``sigma`` guarantees by ``accountant`` at a given delta.
+    ``found``: what ``sigma`` guarantees by ``accountant`` at a given delta. At norm ratio 1 the mechanism is
+    DP-SGD, which has no effective noise multiplier.
     """
-    if mechanism.is_gaussian or found.epsilon >= _SMALL:
+    if mechanism.is_gaussian or mechanism.geometry.norm_ratio == 1.0 or found.epsilon >= _SMALL:
         return ()
     given = sigma / mechanism.geometry.l2_norm
     try:
         [other] = account_epsilon(mechanism, mechanism.gamma * sigma, [found.delta], accountant).guarantees
     except CsgmError:  # a hint is not worth an error
         return ()
-    if not _USUAL[0] <= other.epsilon <= _USUAL[1]:
+    if other.epsilon < _USUAL:
         return ()
     said = (
-        f"if noise multiplier {given:g} is the effective one, sigma / (gamma l2_norm), give"
-        f" {given * mechanism.gamma:g} instead: then epsilon is {other.epsilon:.3g}, not {found.epsilon:.3g}"
+        f"if {given:g} is the effective noise multiplier, sigma / (gamma l2_norm), pass"
+        f" {given * mechanism.gamma:g}; epsilon is then {other.epsilon:.3g}, not {found.epsilon:.3g}"
     )
     return (Notice("perhaps-effective", said),)
 
@@ -172,9 +173,36 @@ def _account(
         tuple(statement(mechanism, sigma, g) for g in guarantees),
         mean_noise_std(mechanism, sigma),
         error_parts(mechanism, sigma),
+        about_mechanism(mechanism, accountant),
         noise_std_per_row=noise_std_per_row(mechanism, sigma),
         error_parts_last_row=last_row_parts(mechanism, sigma),
     )
+
+
+def about_mechanism(mechanism: Mechanism, accountant: Accountant) -> tuple[Notice, ...]:
+    """Notices that follow from the mechanism alone."""
+    return (*one_round(mechanism), *_dim_one(mechanism, accountant))
+
+
+def _dim_one(mechanism: Mechanism, accountant: Accountant) -> tuple[Notice, ...]:
+    """A hint for DP-SGD with Poisson sampling, where the profile is exact."""
+    geometry, by_profile = mechanism.geometry, accountant in (Accountant.AUTO, Accountant.TIGHT)
+    if mechanism.is_gaussian or geometry.norm_ratio > 1.0 or geometry.dim is not None or not by_profile:
+        return ()
+    said = (
+        "norm ratio 1 without dim: if each update is sent whole or not at all (DP-SGD), set dim to 1; the"
+        " answer is then exact, and needs less noise"
+    )
+    return (Notice("dim-one", said),)
+
+
+def one_round(mechanism: Mechanism) -> tuple[Notice, ...]:
+    """A notice if the number of releases was not given."""
+    if mechanism.counts_releases:
+        return ()
+    name = "rounds" if mechanism.factorization is None else "epochs"
+    said = f"{name} not given; pass {name} (use {name}=1 if each client takes part once)"
+    return (Notice("one-round", said),)
 
 
 def conversion_of(proof: Proof) -> Conversion | None:

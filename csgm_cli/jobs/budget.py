@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from csgm_cli.accounting.accountants import Spent, spent_epsilon, target_delta, uses_profile
 from csgm_cli.accounting.headroom import FEW_RELEASES, Headroom, shares
-from csgm_cli.jobs.account import conversion_of, notices_of, verified_by
+from csgm_cli.jobs.account import conversion_of, notices_of, one_round, verified_by
 from csgm_cli.jobs.statement import assumptions_of
 from csgm_cli.model.budget import Population, ReleaseStanding, Standing
 from csgm_cli.model.mechanism import Accountant, Target, accountant_named
@@ -47,7 +47,13 @@ def check_population(
         idle = tuple(ReleaseStanding(release, None, None, None) for release in population.releases)
         return Standing(population, None, idle)
     guarantee, parts = _answer(tuple(counted), population.limit, accountant, verify=verify)
-    guarantee = replace(guarantee, notices=guarantee.notices + _rough_room(population, counted, accountant))
+    uncounted = [
+        Notice(notice.slug, f"release {release.name}: {notice.message}")
+        for release in population.counted
+        for notice in one_round(release.mechanism)
+    ]
+    notices = (*uncounted, *guarantee.notices, *_rough_room(population, counted, accountant))
+    guarantee = replace(guarantee, notices=notices)
     left = iter(parts)
     releases = (
         ReleaseStanding(release, *(next(left) if release.enabled else (None, None, None)))

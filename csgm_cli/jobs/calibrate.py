@@ -12,7 +12,7 @@ from csgm_cli.accounting.accountants import (
     resolved,
 )
 from csgm_cli.errors import NoAnswerError
-from csgm_cli.jobs.account import target_guarantee
+from csgm_cli.jobs.account import about_mechanism, target_guarantee
 from csgm_cli.jobs.statement import statement
 from csgm_cli.jobs.utility import (
     Rows,
@@ -70,6 +70,7 @@ def calibrate(
         guarantee,
         value_bits,
     )
+    answer = replace(answer, notices=(*about_mechanism(mechanism, accountant), *answer.notices))
     return with_errors(answer, accountant, target)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from csgm_cli.errors import NoAnswerError, UsageError, VerificationError
-from csgm_cli.jobs.account import epsilon_guarantee
+from csgm_cli.jobs.account import epsilon_guarantee, one_round
 from csgm_cli.jobs.calibrate import calibrate, described, with_errors
 from csgm_cli.jobs.utility import require_error_inputs, sigma_at_equal_error
 from csgm_cli.model.comparison import Comparison, ComparisonRow
@@ -29,7 +29,7 @@ def compare(
     target: Target,
     *,
     gammas: Sequence[float],
-    rounds: int = 1,
+    rounds: int | None = None,
     adjacency: Adjacency = Adjacency.ADD_REMOVE,
     accountant: Accountant = Accountant.AUTO,
     verify: bool = False,
@@ -71,7 +71,7 @@ def compare_at_equal_mse(
     target: Target,
     *,
     gammas: Sequence[float],
-    rounds: int = 1,
+    rounds: int | None = None,
     adjacency: Adjacency = Adjacency.ADD_REMOVE,
     accountant: Accountant = Accountant.AUTO,
     verify: bool = False,
@@ -93,6 +93,7 @@ def compare_at_equal_mse(
     require_error_inputs(geometry, "an equal-MSE comparison")
     reference = _reference(geometry, rounds, adjacency, factorization, epochs)
     mechanisms, used, notices = _mechanisms_and_accountant(reference, gammas, other_strategies, accountant)
+    reference = mechanisms[0]
     baseline = calibrate(reference, target, used, verify=verify, value_bits=value_bits)
 
     def answer(mechanism: Mechanism) -> Calibration | None:
@@ -128,7 +129,7 @@ def _check_types(geometry: Geometry, target: Target, *, value_bits: int, verify:
 
 def _reference(
     geometry: Geometry,
-    rounds: int,
+    rounds: int | None,
     adjacency: Adjacency,
     factorization: FactorNorms | None,
     epochs: int | None,
@@ -141,9 +142,10 @@ def _mechanisms_and_accountant(
     reference: Mechanism, gammas: Sequence[float], others: Sequence[FactorNorms], accountant: Accountant
 ) -> tuple[list[Mechanism], Accountant, list[Notice]]:
     """The mechanisms of the rows (``reference`` first), the accountant of all rows, and notices."""
-    mechanisms, notices = _mechanisms(reference, gammas, others)
+    counted = reference.with_releases(reference.releases)  # so that not every row has the same notice
+    mechanisms, notices = _mechanisms(counted, gammas, others)
     used = common_accountant(mechanisms, accountant)
-    return mechanisms, used, notices
+    return mechanisms, used, [*one_round(reference), *notices]
 
 
 def _mechanisms(

@@ -39,7 +39,7 @@ def plan(
     *,
     max_mse_overhead: float | None = None,
     max_noise_overhead: float | None = None,
-    rounds: int = 1,
+    rounds: int | None = None,
     adjacency: Adjacency = Adjacency.ADD_REMOVE,
     accountant: Accountant = Accountant.AUTO,
     verify: bool = False,

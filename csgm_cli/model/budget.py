@@ -64,7 +64,7 @@ class Release:
             "norm_ratio": None if mechanism.is_gaussian else geometry.norm_ratio,
             "l2_norm": geometry.l2_norm,
             "dim": geometry.dim,
-            "rounds": mechanism.rounds if mechanism.factorization is None else None,
+            "rounds": mechanism.releases if mechanism.factorization is None else None,
             **_stream(mechanism),
             "enabled": self.enabled,
         }
@@ -78,7 +78,7 @@ def _stream(mechanism: Mechanism) -> dict[str, object]:
     factors = mechanism.factorization
     if factors is None:
         return dict.fromkeys(STREAM_KEYS)
-    found = (mechanism.epochs, factors.T, factors.workload, factors.strategy, factors.sensitivity)
+    found = (mechanism.releases, factors.T, factors.workload, factors.strategy, factors.sensitivity)
     return dict(zip(STREAM_KEYS, found, strict=True))
 
 

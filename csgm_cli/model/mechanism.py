@@ -171,19 +171,19 @@ class Mechanism:
     ``gamma`` in [1e-9, 1]: the probability that a coordinate is sent, 1 for the Gaussian mechanism.
     ``geometry``: left out, its norm ratio is 1, at which the most noise is needed; a larger one holds for
     vectors that are clipped in the L-inf norm as well.
-    ``rounds`` in [1, 1e9]: the releases that one client can influence. L-inf-CSGM needs
-    ``geometry.dim``. ``UsageError`` for all else.
+    ``rounds`` in [1, 1e9]: the releases that one client can influence; None counts as 1, with the notice
+    ``one-round`` on results. L-inf-CSGM needs ``geometry.dim``. ``UsageError`` for all else.
 
     With a ``factorization`` A = B C it is SGMF, its L-inf form, or the matrix mechanism: the noise is B Z,
     and what a client sends in one of the T steps enters as C[:, t] times its vector, once in each of the
-    ``epochs`` (in [1, 1e9], by default 1), after which B and C start anew with fresh Z. ``rounds`` is then
-    left at 1 (docs/theory.md, "Factorized streams").
+    ``epochs`` (in [1, 1e9]; None counts as 1, with the same notice), after which B and C start anew with
+    fresh Z. ``rounds`` is then None or 1 (docs/theory.md, "Factorized streams").
     """
 
     name: MechanismName
     gamma: float = 1.0
     geometry: Geometry = Geometry()
-    rounds: int = 1
+    rounds: int | None = None
     adjacency: Adjacency = Adjacency.ADD_REMOVE
     factorization: FactorNorms | None = None
     epochs: int | None = None
@@ -194,7 +194,8 @@ class Mechanism:
             object.__setattr__(self, name, member_named(kind, name, getattr(self, name)))
         check_type("geometry", self.geometry, Geometry)
         settle(self, "gamma")
-        settle(self, "rounds")
+        if self.rounds is not None:
+            settle(self, "rounds")
         if self.name is MechanismName.GAUSSIAN and self.gamma != 1.0:
             raise UsageError(
                 "gaussian-gamma",
@@ -211,24 +212,28 @@ class Mechanism:
                 raise UsageError("epochs-without-factorization", "epochs are those of a factorization")
             return
         check_type("factorization", self.factorization, FactorNorms)
-        if self.rounds != 1:
+        if self.rounds not in (None, 1):
             raise UsageError(
                 "rounds-with-factorization",
                 "with a factorization a client takes part once per epoch: rounds must be left out",
                 "give epochs",
             )
-        if self.epochs is None:
-            object.__setattr__(self, "epochs", 1)
-        settle(self, "epochs")
+        if self.epochs is not None:
+            settle(self, "epochs")
 
     @property
     def releases(self) -> int:
-        """How often one client takes part, independent noise each time: ``rounds``, or ``epochs``."""
-        return self.rounds if self.epochs is None else self.epochs
+        """How often one client takes part, independent noise each time: ``rounds``, or ``epochs``; or 1."""
+        return (self.rounds if self.factorization is None else self.epochs) or 1
+
+    @property
+    def counts_releases(self) -> bool:
+        """Whether ``rounds``, or with a factorization ``epochs``, is given."""
+        return (self.rounds if self.factorization is None else self.epochs) is not None
 
     def with_releases(self, count: int) -> Mechanism:
         """The same with so many rounds, or epochs."""
-        return replace(self, rounds=count) if self.epochs is None else replace(self, epochs=count)
+        return replace(self, rounds=count) if self.factorization is None else replace(self, epochs=count)
 
     @property
     def column_norm(self) -> float:

@@ -4,12 +4,12 @@ import pytest
 
 DP_SGD = "--norm-ratio 1 --dim 1 --gamma 0.01"
 #: Beyond the epsilons for which privacy profiles are computed.
-BEYOND = "--delta 1e-8 --gamma 0.1 --norm-ratio 10"
+BEYOND = "--delta 1e-8 --gamma 0.1 --norm-ratio 10 --rounds 1"
 #: Where only an upper bound is known.
 NOTHING_BELOW = [
     "account --mechanism linf-csgm --gamma 0.0067 --dim 4 --norm-ratio 2 --rounds 2"
     " --noise-multiplier 0.0081 --epsilon 2080",
-    "account --noise-multiplier 3.6 --gamma 1e-9 --norm-ratio 1 --dim 1 --epsilon 1",
+    "account --noise-multiplier 3.6 --gamma 1e-9 --norm-ratio 1 --dim 1 --epsilon 1 --rounds 1",
 ]
 
 
@@ -23,8 +23,8 @@ def slugs(found):
     [
         (f"{DP_SGD} --noise-multiplier 0.78 --rounds 10 --epsilon 1", 1e-3),
         (f"{DP_SGD} --noise-multiplier 1.4 --rounds 1000 --epsilon 1", 1e-9),
-        (f"{DP_SGD} --noise-multiplier 0.7 --epsilon 1", 1e-4),
-        ("--norm-ratio 30 --dim 900 --gamma 0.1 --noise-multiplier 0.2 --epsilon 1", 1e-9),
+        (f"{DP_SGD} --noise-multiplier 0.7 --epsilon 1 --rounds 1", 1e-4),
+        ("--norm-ratio 30 --dim 900 --gamma 0.1 --noise-multiplier 0.2 --epsilon 1 --rounds 1", 1e-9),
     ],
 )
 def test_an_exact_profile_is_close_to_its_lower_bound(csgm, line, tolerance):
@@ -61,7 +61,7 @@ def test_an_unknown_lower_bound_is_null(csgm, line):
 @pytest.mark.parametrize("accountant", ["auto", "tight"])
 def test_nothing_is_below_an_epsilon_of_nothing(csgm, accountant):
     """Epsilon 0 is the least there is, so that its lower bound is exact."""
-    line = "account --noise-multiplier 1e6 --gamma 0.01 --norm-ratio 10 --delta 1e-5"
+    line = "account --noise-multiplier 1e6 --gamma 0.01 --norm-ratio 10 --rounds 1 --delta 1e-5"
     found = csgm(f"{line} --accountant {accountant}")
     assert found.stderr == ""
     assert "no analysis can prove a smaller epsilon" in found.stdout
@@ -74,9 +74,8 @@ def test_what_does_not_look_at_the_profile_says_nothing_of_it(csgm):
     found = csgm(f"{NOTHING_BELOW[1]} --accountant rdp --format json")
     assert found.document["result"]["lower_bound"] is None
     assert slugs(found) == []
-    floor = csgm(
-        "account --noise-multiplier 30 --gamma 1e-9 --norm-ratio 1 --dim 1 --epsilon 1 --format json"
-    )
+    line = "account --noise-multiplier 30 --gamma 1e-9 --norm-ratio 1 --dim 1 --epsilon 1 --rounds 1"
+    floor = csgm(f"{line} --format json")
     assert slugs(floor) == ["delta-floor"]
 
 

@@ -348,7 +348,7 @@ def test_participation_is_said_once():
             Mechanism("gaussian", factorization=norms(), epochs=wrong)
     with pytest.raises(UsageError, match="factorization"):
         Mechanism("gaussian", factorization="optimal:32")
-    assert Mechanism("gaussian", factorization=norms()).epochs == 1
+    assert Mechanism("gaussian", factorization=norms()).releases == 1
 
 
 @pytest.mark.parametrize("sensitivity", [0.0, -1.0, math.nan, math.inf, 1e16, 1e-16, "1", None])

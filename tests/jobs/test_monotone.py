@@ -36,6 +36,8 @@ def harder(mechanism, target, name, factor):
     if name == "norm_ratio":
         ratio = max(mechanism.geometry.norm_ratio * factor, 1.0)
         return replace(mechanism, geometry=replace(mechanism.geometry, norm_ratio=ratio)), target
+    if name == "rounds":
+        return mechanism.with_releases(mechanism.releases * factor), target
     return replace(mechanism, **{name: getattr(mechanism, name) * factor}), target
 
 

@@ -13,6 +13,7 @@ from csgm_cli.cli.inputs.mechanisms import (
     build_noise,
     delta_notices,
     inputs,
+    one_round,
     resolved,
 )
 from csgm_cli.cli.options.definitions import COHORT, MECHANISM, OUTPUT, option, options
@@ -38,13 +39,15 @@ def run(request: Request) -> ExitCode:
     noise_multiplier, sigma = _noise(request, mechanism.geometry.l2_norm)
     with working():
         account = _account(request, mechanism, sigma)
-    notices = (*_limit_set_aside(request), *_one_round(request), *notices)
+    notices = (*_limit_set_aside(request), *notices)
+    if request["from"] is None:
+        notices += one_round(request)
     notices += delta_notices(request, [found.delta for found in account.guarantees])
     if request["from"] is not None:
         from csgm_cli.cli.inputs.saved_results import drift
 
         notices += drift(request, account)
-    elif request["epsilon"] is None:
+    elif request["epsilon"] is None and request["noise_multiplier"] is not None:
         from csgm_cli.jobs.account import mistaken_for_effective
 
         with working():
@@ -84,21 +87,6 @@ def _limit_set_aside(request: Request) -> tuple[Notice, ...]:
         return ()
     why = "--epsilon asks for delta; pass --delta instead to check an epsilon"
     return (Notice("limit-set-aside", f"{limit.label} is not checked: {why}"),)
-
-
-def _one_round(request: Request) -> tuple[Notice, ...]:
-    """A notice where --max-epsilon checks the default of one round or epoch."""
-    if request["max_epsilon"] is None or request["from"] is not None:
-        return ()
-    flag, what, sources = "--rounds", "one release per client", ["rounds", "training_rounds"]
-    if request["factorization"] is not None:
-        flag, what, sources = "--epochs", "one epoch of the factorization", ["epochs"]
-    if list(request.given(sources)):
-        return ()
-    limit = request.label(["max_epsilon"])
-    return (
-        Notice("one-round", f"{limit} is checked for {what}: pass {flag} (use {flag} 1 if that is intended)"),
-    )
 
 
 def _noise(request: Request, l2_norm: float) -> tuple[float, float]:

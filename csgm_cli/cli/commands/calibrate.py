@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from csgm_cli.cli.command import Command
 from csgm_cli.cli.exits import ExitCode
-from csgm_cli.cli.inputs.mechanisms import build_mechanism, delta_notices, inputs, resolved
+from csgm_cli.cli.inputs.mechanisms import build_mechanism, delta_notices, inputs, one_round, resolved
 from csgm_cli.cli.options.definitions import COHORT, MECHANISM, OUTPUT, options
 from csgm_cli.cli.output.elapsed_time import working
 from csgm_cli.cli.output.report import report
@@ -31,7 +31,7 @@ def run(request: Request) -> ExitCode:
             verify=request["verify"],
             value_bits=request["value_bits"],
         )
-    notices += delta_notices(request, [request["delta"]])
+    notices += (*one_round(request), *delta_notices(request, [request["delta"]]))
     calibration = replace(calibration, notices=(*notices, *calibration.notices))
     report(request, calibration_document(inputs(request, **resolved(request, mechanism)), calibration))
     return ExitCode.OK

@@ -13,6 +13,7 @@ from csgm_cli.cli.inputs.mechanisms import (
     common_arguments,
     delta_notices,
     inputs,
+    one_round,
     resolved_sizes,
 )
 from csgm_cli.cli.options.definitions import COHORT, MECHANISM, OUTPUT, options
@@ -44,7 +45,12 @@ def run(request: Request) -> ExitCode:
             other_strategies=others,
             **common_arguments(request, took_part),
         )
-    notices = (*geometry_notices, *participation_notices, *delta_notices(request, [request["delta"]]))
+    notices = (
+        *geometry_notices,
+        *participation_notices,
+        *one_round(request),
+        *delta_notices(request, [request["delta"]]),
+    )
     comparison = replace(comparison, notices=(*notices, *comparison.notices))
     factors = request["compression"] or tuple(1.0 / gamma for gamma in gammas)
     settled = {"gamma": gammas, "compression": factors, **resolved_sizes(request, geometry, took_part)}

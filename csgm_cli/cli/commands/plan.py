@@ -13,6 +13,7 @@ from csgm_cli.cli.inputs.mechanisms import (
     common_arguments,
     delta_notices,
     inputs,
+    one_round,
     resolved_sizes,
 )
 from csgm_cli.cli.options.definitions import COHORT, MECHANISM, OUTPUT, option, options
@@ -50,7 +51,12 @@ def run(request: Request) -> ExitCode:
             **common_arguments(request, took_part),
         )
     notices = _large_overhead(request)
-    notices += (*geometry_notices, *participation_notices, *delta_notices(request, [request["delta"]]))
+    notices += (
+        *geometry_notices,
+        *participation_notices,
+        *one_round(request),
+        *delta_notices(request, [request["delta"]]),
+    )
     answer = replace(answer, notices=(*notices, *answer.notices))
     settled = resolved_sizes(request, geometry, took_part)
     report(request, plan_document(inputs(request, **settled), answer))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from csgm_cli.cli import console, interrupts
 from csgm_cli.cli.command import Command
 from csgm_cli.cli.exits import ExitCode
-from csgm_cli.cli.inputs.mechanisms import NOISE
+from csgm_cli.cli.inputs.mechanisms import NOISE, one_round
 from csgm_cli.cli.inputs.sweeps import Sweep, build_sweep
 from csgm_cli.cli.inputs.unfinished_sweeps import Kept, kept_rows
 from csgm_cli.cli.options.definitions import COHORT, MECHANISM, OUTPUT, option, options
@@ -65,11 +65,11 @@ def _check_resume(request: Request) -> None:
 class _Tally:
     """Notices about all rows, each kind once, and the number of rows without an answer."""
 
-    def __init__(self, points: int, failed: int = 0, *, contradicted: bool = False) -> None:
-        self._points = points
+    def __init__(self, sweep: Sweep, kept: Kept) -> None:
+        self._points, self._about_all = len(sweep.points), one_round(sweep.request)
         self._seen: dict[str, tuple[int, Notice]] = {}
         self._first_failure = ""
-        self.rows, self.failed, self.contradicted = 0, failed, contradicted
+        self.rows, self.failed, self.contradicted = 0, kept.failed, kept.contradicted
 
     def add(self, row: Document, notices: tuple[Notice, ...]) -> None:
         self.rows += 1
@@ -92,14 +92,14 @@ class _Tally:
         if self.failed:
             said = f"{self.failed} of {self._points} rows have no answer{self._first_failure}"
             told.append(Notice("row-without-answer", said))
-        return told
+        return [*self._about_all, *told]
 
 
 def _collect(request: Request, sweep: Sweep) -> _Tally:
     """Report all rows together, when the last one is done."""
     from csgm_cli.render.document import sweep_document
 
-    tally, rows = _Tally(len(sweep.points)), []
+    tally, rows = _Tally(sweep, Kept()), []
     for row, notices in _solved(request, sweep, 0):
         tally.add(row, notices)
         rows.append(row)
@@ -114,7 +114,7 @@ def _stream(request: Request, sweep: Sweep) -> _Tally:
     form = row_format(request["format"])
     kept = kept_rows(request["output"], sweep, form) if request["resume"] else None
     done = kept or Kept()
-    tally, rows = _Tally(len(sweep.points), done.failed, contradicted=done.contradicted), []
+    tally, rows = _Tally(sweep, done), []
     with _sink(request, kept) as write:
         for row, notices in _solved(request, sweep, done.rows):
             tally.add(row, notices)

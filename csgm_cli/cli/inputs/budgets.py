@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from csgm_cli.cli.inputs.mechanisms import build_mechanism, build_noise, delta_notices
+from csgm_cli.cli.inputs.mechanisms import build_mechanism, build_noise, delta_notices, one_round
 from csgm_cli.cli.options.definitions import CONFIGURABLE, option
 from csgm_cli.cli.options.parameter_types import Choice, Number, swapped_as_written, unquoted
 from csgm_cli.cli.options.request import EXCLUSIVES, Request, settled
@@ -113,21 +113,11 @@ def _release(
         message = f"{table.place}: release {table.name}: {error.message}"
         raise StorageError(error.slug, message, error.hint) from None
     called = f"{table.place}: release {table.name}"
-    said = [(called, notice) for notice in (*notices, *(_one_round(request) if enabled else ()))]
+    said = [(called, notice) for notice in (*notices, *(one_round(request, "") if enabled else ()))]
     # The delta is the population's: releases that know of the same number of clients say it once.
     called = f"{limit_place}: population {table.population}"
     said += [(called, notice) for notice in delta_notices(request, [limit.delta])]
     return release, [Notice(notice.slug, f"{where}: {notice.message}") for where, notice in said]
-
-
-def _one_round(request: Request) -> tuple[Notice, ...]:
-    """A notice on a release whose number of rounds or epochs is not given."""
-    key, what, sources = "rounds", "one release per client", ["rounds", "training_rounds"]
-    if request["factorization"] is not None:
-        key, what, sources = "epochs", "one epoch of the factorization", ["epochs"]
-    if list(request.given(sources)):
-        return ()
-    return (Notice("one-round", f"counted as {what}: set {key} (use {key} = 1 if that is intended)"),)
 
 
 def _request(entries: Mapping[str, Entry], adjacency: Adjacency) -> Request:

@@ -54,6 +54,21 @@ def build_mechanism(request: Request) -> tuple[Mechanism, Notices]:
     return mechanism, (*geometry_notices, *notices)
 
 
+def one_round(request: Request, prefix: str = "--") -> Notices:
+    """Return a warning if the number of rounds, or of epochs of a factorization, was left at 1 by default.
+
+    ``prefix``: of option names where the request was written, ``--`` on the command line.
+    """
+    name, sources = "rounds", ["rounds", "training_rounds", "preset"]
+    if request["factorization"] is not None:
+        name, sources = "epochs", ["epochs"]
+    if list(request.given(sources)):
+        return ()
+    flag = prefix + name
+    one = f"{flag} 1" if prefix else f"{flag} = 1"
+    return (Notice("one-round", f"{name} not given; pass {flag} (use {one} if each client takes part once)"),)
+
+
 def build_geometry(request: Request, *, needs_ratio: bool = True) -> tuple[Geometry, Notices]:
     """Return the geometry of the clipped vectors; the Gaussian mechanism needs no norm ratio."""
     common = {name: request[name] for name in ("l2_norm", "dim", "cohort_size")}
@@ -197,7 +212,7 @@ def common_arguments(request: Request, took_part: Participation) -> dict[str, An
 
 def resolved(request: Request, mechanism: Mechanism) -> dict[str, Any]:
     """Return the inputs that ``mechanism`` settles."""
-    took_part = Participation(mechanism.rounds, mechanism.factorization, mechanism.epochs)
+    took_part = Participation(mechanism.rounds or 1, mechanism.factorization, mechanism.epochs)
     sizes = resolved_sizes(request, mechanism.geometry, took_part)
     if mechanism.name is MechanismName.GAUSSIAN:
         sizes |= {"norm_ratio": None, "linf_norm": None}

@@ -115,9 +115,9 @@ def _check_rounds(inputs: Mapping[str, Any], mechanism: Mechanism) -> tuple[Noti
     if mechanism.factorization is not None:
         return ()
     expected, notice = rounds_from_participation(*(inputs[name] for name in _PARTICIPATION))
-    if mechanism.rounds != expected:
+    if mechanism.releases != expected:
         numbers = ", ".join(f"{name} {shown(value)}" for name, value in said.items())
-        raise bad_result(f"rounds {mechanism.rounds} disagrees with {numbers}: expected {expected}")
+        raise bad_result(f"rounds {mechanism.releases} disagrees with {numbers}: expected {expected}")
     return (notice,)
 
 

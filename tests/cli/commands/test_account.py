@@ -73,12 +73,22 @@ def test_an_effective_multiplier_in_the_wrong_place(csgm):
     assert mistaken.status == 0
     [warning] = mistaken.document["warnings"]
     assert warning["slug"] == "perhaps-effective"
-    assert "give 0.011429 instead: then epsilon is 4.99, not" in warning["message"]
-    for right in ("--noise-multiplier 0.011429", "--noise-multiplier 0.12", "--noise-multiplier 50"):
+    assert "pass 0.011429; epsilon is then 4.99, not" in warning["message"]
+    for right in ("--noise-multiplier 0.011429", "--sigma 0.12", "--noise-multiplier 200"):
         assert csgm(f"{common} {right}").document["warnings"] == []
-    assert csgm("account --mechanism gaussian --sigma 20 --delta 1e-8").stderr == ""
+    assert csgm("account --mechanism gaussian --sigma 20 --rounds 1 --delta 1e-8").stderr == ""
     # one coordinate, DP-SGD: there 1 is a usual multiplier, and 0.01 would show what was sampled
-    assert csgm("account --noise-multiplier 1 --gamma 0.01 --norm-ratio 1 --dim 1 --delta 1e-5").stderr == ""
+    dp_sgd = "account --noise-multiplier 1 --gamma 0.01 --norm-ratio 1 --dim 1 --rounds 1 --delta 1e-5"
+    assert csgm(dp_sgd).stderr == ""
+
+
+@pytest.mark.parametrize("ratio", [10, 50])
+def test_an_effective_multiplier_is_noticed_however_large_its_epsilon(csgm, ratio):
+    """At a small norm ratio 0.022 proves nothing useful."""
+    line = f"account --noise-multiplier 1.1 --gamma 0.02 --norm-ratio {ratio} --rounds 10 --delta 1e-7"
+    outcome = csgm(f"{line} --max-epsilon 8 --format json")
+    assert outcome.status == 0
+    assert [warning["slug"] for warning in outcome.document["warnings"]] == ["perhaps-effective"]
 
 
 def test_a_large_delta_that_is_the_answer(csgm):
@@ -97,9 +107,11 @@ def test_a_large_delta_that_is_the_answer(csgm):
 @pytest.mark.parametrize("accountant", ["auto", "rdp"])
 def test_the_warning_quotes_what_account_answers(csgm, accountant):
     """Both epsilons are by the accountant that was asked for: who takes the advice sees the same number."""
-    line = f"account --gamma 0.05 --norm-ratio 100 --delta 1e-6 --accountant {accountant} --format json"
-    mistaken, right = (csgm(f"{line} --noise-multiplier {noise}").document for noise in (0.9, 0.045))
-    said = "then epsilon is {:.3g}, not {:.3g}".format(
+    line = f"account --gamma 0.05 --norm-ratio 100 --rounds 1 --delta 1e-6 --accountant {accountant}"
+    mistaken, right = (
+        csgm(f"{line} --noise-multiplier {noise} --format json").document for noise in (0.9, 0.045)
+    )
+    said = "epsilon is then {:.3g}, not {:.3g}".format(
         right["result"]["epsilon"], mistaken["result"]["epsilon"]
     )
     assert mistaken["warnings"][0]["message"].endswith(said)
@@ -135,16 +147,13 @@ def test_max_epsilon_for_several_deltas(csgm):
         ("--factorization tree:4 --epochs 1", None),
     ],
 )
-def test_a_check_of_one_round_that_nobody_gave(csgm, monkeypatch, options, flag):
-    """A gate that passes because the rounds were forgotten says so; whoever gave them is left alone."""
+def test_rounds_left_at_the_default_are_warned_about(csgm, monkeypatch, options, flag):
     line = "account --noise-multiplier 0.21 --gamma 0.05 --norm-ratio 305 --delta 1e-7 --accountant rdp"
-    line = f"{line} {options}"
-    assert "one-round" not in csgm(line).stderr
-    stderr = csgm(f"{line} --max-epsilon 40 --value").stderr
-    assert ("warning[one-round]: --max-epsilon is checked for one " in stderr) == (flag is not None)
-    assert (f"pass {flag} (use {flag} 1 if" in stderr) == (flag is not None)
+    line = f"{line} {options} --max-epsilon 40 --value"
+    said = f"warning[one-round]: {str(flag)[2:]} not given; pass {flag} (use {flag} 1 if each client takes"
+    assert (said in csgm(line).stderr) == (flag is not None)
     monkeypatch.setenv("CSGM_EPOCHS" if "factor" in options else "CSGM_ROUNDS", "1")
-    assert "one-round" not in csgm(f"{line} --max-epsilon 40 --value").stderr
+    assert "one-round" not in csgm(line).stderr
 
 
 def test_a_limit_without_a_delta(csgm):

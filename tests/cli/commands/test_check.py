@@ -116,11 +116,11 @@ def test_an_effective_multiplier_in_the_wrong_place(csgm, place, enabled):
     said = [f"{found['slug']}: {found['message']}" for found in outcome.document["warnings"]]
     assert len(said) == (enabled == "true")
     for warning in said:
-        assert warning.startswith("perhaps-effective: b.toml:11: release wrong: if noise multiplier 1.22 is")
-        assert "give 0.0122 instead" in warning
+        assert warning.startswith("perhaps-effective: b.toml:11: release wrong: if 1.22 is the effective")
+        assert "pass 0.0122;" in warning
         asked = "account --gamma 0.01 --norm-ratio 1000 --delta 1e-8 --accountant rdp --format json"
         found = [csgm(f"{asked} --noise-multiplier {noise}").document["result"] for noise in (0.0122, 1.22)]
-        numbers = "then epsilon is {:.3g}, not {:.3g}".format(*(result["epsilon"] for result in found))
+        numbers = "epsilon is then {:.3g}, not {:.3g}".format(*(result["epsilon"] for result in found))
         assert warning.endswith(f"{numbers} (of it alone, by rdp)")
 
 
@@ -177,7 +177,7 @@ def test_a_release_whose_rounds_nobody_states(csgm, place, line, warned):
     outcome = csgm("check b.toml --format json")
     assert outcome.status == 0
     said = [found["message"] for found in outcome.document["warnings"] if found["slug"] == "one-round"]
-    what = "counted as one release per client: set rounds (use rounds = 1 if that is intended)"
+    what = "rounds not given; pass rounds (use rounds = 1 if each client takes part once)"
     assert said == [f"b.toml:5: release once: {what}"] * warned
 
 

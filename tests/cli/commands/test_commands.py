@@ -188,7 +188,9 @@ def test_a_delta_that_covers_a_client(csgm, line, warned):
 def test_one_round_is_said_to_be_one(csgm):
     """Text says that the default is one release per client, and how to change it."""
     assert re.search(
-        r"^rounds +1 +one release per client; pass --rounds", csgm(CALIBRATE).stdout, re.MULTILINE
+        r"^rounds +1 +one release per client; pass --rounds",
+        csgm(CALIBRATE).stdout,
+        re.MULTILINE,
     )
     assert "releases that one client can influence\n" in csgm(f"{CALIBRATE} --rounds 20").stdout
 
@@ -208,8 +210,8 @@ def test_values(csgm):
 @pytest.mark.parametrize("kind", ["text", "json", "csv", "markdown"])
 def test_output_file(csgm, place, kind):
     """--output holds the bytes that stdout would have had; stdout is empty."""
-    expected = csgm(f"{CALIBRATE} --format {kind}").stdout
-    outcome = csgm(f"{CALIBRATE} --format {kind} --output report")
+    expected = csgm(f"{CALIBRATE} --rounds 1 --format {kind}").stdout
+    outcome = csgm(f"{CALIBRATE} --rounds 1 --format {kind} --output report")
     assert (outcome.status, outcome.stdout, outcome.stderr) == (0, "", "")
     assert (place / "report").read_text(encoding="utf-8") == expected
 
@@ -241,7 +243,9 @@ def test_same_inputs_same_bytes(csgm):
 
 def test_warnings_go_to_stderr(csgm):
     """A warning is on stderr in every format, and in the JSON as well."""
-    line = "calibrate --epsilon 5 --delta 1e-8 --gamma 0.1 --norm-ratio 100 --dim 50 --accountant rdp"
+    line = (
+        "calibrate --epsilon 5 --delta 1e-8 --gamma 0.1 --norm-ratio 100 --dim 50 --rounds 1 --accountant rdp"
+    )
     for kind in ("--format text", "--format csv", "--format markdown", "--value"):
         outcome = csgm(f"{line} {kind}")
         assert outcome.stderr.startswith("warning[ratio-capped]: ")

@@ -144,7 +144,7 @@ def test_refused_line(csgm, line, slug):
 
 def test_failed_points_are_rows(csgm):
     """A point without an answer has an error and its inputs; the others have theirs, and stderr counts."""
-    outcome = csgm(f"{SOME_FAIL} --format json")
+    outcome = csgm(f"{SOME_FAIL} --rounds 1 --format json")
     good, covered, also = rows_of(outcome)
     assert outcome.status == 0
     assert good["error"] is None
@@ -176,7 +176,7 @@ def test_a_mistake_of_some_points_is_theirs(csgm):
 
 def test_warnings_are_told_once_each(csgm):
     """Rows name their warnings; the report tells each kind once, with how many rows it is about."""
-    line = "sweep --epsilon 5 --delta 1e-8 --gamma 0.1 --cohort-size 10 --vary dim=1e3,1e4,1e5"
+    line = "sweep --epsilon 5 --delta 1e-8 --gamma 0.1 --cohort-size 10 --rounds 1 --vary dim=1e3,1e4,1e5"
     for kind in ("json", "csv"):
         outcome = csgm(f"{line} --format {kind}")
         (said,) = outcome.stderr.splitlines()

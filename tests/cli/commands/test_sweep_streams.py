@@ -26,9 +26,9 @@ ROOT = Path(cli.__file__).parents[2]
 )
 def test_output_and_jobs(csgm, place, kind, jobs):
     """A file has the bytes of stdout, however many processes worked on it."""
-    expected = csgm(f"{GRID} --format {kind}").stdout
+    expected = csgm(f"{GRID} --rounds 1 --format {kind}").stdout
     for _ in range(2):  # the second time in place of a file that is there
-        outcome = csgm(f"{GRID} --format {kind} --output rows --jobs {jobs}")
+        outcome = csgm(f"{GRID} --rounds 1 --format {kind} --output rows --jobs {jobs}")
         assert (outcome.status, outcome.stdout, outcome.stderr) == (0, "", "")
         assert Path("rows").read_bytes() == expected.encode()
     assert [path.name for path in place.iterdir() if path.name != ".git"] == ["rows"]
@@ -149,7 +149,7 @@ def test_processes_end_with_a_killed_parent(place):
 @given(st.data(), st.sampled_from(["csv", "jsonl"]), st.sampled_from([GRID, SOME_FAIL]))
 def test_resumed_from_any_byte(place, capsys, data, kind, line):
     """Whatever part of the file is there, --resume makes it the whole, and says the same at the end."""
-    words = [*line.split(), "--format", kind]
+    words = [*line.split(), "--rounds", "1", "--format", kind]
     status = main(words)
     whole = capsys.readouterr()
     size = data.draw(st.integers(0, len(whole.out)))

@@ -293,7 +293,7 @@ cohort-size = 200
     outcome = csgm("check b.toml")
     assert outcome.status == 0
     assert (
-        "set epochs (use epochs = 1 if that is intended)" in outcome.stderr
+        "pass epochs (use epochs = 1 if each client takes part once)" in outcome.stderr
     )  # the clients do not say how often
 
 

@@ -232,7 +232,7 @@ def test_max_epsilon_settles_what_is_asked(csgm):
 def test_a_limit_set_aside_is_not_silent(csgm, place):
     """--epsilon asks for delta, so that a configured limit cannot be checked; a warning says so."""
     configure("[tool.csgm]\ndelta = 1e-8\nmax-epsilon = 1\n")
-    outcome = csgm("account --sigma 1 --mechanism gaussian --epsilon 3 --format json")
+    outcome = csgm("account --sigma 1 --mechanism gaussian --rounds 1 --epsilon 3 --format json")
     assert outcome.status == 0
     [warning] = outcome.document["warnings"]
     assert warning["slug"] == "limit-set-aside"
