@@ -335,7 +335,8 @@ def least_sigma(
     from csgm_cli.accounting.solve import solve
 
     if mechanism.adjacency is Adjacency.REPLACE_ONE:
-        inner = epsilon * (1 - _TRIANGLE_ROOM)
+        # The relative error is one of delta; at small epsilons delta hardly depends on epsilon.
+        inner = epsilon * (1 - _TRIANGLE_ROOM * (1 + min(4 * delta / epsilon, 1e6)))
     path = sigma_path((mechanism, 1.0), others, inner, math.log(delta))
     try:
         solved = solve(path, _near_sigma(mechanism, inner, delta, others))

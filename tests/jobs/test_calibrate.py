@@ -56,6 +56,7 @@ def test_reference_noise_multipliers(reference, accountant):
         (Mechanism(L2, 1.511706439222781e-06, Geometry(22**0.5), 552965), Target(1.1e-6, 3.88e-5)),
         (Mechanism(L2, 2.2e-8, Geometry(457981.0), 3), Target(6e-5, 7.8e-11)),
         (Mechanism(L2, 0.00345, Geometry(800.0)), Target(0.004, 0.852)),
+        (Mechanism(L2, 0.03, Geometry(128376.0), 1, "replace-one"), Target(5e-6, 9e-5)),
     ],
 )
 def test_account_confirms_answers_to_small_deltas_and_gammas(mechanism, target):
