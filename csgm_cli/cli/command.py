@@ -92,6 +92,7 @@ class Command(Helped):
     def invoke(self, ctx: click.Context) -> ExitCode:
         """Run the command."""
         asked = request_of(ctx, self.exclusives)
+        console.be_quiet(quiet=bool(asked["quiet"]))
         request = asked if self.complete is None else self.complete(asked)
         config = config_of(ctx)
         check_places(request, [] if config is None else [config])

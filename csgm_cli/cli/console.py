@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 PATIENCE = 1.0
 #: Seconds between two updates of the count.
 _PROGRESS_EVERY = 0.1
+#: Whether notes, warnings and progress are suppressed.
+_is_quiet = False
 #: When `transient` was called last.
 _shown_at = 0.0
 _RED, _YELLOW, _RESET = "\x1b[31m", "\x1b[33m", "\x1b[0m"
@@ -66,14 +68,27 @@ def write_part(text: str) -> None:
         raise StorageError("cannot-write", f"cannot write to standard output: {error.strerror}") from None
 
 
+def be_quiet(*, quiet: bool) -> None:
+    """Set whether notes, warnings and progress are suppressed; failures and errors never are."""
+    global _is_quiet  # noqa: PLW0603 - there is one stderr
+    _is_quiet = quiet
+
+
 def note(text: str) -> None:
     """Put one line on stderr; where that is impossible, the exit code has to do."""
-    _say(one_line(text))
+    if not _is_quiet:
+        _say(one_line(text))
+
+
+def failed(text: str) -> None:
+    """Put ``failed: text`` on stderr, in red."""
+    _say(f"{_coloured('failed', _RED)}: {one_line(text)}")
 
 
 def is_live() -> bool:
     """Say whether stderr is a terminal on which a line can be written over."""
-    return sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+    is_terminal = sys.stderr is not None and sys.stderr.isatty()
+    return is_terminal and os.environ.get("TERM") != "dumb" and not _is_quiet
 
 
 def transient(text: str) -> None:
@@ -97,7 +112,8 @@ def block(text: str) -> None:
 
 def warning(slug: str, message: str) -> None:
     """Put ``warning[slug]: message`` on stderr."""
-    _say(f"{_coloured(f'warning[{slug}]', _YELLOW)}: {one_line(message)}")
+    if not _is_quiet:
+        _say(f"{_coloured(f'warning[{slug}]', _YELLOW)}: {one_line(message)}")
 
 
 def error(problem: CsgmError) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import lru_cache
 
 from csgm_cli.accounting.accountants import (
     check_accountant,
@@ -23,7 +24,7 @@ from csgm_cli.jobs.utility import (
     mean_squared_error,
     noise_std_per_row,
 )
-from csgm_cli.model.mechanism import Accountant, Mechanism, Target, accountant_named
+from csgm_cli.model.mechanism import Accountant, Geometry, Mechanism, Target, accountant_named
 from csgm_cli.model.result import Calibration, Guarantee
 from csgm_cli.ranges import RANGES, check_range, check_type
 
@@ -70,7 +71,9 @@ def calibrate(
         guarantee,
         value_bits,
     )
-    answer = replace(answer, notices=(*about_mechanism(mechanism, accountant), *answer.notices))
+    plain = gaussian_sigma(gaussian_like(mechanism), accountant, target) / l2_norm
+    notices = (*about_mechanism(mechanism, accountant), *answer.notices)
+    answer = replace(answer, gaussian_noise_multiplier=plain, notices=notices)
     return with_errors(answer, accountant, target)
 
 
@@ -123,7 +126,13 @@ def shortfall(mechanism: Mechanism, accountant: Accountant, sigma: float, target
 def gaussian_sigma(gaussian: Mechanism, accountant: Accountant, target: Target) -> float:
     """The sigma of ``gaussian`` at a target: by the same accountant if that is a Renyi bound, else exact."""
     same = accountant if accountant in (Accountant.RDP, Accountant.PAPER) else Accountant.EXACT
-    return least_sigma(gaussian, same, target.epsilon, target.delta).value
+    needed = replace(gaussian, geometry=Geometry(l2_norm=gaussian.geometry.l2_norm))
+    return _least_sigma(needed, same, target)
+
+
+@lru_cache(maxsize=64)
+def _least_sigma(mechanism: Mechanism, accountant: Accountant, target: Target) -> float:
+    return least_sigma(mechanism, accountant, target.epsilon, target.delta).value
 
 
 def _refuse_covered(mechanism: Mechanism, target: Target) -> None:

@@ -37,6 +37,7 @@ def plan(
     geometry: Geometry,
     target: Target,
     *,
+    gamma: float | None = None,
     max_mse_overhead: float | None = None,
     max_noise_overhead: float | None = None,
     rounds: int | None = None,
@@ -47,24 +48,30 @@ def plan(
     factorization: FactorNorms | None = None,
     epochs: int | None = None,
 ) -> Plan:
-    """The smallest gamma found (rounded up) whose cost stays within the overhead; one of the two is given.
+    """The smallest gamma found (rounded up) whose cost stays within the overhead.
+
+    One of these is given: ``gamma``, whose cost is then computed, or an allowed overhead.
 
     ``max_mse_overhead`` x in [0, 1e6]: total MSE <= (1 + x) of the Gaussian's, needs dim and cohort_size.
     ``max_noise_overhead`` x in [0, 1e6]: sigma/gamma <= (1 + x) sigma_G. One accountant serves both sides.
     With a ``factorization`` it is SGMF beside the matrix mechanism, and the MSE the mean over the rows.
 
     Raises:
-        UsageError: a value out of range, or not exactly one overhead, or dim or cohort_size missing.
+        UsageError: a value out of range, or not exactly one of these, or dim or cohort_size missing.
         NoAnswerError: not even gamma = 1 stays within the overhead.
     """
     check_type("geometry", geometry, Geometry)
     check_type("target", target, Target)
     check_type("verify", verify, bool)
-    allowed = _checked_overhead(geometry, max_mse_overhead, max_noise_overhead)
+    allowed = _checked_overhead(geometry, gamma, max_mse_overhead, max_noise_overhead)
 
     def at(gamma: float) -> Mechanism:
         return Mechanism(name, gamma, geometry, rounds, adjacency, factorization, epochs)
 
+    if gamma is not None:
+        used = common_accountant([at(gamma)], accountant)
+        given = calibrate(at(gamma), target, used, verify=verify, value_bits=value_bits)
+        return Plan(gamma, 1 / gamma, given)
     lowest = max(RANGES["gamma"].low, 1 / geometry.dim if geometry.dim else 0.0)
     used = common_accountant([at(lowest)], accountant)
     plain = gaussian_like(at(lowest))
@@ -77,18 +84,22 @@ def plan(
             sigma = sigma_at_equal_error(mechanism, plain, baseline, allowed)
         return _shortage(mechanism, used, sigma, target)
 
-    gamma, notices = _smallest_gamma(shortage, lowest, geometry.dim)
-    answer = calibrate(at(gamma), target, used, verify=verify, value_bits=value_bits)
-    return Plan(gamma, 1 / gamma, answer, notices)
+    found, notices = _smallest_gamma(shortage, lowest, geometry.dim)
+    answer = calibrate(at(found), target, used, verify=verify, value_bits=value_bits)
+    return Plan(found, 1 / found, answer, notices)
 
 
-def _checked_overhead(geometry: Geometry, mse: float | None, noise: float | None) -> float:
-    if (mse is None) == (noise is None):
+def _checked_overhead(
+    geometry: Geometry, gamma: float | None, mse: float | None, noise: float | None
+) -> float:
+    if sum(value is not None for value in (gamma, mse, noise)) != 1:
         raise UsageError(
             "one-overhead",
-            "exactly one of max_mse_overhead and max_noise_overhead is needed",
+            "exactly one of gamma, max_mse_overhead and max_noise_overhead is needed",
             "give `max_mse_overhead` or `max_noise_overhead`",
         )
+    if gamma is not None:
+        return 1.0
     if mse is not None:
         allowed = 1 + check_range("max_mse_overhead", mse)
         require_error_inputs(geometry, "an MSE overhead")

@@ -102,8 +102,7 @@ def _rotation_ratio(l2_norm: float, dim: int, cohort_size: int) -> tuple[float, 
     linf_norm = rotation_linf_norm(l2_norm, dim, cohort_size)
     told = Notice(
         "rotation-rule",
-        "norm_ratio from the rotation rule linf_norm = l2_norm sqrt(2 ln(dim cohort_size)/dim) ="
-        f" {linf_norm!r}: it holds for randomly rotated vectors that are then clipped at it",
+        "assumes randomly rotated updates, clipped at the L-inf norm",
     )
     if linf_norm >= l2_norm or linf_norm == 0.0:
         capped = Notice(

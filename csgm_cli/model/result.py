@@ -101,6 +101,7 @@ class Calibration:
     notices: tuple[Notice, ...] = ()
     noise_std_per_row: NoisePerRow | None = None
     mse_last_row: MeanSquaredError | None = None
+    gaussian_noise_multiplier: float | None = None
 
 
 @dataclass(frozen=True)

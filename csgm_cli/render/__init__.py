@@ -32,11 +32,18 @@ SWEEP_FORMATS = (*FORMATS, "jsonl")
 CHECK_FORMATS = (*FORMATS, "github", "junit")
 
 
-def render(document: Document, format: str, *, terminal: Terminal | None = None) -> str:  # noqa: A002 - its name everywhere
+def render(
+    document: Document,
+    format: str,  # noqa: A002 - its name everywhere
+    *,
+    terminal: Terminal | None = None,
+    statement: bool = False,
+) -> str:
     """Return ``document`` in one of ``FORMATS``, a sweep or a check in one of its own, ending in one newline.
 
     ``terminal``: where stdout is one, so that text may be laid out for it; other formats, and text
-    for a pipe or a file (None), have the same bytes everywhere. ``UsageError`` for another format.
+    for a pipe or a file (None), have the same bytes everywhere. ``statement``: whether text and markdown
+    include the publishable paragraph. ``UsageError`` for another format.
     """
     if format not in _MODULES:
         raise UsageError("unknown-choice", f"format must be one of {', '.join(FORMATS)}, got {format!r}")
@@ -44,9 +51,10 @@ def render(document: Document, format: str, *, terminal: Terminal | None = None)
     if format == "text" and terminal is not None:
         from csgm_cli.render.formats.as_terminal import render_for
 
-        text = render_for(document, terminal)
+        text = render_for(document, terminal, statement=statement)
     else:
-        text = import_module(f"csgm_cli.render.formats.{_MODULES[format]}").render(document)
+        options = {"statement": statement} if format in ("text", "markdown") else {}
+        text = import_module(f"csgm_cli.render.formats.{_MODULES[format]}").render(document, **options)
     return text
 
 

@@ -38,6 +38,7 @@ Document: TypeAlias = dict[str, Any]
 _CALIBRATION_KEYS = (
     "noise_multiplier",
     "effective_noise_multiplier",
+    "gaussian_noise_multiplier",
     "sigma",
     "epsilon",
     "delta",
@@ -228,6 +229,7 @@ def _calibration(calibration: Calibration) -> Document:
     values = {
         "noise_multiplier": calibration.noise_multiplier,
         "effective_noise_multiplier": calibration.effective_noise_multiplier,
+        "gaussian_noise_multiplier": calibration.gaussian_noise_multiplier,
         "sigma": calibration.sigma,
         **_stated(calibration.guarantee, calibration.statement),
         "mean_noise_std": calibration.mean_noise_std,

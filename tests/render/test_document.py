@@ -16,6 +16,7 @@ from csgm_cli.version import __version__
 CALIBRATE_KEYS = [
     "noise_multiplier",
     "effective_noise_multiplier",
+    "gaussian_noise_multiplier",
     "sigma",
     "epsilon",
     "delta",

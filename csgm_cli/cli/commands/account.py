@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from csgm_cli.cli import console
 from csgm_cli.cli.command import Command
 from csgm_cli.cli.exits import ExitCode
 from csgm_cli.cli.inputs.mechanisms import (
@@ -56,8 +55,10 @@ def run(request: Request) -> ExitCode:
     account = replace(account, notices=(*notices, *account.notices))
     noise = {"noise_multiplier": noise_multiplier, "sigma": sigma}
     noise["effective_noise_multiplier"] = account.effective_noise_multiplier
-    report(request, account_document(inputs(request, **resolved(request, mechanism), **noise), account))
-    return _checked(request, account)
+    document = account_document(inputs(request, **resolved(request, mechanism), **noise), account)
+    failures = _failures(request, account)
+    report(request, document, failures)
+    return ExitCode.CLAIM_FAILED if failures else ExitCode.OK
 
 
 def _saved_mechanism(request: Request) -> tuple[Mechanism, tuple[Notice, ...]]:
@@ -123,16 +124,13 @@ def _account(request: Request, mechanism: Mechanism, sigma: float) -> Account:
     return account_epsilon(mechanism, sigma, request["delta"], accountant, verify=request["verify"])
 
 
-def _checked(request: Request, account: Account) -> ExitCode:
+def _failures(request: Request, account: Account) -> list[str]:
     limit = request["max_epsilon"]
     worst = max(guarantee.epsilon for guarantee in account.guarantees)
     if limit is None or worst <= limit:
-        return ExitCode.OK
-    failed = f"failed: epsilon {worst!r} is above {limit!r} ({request.label(['max_epsilon'])})"
-    how = f"with --epsilon {limit!r} and the same mechanism and delta"
-    enough = f"csgm calibrate {how} finds the noise needed"
-    console.note(f"{failed}; {enough}")
-    return ExitCode.CLAIM_FAILED
+        return []
+    above = f"epsilon {worst!r} is above {limit!r} ({request.label(['max_epsilon'])})"
+    return [f"{above}; csgm calibrate --epsilon {limit!r} with the same options finds the noise needed"]
 
 
 command = Command(
@@ -152,7 +150,7 @@ command = Command(
         ),
         option("delta", multiple=True, text="Ask for the epsilon at this delta."),
         *options("max_epsilon", "mechanism", *MECHANISM, *COHORT),
-        *options("accountant", "verify", "value", *OUTPUT),
+        *options("accountant", "verify", "value", "statement", *OUTPUT),
     ],
     examples=(
         "csgm account --noise-multiplier 0.0122 --gamma 0.01 --norm-ratio 1000 --delta 1e-8",

@@ -46,7 +46,7 @@ command = Command(
     options=[
         *options("epsilon", "delta", required=("epsilon", "delta")),
         *options("mechanism", *MECHANISM, *COHORT),
-        *options("accountant", "value_bits", "verify", "value", *OUTPUT),
+        *options("accountant", "value_bits", "verify", "value", "statement", *OUTPUT),
     ],
     examples=(
         "csgm calibrate --epsilon 5 --delta 1e-8 --gamma 0.01 --norm-ratio 1000",

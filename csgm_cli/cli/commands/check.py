@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from csgm_cli.cli import console, interrupts
+from csgm_cli.cli import interrupts
 from csgm_cli.cli.command import Command
 from csgm_cli.cli.exits import ExitCode
 from csgm_cli.cli.options.definitions import OUTPUT, option, options
@@ -22,7 +22,7 @@ from csgm_cli.model.mechanism import Accountant
 from csgm_cli.render import CHECK_FORMATS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from csgm_cli.cli.options.request import Request
     from csgm_cli.model.budget import Changes, Population, Standing
@@ -35,7 +35,7 @@ def run(request: Request) -> ExitCode:
     from csgm_cli.cli.inputs.budgets import load_budget
     from csgm_cli.render.check_document import check_document
 
-    paths, accountant = request["files"], Accountant(request["accountant"])
+    paths, accountant = request["files"] or (_DEFAULT,), Accountant(request["accountant"])
     populations, notices, files = load_budget(paths)
     check_places(request, files)
     with working():
@@ -57,10 +57,13 @@ def run(request: Request) -> ExitCode:
 
         with interrupts.unwinding():
             write_atomically(request["write_lock"], lock_text(standings, accountant))
-    report(request, document)
-    return _status(standings, exit_zero=request["exit_zero"])
+    failures = list(_failures(standings))
+    report(request, document, failures)
+    return ExitCode.CLAIM_FAILED if failures and not request["exit_zero"] else ExitCode.OK
 
 
+#: The budget that is checked if none is named.
+_DEFAULT = "budget.toml"
 #: More hints of one kind help nobody.
 _MOST_HINTS = 5
 
@@ -130,15 +133,12 @@ def _changes(request: Request, standings: Sequence[Standing], accountant: Accoun
     return None
 
 
-def _status(standings: Sequence[Standing], *, exit_zero: bool) -> ExitCode:
-    failed = [standing for standing in standings if not standing.holds]
-    for standing in failed:
-        population = standing.population
-        console.note(
-            f"failed: {population.name} spends epsilon {standing.spent!r} of {population.limit.epsilon!r}"
-            f" ({population.place})"
-        )
-    return ExitCode.CLAIM_FAILED if failed and not exit_zero else ExitCode.OK
+def _failures(standings: Sequence[Standing]) -> Iterator[str]:
+    for standing in standings:
+        if not standing.holds:
+            population = standing.population
+            spent = f"{population.name} spends epsilon {standing.spent!r} of {population.limit.epsilon!r}"
+            yield f"{spent} ({population.place})"
 
 
 command = Command(
@@ -146,9 +146,11 @@ command = Command(
     run,
     help="""Check releases against their privacy limits.
 
-    All files form one budget. Exits with 1 if a limit is exceeded, and only then.""",
+    All files form one budget; without any, budget.toml is checked.
+
+    Exits with 1 if a limit is exceeded, and only then.""",
     options=[
-        click.Argument(["files"], type=File(), nargs=-1, required=True, metavar="BUDGET.toml..."),
+        click.Argument(["files"], type=File(), nargs=-1, metavar="[BUDGET.toml]..."),
         *options("diff", "against_lock", "exit_zero"),
         option("accountant"),
         option("verify"),

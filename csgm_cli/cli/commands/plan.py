@@ -18,6 +18,7 @@ from csgm_cli.cli.inputs.mechanisms import (
 )
 from csgm_cli.cli.options.definitions import COHORT, MECHANISM, OUTPUT, option, options
 from csgm_cli.cli.options.parameter_types import Choice
+from csgm_cli.cli.options.request import Exclusive
 from csgm_cli.cli.output.elapsed_time import working
 from csgm_cli.cli.output.report import report
 from csgm_cli.errors import UsageError
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 _ALLOWED = {"max_mse_overhead": "MSE", "max_noise_overhead": "effective noise multiplier"}
 _OVERHEADS = tuple(_ALLOWED)
+_RATE = ("gamma", "compression")
 
 
 def run(request: Request) -> ExitCode:
@@ -36,8 +38,8 @@ def run(request: Request) -> ExitCode:
     from csgm_cli.jobs.plan import plan
     from csgm_cli.render.document import plan_document
 
-    if not list(request.given(_OVERHEADS)):
-        missing = "plan needs --max-mse-overhead or --max-noise-overhead"
+    if not list(request.given((*_OVERHEADS, *_RATE))):
+        missing = "plan needs --max-mse-overhead or --max-noise-overhead, or --compression to show its cost"
         raise UsageError("missing-option", missing, "for example --max-noise-overhead 0.05, 5 % more")
     geometry, geometry_notices = build_geometry(request)
     took_part, participation_notices = build_participation(request)
@@ -46,6 +48,7 @@ def run(request: Request) -> ExitCode:
             MechanismName(request["mechanism"]),
             geometry,
             Target(request["epsilon"], request["delta"]),
+            gamma=_gamma(request),
             max_mse_overhead=request["max_mse_overhead"],
             max_noise_overhead=request["max_noise_overhead"],
             **common_arguments(request, took_part),
@@ -59,15 +62,21 @@ def run(request: Request) -> ExitCode:
     )
     answer = replace(answer, notices=(*notices, *answer.notices))
     settled = resolved_sizes(request, geometry, took_part)
+    if (gamma := _gamma(request)) is not None:
+        settled |= {"gamma": gamma, "compression": answer.compression}
     report(request, plan_document(inputs(request, **settled), answer))
     return ExitCode.OK
 
 
+def _gamma(request: Request) -> float | None:
+    gamma: float | None = request["gamma"]
+    return gamma if request["compression"] is None else 1.0 / float(request["compression"])
+
+
 def _large_overhead(request: Request) -> tuple[Notice, ...]:
     """A percentage that was given as such would be met by any compression."""
-    (name,) = request.given(_OVERHEADS)
-    overhead = request[name]
-    if overhead <= 1.0:
+    name = next(request.given(_OVERHEADS), None)
+    if name is None or (overhead := request[name]) <= 1.0:
         return ()
     whose = "Gaussian" if request["factorization"] is None else "matrix"
     allowed = f"{overhead!r} allows {1 + overhead:g} times the {whose} mechanism's {_ALLOWED[name]}"
@@ -80,7 +89,9 @@ command = Command(
     run,
     help="""Find the strongest compression within an allowed overhead.
 
-    The overhead is relative to the plain Gaussian mechanism at the same target and accountant.""",
+    The overhead is relative to the plain Gaussian mechanism at the same target and accountant.
+
+    With --gamma or --compression in place of an allowed overhead, shows what that compression costs.""",
     options=[
         *options("epsilon", "delta", *_OVERHEADS, required=("epsilon", "delta")),
         option(
@@ -88,11 +99,13 @@ command = Command(
             Choice([MechanismName.L2_CSGM.value, MechanismName.LINF_CSGM.value]),
             text="Coordinate-subsampled Gaussian (CSGM), L2 or L-inf.",
         ),
-        *options(*(name for name in MECHANISM if name not in ("gamma", "compression")), *COHORT),
-        *options("accountant", "value_bits", "verify", "value", *OUTPUT),
+        *options(*MECHANISM, *COHORT),
+        *options("accountant", "value_bits", "verify", "value", "statement", *OUTPUT),
     ],
     examples=(
         "csgm plan --epsilon 5 --delta 1e-8 --dim 1e6 --cohort-size 1000 --max-mse-overhead 0.05",
         "csgm plan --epsilon 5 --delta 1e-8 --norm-ratio 1000 --max-noise-overhead 0.02 --value",
+        "csgm plan --epsilon 5 --delta 1e-8 --dim 1e6 --cohort-size 1000 --compression 50",
     ),
+    exclusives=(Exclusive(_RATE, _OVERHEADS),),
 )

@@ -175,6 +175,8 @@ _SPECS: dict[str, _Spec] = {
     "exit_zero": _Spec(_TARGET, "Exit with 0 even if a limit is exceeded.", Switch),
     "format": _Spec(_OUTPUT, "Format of the report.", lambda: Choice(FORMATS), "text"),
     "value": _Spec(_OUTPUT, "Print only the number.", Switch),
+    "statement": _Spec(_OUTPUT, "Add the guarantee as a paragraph for publication.", Switch),
+    "quiet": _Spec(_OUTPUT, "Suppress warnings and progress.", Switch),
     "plot": _Spec(
         _OUTPUT, "Plot to a file (.png, .svg or .pdf) or in the terminal (-).", File, metavar="FILE|-"
     ),
@@ -192,7 +194,7 @@ CONFIGURABLE = frozenset(_SPECS) - {"config"}
 
 MECHANISM = ("gamma", "compression", "norm_ratio", "linf_norm", "l2_norm", "adjacency")
 COHORT = ("dim", "cohort_size", "rounds", "population", "training_rounds", "factorization", "epochs")
-OUTPUT = ("format", "output", "config", "show_inputs")
+OUTPUT = ("format", "output", "config", "show_inputs", "quiet")
 
 
 def options(*names: str, required: Collection[str] = (), repeated: Collection[str] = ()) -> list[Option]:

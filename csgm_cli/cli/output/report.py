@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING, Any
 from csgm_cli.cli import console, interrupts
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from csgm_cli.cli.options.request import Request
 
 
-def report(request: Request, document: dict[str, Any]) -> None:
+def report(request: Request, document: dict[str, Any], failures: Sequence[str] = ()) -> None:
     """Render ``document`` as the request asks, put it where the request says, then show its warnings.
+
+    ``failures``: claims that do not hold, shown before the warnings.
 
     ``StorageError`` where the file or stdout cannot be written; nothing is written before all is known.
     """
@@ -21,7 +25,8 @@ def report(request: Request, document: dict[str, Any]) -> None:
     if request["value"]:
         text = value(document)
     else:
-        text = render(document, request["format"], terminal=None if to_file else console.terminal())
+        terminal = None if to_file else console.terminal()
+        text = render(document, request["format"], terminal=terminal, statement=bool(request["statement"]))
     if to_file:
         from csgm_cli.storage.files import write_atomically
 
@@ -30,5 +35,7 @@ def report(request: Request, document: dict[str, Any]) -> None:
         interrupts.ignore()
     else:
         console.write(text)
+    for failure in failures:
+        console.failed(failure)
     for warning in document["warnings"]:
         console.warning(warning["slug"], warning["message"])

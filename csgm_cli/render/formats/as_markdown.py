@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from csgm_cli.render.document import Document
 
 
-def render(document: Document) -> str:
+def render(document: Document, *, statement: bool = False) -> str:
     """Return the report, rounded to the safe side as in text."""
-    content = report(document)
+    content = report(document, statement=statement)
     blocks = ["\n".join(_lines(table)) for table in content.tables]
     if content.facts:
         rows = tuple((fact.label, fact.value, fact.note) for fact in content.facts)

@@ -21,15 +21,22 @@ if TYPE_CHECKING:
 
 #: Beside the labels, facts need this many columns for their longest number or word.
 _ROOM = 30
+#: Columns that are left out of a table that is too wide, in this order.
+_LEAST_NEEDED = (
+    "reason", "owner", "order", "bits/client", "adjacency", "tolerance", "bound", "lower bound", "rmse",
+    "epsilon", "max squared error", "delta", "mechanism", "effective", "gamma", "more rounds",
+)  # fmt: skip
+_FAILURES = ("EXCEEDED", "FAILS")
 
 
-def render_for(document: Document, terminal: Terminal) -> str:
+def render_for(document: Document, terminal: Terminal, *, statement: bool = False) -> str:
     """Return the same words and numbers as plain text has, laid out for ``terminal``."""
-    content = report(document)
-    blocks = [_printed(_table(table), terminal, wrap=False) for table in content.tables]
+    content = report(document, statement=statement)
+    blocks = [_printed(_table(table, terminal.width), terminal, wrap=False) for table in content.tables]
     if content.facts:
         narrow = terminal.width < _ROOM + max(len(fact.label) for fact in content.facts)
-        block = _lines(content.facts) if narrow else _grid(content.facts)
+        rows = list(_styled(content.facts, is_answer_first=content.table is None))
+        block = _lines(rows) if narrow else _grid(rows)
         blocks.append(_printed(block, terminal, wrap=not narrow))
     if content.paragraph:
         blocks.append(_printed(Text(content.paragraph), terminal, wrap=True))
@@ -57,27 +64,47 @@ def _printed(block: Grid | Text, terminal: Terminal, *, wrap: bool) -> str:
     return "\n".join(line.rstrip() for line in text.getvalue().splitlines()) + "\n"
 
 
-def _table(table: Table) -> Text:
+def _table(table: Table, width: int) -> Text:
+    """The table without the columns that do not fit, which are named below it."""
+    dropped: list[str] = []
     header, *rows = table_lines(table)
-    return Text("\n").join([Text(header, style="bold"), *map(Text, rows)])
+    for title in _LEAST_NEEDED:
+        if max(map(len, (header, *rows))) <= width:
+            break
+        if title in table.header:
+            dropped.append(title)
+            table = table.without(title)
+            header, *rows = table_lines(table)
+    lines = [Text(header, style="bold"), *map(_marked, rows)]
+    if dropped:
+        lines.append(Text(f"not shown for lack of width: {', '.join(dropped)}", style="dim"))
+    return Text("\n").join(lines)
 
 
-def _grid(facts: tuple[Fact, ...]) -> Grid:
+def _marked(line: str) -> Text:
+    """A line in which failures stand out."""
+    text = Text(line)
+    text.highlight_words(_FAILURES, style="bold red")
+    return text
+
+
+def _grid(rows: list[tuple[Text, Text]]) -> Grid:
     grid = Grid.grid(padding=(0, 2, 0, 0))
     grid.add_column(no_wrap=True)
     grid.add_column()
-    for row in _styled(facts):
+    for row in rows:
         grid.add_row(*row)
     return grid
 
 
-def _lines(facts: tuple[Fact, ...]) -> Text:
-    return Text("\n").join(Text("  ").join(row) for row in _styled(facts))
+def _lines(rows: list[tuple[Text, Text]]) -> Text:
+    return Text("\n").join(Text("  ").join(row) for row in rows)
 
 
-def _styled(facts: tuple[Fact, ...]) -> Iterator[tuple[Text, Text]]:
-    """The answer, which comes first, stands out; notes stand back."""
-    style = "bold"
+def _styled(facts: tuple[Fact, ...], *, is_answer_first: bool) -> Iterator[tuple[Text, Text]]:
+    """The answer and failures stand out, and notes stand back."""
+    style = "bold" if is_answer_first else ""
     for label, value, note in fact_rows(facts):
-        yield Text(label), Text.assemble((value, style), "  ", (note, "dim"))
+        note_style = "bold red" if note in _FAILURES else "dim"
+        yield Text(label), Text.assemble((value, style), "  ", (note, note_style))
         style = ""

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from csgm_cli.render.reports.parts import Fact, Table
 
 
-def render(document: Document) -> str:
+def render(document: Document, *, statement: bool = False) -> str:
     """Return the document for a person to read: tables, facts and statement, answer first."""
-    content = report(document)
+    content = report(document, statement=statement)
     facts = ["  ".join(cells).rstrip() for cells in fact_rows(content.facts)]
     blocks = [*map(table_lines, content.tables), facts, [content.paragraph] if content.paragraph else []]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"

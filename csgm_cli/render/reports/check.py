@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from csgm_cli.errors import printable
 from csgm_cli.render.reports.parts import Column, Fact, Report, Table, order_text, table, up, verified_text
-from csgm_cli.render.reports.setting import setting_word
+from csgm_cli.render.reports.setting import assumptions_fact
 from csgm_cli.rounding import exact, round_down, round_up
 
 if TYPE_CHECKING:
@@ -126,11 +126,10 @@ def _compared(changes: Document | None) -> tuple[Fact, ...]:
 
 
 def _facts(inputs: Document, populations: list[Document]) -> tuple[Fact, ...]:
-    slugs = dict.fromkeys(slug for row in populations for slug in row["assumptions"] or ())
     facts = [
         Fact("accountant", inputs["accountant"], "of every population"),
         Fact("share", "of the Renyi divergence at its best order, or of the squared mu"),
-        Fact("assumptions", ", ".join(map(setting_word, slugs)) or "-"),
+        assumptions_fact(populations),
     ]
     for row in populations:
         if (verified := row["verified"]) is not None:

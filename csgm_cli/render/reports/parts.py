@@ -26,15 +26,25 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
     numeric: frozenset[str]
 
+    def without(self, title: str) -> Table:
+        """Return the table without the column ``title``."""
+        at = self.header.index(title)
+        header, *rows = (row[:at] + row[at + 1 :] for row in (self.header, *self.rows))
+        return Table(header, tuple(rows), self.numeric)
+
 
 @dataclass(frozen=True)
 class Report:
-    """The parts in reading order: ``table`` and ``further`` ones, ``facts``, ``paragraph``; none if empty."""
+    """The parts in reading order: ``table`` and ``further`` ones, ``facts``, ``paragraph``; none if empty.
+
+    ``statement``: the publishable paragraph, shown on request.
+    """
 
     table: Table | None = None
     further: tuple[Table, ...] = ()
     facts: tuple[Fact, ...] = ()
     paragraph: str = ""
+    statement: str = ""
 
     @property
     def tables(self) -> tuple[Table, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from csgm_cli.render.reports.parts import Fact, is_factorized
@@ -11,39 +10,60 @@ from csgm_cli.rounding import exact
 if TYPE_CHECKING:
     from csgm_cli.render.document import Document
 
-_ADJACENCY = {
+#: The neighbouring relation in words.
+ADJACENCY = {
     "add-remove": "adding or removing one client",
     "replace-one": "replacing one client's vector",
 }
 _ROUNDS = "releases that one client can influence"
-_ONE_ROUND = "one release per client; pass --rounds if a client takes part in more"
+_ONE_ROUND = "release that one client can influence"
 _ASSUMPTION = {
-    "one-participation-per-round": "one participation per counted round",
-    "one-participation-per-epoch": "one participation per epoch",
-    "masks-bernoulli": "mask bits i.i.d. Bernoulli(gamma)",
+    "clipping-enforced": "clipped vectors",
+    "masks-secret": "secret masks",
+    "masks-bernoulli": "independent mask bits",
 }
-#: Inputs of the mechanism's line. The ratio may be a long quotient: clipping to a larger one is safe.
-_SIZES: dict[str, Callable[[float], str]] = {
-    "gamma": exact,
-    "norm_ratio": exact,  # a rounded one would not go with the noise
-    "l2_norm": exact,
-    "linf_norm": exact,  # what to clip at, to be copied
-    "dim": exact,
-    "cohort_size": exact,
-}
+#: That a client takes part once in each counted round or epoch is stated beside their number.
+_STATED_ELSEWHERE = {"one-participation-per-round", "one-participation-per-epoch"}
 
 
-def setting(inputs: Document, rows: list[Document]) -> tuple[Fact, ...]:
-    """Return the mechanism, adjacency, participation and the assumptions of ``rows``."""
-    adjacency = inputs["adjacency"]
-    slugs = dict.fromkeys(slug for row in rows for slug in row["assumptions"] or ())
-    assumptions = ", ".join(map(setting_word, slugs)) or "-"  # no row may have an answer
-    return (
-        Fact("mechanism" if inputs.get("mechanism") else "setting", _mechanism(inputs)),
-        Fact("adjacency", adjacency, _ADJACENCY.get(adjacency, "")),
-        *_participation(inputs),
-        Fact("assumptions", assumptions),
+def setting(inputs: Document) -> tuple[Fact, ...]:
+    """Return the mechanism, its clip norms and sizes, and the participation."""
+    name, gamma = inputs.get("mechanism"), None
+    if name != "gaussian":
+        gamma = inputs.get("gamma")
+    words = [*([name] if name else []), *([] if gamma is None else [f"gamma {exact(gamma)}"])]
+    sizes = [_sized(inputs, size) for size in ("dim", "cohort_size") if inputs.get(size) is not None]
+    shown = {"mechanism": ", ".join(words), "clip norms": _clip_norms(inputs), "sizes": ", ".join(sizes)}
+    return (*(Fact(label, text) for label, text in shown.items() if text), *_participation(inputs))
+
+
+def _clip_norms(inputs: Document) -> str:
+    """What to clip at, in full: a rounded ratio would not go with the noise."""
+    norms = (
+        {"L2": "l2_norm"}
+        if inputs.get("mechanism") == "gaussian"
+        else {"L2": "l2_norm", "L-inf": "linf_norm"}
     )
+    known = [f"{norm} {exact(inputs[key])}" for norm, key in norms.items() if inputs.get(key) is not None]
+    if inputs.get("mechanism") != "gaussian" and inputs.get("norm_ratio") is not None:
+        known.append(f"ratio {exact(inputs['norm_ratio'])}")
+    return ", ".join(known)
+
+
+def _sized(inputs: Document, size: str) -> str:
+    return f"{size.replace('_', ' ')} {exact(inputs[size])}"
+
+
+def adjacency_fact(inputs: Document) -> Fact:
+    """Return the neighbouring relation."""
+    return Fact("adjacency", inputs["adjacency"], ADJACENCY[inputs["adjacency"]])
+
+
+def assumptions_fact(rows: list[Document]) -> Fact:
+    """Return what the answers of ``rows`` assume."""
+    slugs = dict.fromkeys(slug for row in rows for slug in row["assumptions"] or ())
+    words = [setting_word(slug) for slug in slugs if slug not in _STATED_ELSEWHERE]
+    return Fact("assumes", ", ".join(words) or "-")  # no row may have an answer
 
 
 def _participation(inputs: Document) -> tuple[Fact, ...]:
@@ -64,14 +84,3 @@ def _rounds(rounds: int | None) -> tuple[Fact, ...]:
 def setting_word(slug: str) -> str:
     """Return an assumption as text shows it."""
     return _ASSUMPTION.get(slug) or slug.replace("-", " ")
-
-
-def _mechanism(inputs: Document) -> str:
-    name = inputs.get("mechanism")
-    meaningless = ("norm_ratio", "linf_norm") if name == "gaussian" else ()
-    sizes = [
-        f"{size.replace('_', ' ')} {shown(inputs[size])}"
-        for size, shown in _SIZES.items()
-        if size not in meaningless and inputs.get(size) is not None
-    ]
-    return ", ".join(([name] if name else []) + sizes)

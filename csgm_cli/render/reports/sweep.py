@@ -7,11 +7,18 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from csgm_cli.render.reports.parts import Column, Fact, Report, down, table, up
-from csgm_cli.render.reports.setting import setting
-from csgm_cli.rounding import exact
+from csgm_cli.render.reports.setting import adjacency_fact, assumptions_fact, setting
+from csgm_cli.rounding import exact, round_down, round_up
 
 if TYPE_CHECKING:
     from csgm_cli.render.document import Document
+
+
+#: Varied inputs in six digits, rounded so that the answer beside them still holds; others are shown in full.
+_SHORTENED = {
+    **dict.fromkeys(("gamma", "linf_norm"), round_down),
+    **dict.fromkeys(("compression", "norm_ratio", "epsilon", "delta", "noise_multiplier", "sigma"), round_up),
+}
 
 
 def sweep_report(inputs: Document, result: Document) -> Report:
@@ -41,13 +48,14 @@ def sweep_report(inputs: Document, result: Document) -> Report:
     fixed = {name: None if isinstance(value, list) else value for name, value in inputs.items()}
     shown = {**fixed, "mechanism": None if "mechanism" in several else inputs["mechanism"]}
     asked = (*_target(fixed), *_noise_asked(fixed), Fact("accountant", inputs["accountant"]))
-    return Report(table=table(columns, rows), facts=(*asked, *setting(shown, rows)))
+    facts = (*asked, adjacency_fact(inputs), *setting(shown), assumptions_fact(rows))
+    return Report(table=table(columns, rows), facts=facts)
 
 
 def _input_cell(name: str) -> Callable[[Document], str | None]:
     def cell(row: Document) -> str | None:
         value = row.get("target_epsilon", row.get(name)) if name == "epsilon" else row[name]
-        return None if value is None else exact(value)
+        return None if value is None else _SHORTENED.get(name, exact)(value)
 
     return cell
 

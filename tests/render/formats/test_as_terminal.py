@@ -9,7 +9,8 @@ from csgm_cli.render.terminal import Terminal
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 WIDTHS = [1, 20, 40, 60, 80, 100, 200]
-NAMES = ["account-curve", "calibrate", "calibrate-bare", "compare", "plan", "selftest", "version"]
+NAMES = ["calibrate", "calibrate-bare", "plan", "version"]
+TABLES = ["account-curve", "compare", "selftest"]
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -24,6 +25,34 @@ def test_nothing_is_lost(documents, name, width, colour):
         assert "".join(ESCAPE.sub("", text).split()) == "".join(render(documents[name], "text").split())
 
 
+@pytest.mark.parametrize("width", [40, 60, 80])
+@pytest.mark.parametrize("name", TABLES)
+def test_columns_that_do_not_fit_are_left_out_whole(documents, name, width):
+    """Every cell that is shown is a cell of the plain table, and the columns left out are named."""
+    shown = render(documents[name], "text", terminal=Terminal(width, colour=False)).splitlines()
+    plain = render(documents[name], "text").splitlines()
+    end = shown.index("") if "" in shown else len(shown)
+    table, left_out = shown[:end], ""
+    if table[-1].startswith("not shown"):
+        left_out = table.pop().partition(": ")[2]
+    for line, whole in zip(table, plain, strict=False):
+        assert set(re.split("  +", line.strip())) <= set(re.split("  +", whole.strip()))
+    missing = set(re.split("  +", plain[0].strip())) - set(re.split("  +", table[0].strip()))
+    assert missing == set(left_out.split(", ")) - {""}
+    assert max(map(len, table)) <= width or len(missing) > 0
+
+
+def test_the_tables_of_a_comparison_fit_into_80_columns(documents):
+    text = render(documents["compare"], "text", terminal=Terminal(80, colour=False))
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_an_exceeded_limit_is_red(documents):
+    documents["account"]["inputs"]["max_epsilon"] = 1.0
+    text = render(documents["account"], "text", terminal=Terminal(80, colour=True))
+    assert "\x1b[1;31mEXCEEDED" in text
+
+
 @pytest.mark.parametrize("width", [60, 80, 100])
 def test_facts_fit(documents, width):
     """Lines of facts and paragraphs wrap at the terminal's width."""
@@ -33,7 +62,7 @@ def test_facts_fit(documents, width):
 
 def test_wide_terminal_has_the_plain_text(documents):
     """Where everything fits and there is no colour, a terminal gets the bytes of a pipe."""
-    for name in NAMES:
+    for name in (*NAMES, *TABLES):
         text = render(documents[name], "text", terminal=Terminal(200, colour=False))
         assert text == render(documents[name], "text")
 
@@ -52,7 +81,7 @@ def test_colour_is_decided_by_the_caller(documents, monkeypatch):
 def test_markup_is_text(documents):
     """Square brackets and colons in a statement are shown, not interpreted."""
     documents["calibrate"]["result"]["statement"] = "[bold]in [0, 1][/bold] :smile: [eps]"
-    text = render(documents["calibrate"], "text", terminal=Terminal(80, colour=True))
+    text = render(documents["calibrate"], "text", terminal=Terminal(80, colour=True), statement=True)
     assert "[bold]in [0, 1][/bold] :smile: [eps]" in text
 
 

@@ -84,9 +84,8 @@ def test_numbers_are_on_the_safe_side(documents):
     result, facts = documents["plan"]["result"]["rows"][0], shown(documents, "plan")
     for label, number in {
         "noise multiplier": result["noise_multiplier"],
-        "effective noise multiplier": result["effective_noise_multiplier"],
+        "effective": result["effective_noise_multiplier"],
         "sigma": result["sigma"],
-        "epsilon": result["epsilon"],
         "gamma": result["gamma"],
         "mean noise std": result["mean_noise_std"],
         "MSE": result["mse"]["total"],
@@ -94,8 +93,11 @@ def test_numbers_are_on_the_safe_side(documents):
         "bits per client": result["bits_per_client"],
     }.items():
         assert Decimal(number) < Decimal(facts[label]) < Decimal(number) * Decimal("1.00001")
-    for label, number in {"compression": result["compression"], "lower bound": result["lower_bound"]}.items():
-        assert Decimal(number) * Decimal("0.99999") < Decimal(facts[label]) < Decimal(number)
+    lower = facts["certified"].rpartition(" ")[2].removesuffix(")")
+    for text, number in ((facts["compression"], result["compression"]), (lower, result["lower_bound"])):
+        assert Decimal(number) * Decimal("0.99999") < Decimal(text) < Decimal(number)
+    epsilon = Decimal(facts["guarantee"].split()[1])
+    assert Decimal(result["epsilon"]) <= epsilon < Decimal(result["epsilon"]) * Decimal("1.00001")
 
 
 def test_the_answer_comes_first(documents):
@@ -173,15 +175,31 @@ def test_formats_load_on_first_use(form):
 @pytest.mark.parametrize(
     ("bound", "proof"), [(bound, proof) for bound in Bound for proof in PROOFS_OF[bound]]
 )
-def test_the_bound_names_its_theorem(documents, bound, proof):
-    """The note beside a bound says how it is proven, and which direction decides."""
+def test_the_proof_names_its_theorem_and_direction(documents, bound, proof):
     result = documents["account"]["result"]
     result |= {"bound": str(bound), "proof": str(proof), "conversion": None}
-    [fact] = [fact for fact in report.report(documents["account"]).facts if fact.label == "bound"]
-    theorem, *direction = fact.note.split("; ")
-    assert fact.value == bound
+    theorem, *rest = shown(documents, "account")["proof"].split(", ")
     assert theorem
-    assert direction == {
-        "tight-add": ["adding one client decides"],
-        "tight-remove": ["removing one client decides"],
-    }.get(bound, [])
+    direction = {"tight-add": "add direction", "tight-remove": "remove direction"}.get(str(bound))
+    assert direction is None or rest[0] == direction
+
+
+@pytest.mark.parametrize(
+    ("effective", "plain", "note"),
+    [(1.1417, 1.139, "0.24 % above"), (1.0, 1.0, "0 % above"), (0.5, 1.0, "50 % below")],
+)
+def test_the_effective_noise_is_compared_with_the_gaussian_mechanism(documents, effective, plain, note):
+    """1.1417/1.139 - 1 = 0.23705 %, rounded up."""
+    documents["calibrate"]["result"] |= {
+        "effective_noise_multiplier": effective, "gaussian_noise_multiplier": plain,
+    }  # fmt: skip
+    [fact] = [fact for fact in report.report(documents["calibrate"]).facts if fact.label == "effective"]
+    assert fact.note == f"/ gamma: {note} the Gaussian mechanism"
+
+
+def test_the_statement_is_shown_on_request(documents):
+    said = documents["calibrate"]["result"]["statement"]
+    for form in ("text", "markdown"):
+        assert said not in render(documents["calibrate"], form)
+        assert said in render(documents["calibrate"], form, statement=True)
+    assert json.loads(render(documents["calibrate"], "json"))["result"]["statement"] == said
