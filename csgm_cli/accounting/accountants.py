@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from csgm_cli import gaussian
 from csgm_cli.bounds.worst_case import Release, paper_law, total_mu, worst_case_law
-from csgm_cli.errors import NoAnswerError, UsageError
+from csgm_cli.errors import NoAnswerError, UsageError, VerificationError
 from csgm_cli.model.certificate import Certificate, Direction, Proof
 from csgm_cli.model.mechanism import Accountant, Adjacency, Bound
 
@@ -36,6 +36,8 @@ _TRIANGLE_ROOM, _ORDER_ROOM, _GRID_ROOM = 1e-9, 5e-13, 5e-6
 LARGEST_TARGET_DELTA = 1 - 1e-6
 #: Relative distance of a closed form from the lower bound (delta: factor) above which csgm warns.
 _LOOSE, _LOOSE_DELTA = 0.05, 5.0
+#: Relative amount by which rounding and brackets may put a lower bound above an upper one.
+_CONTRADICTION = 1e-5
 
 FELL_BACK = (
     "the privacy profile is out of reach here; the bound is a closed form and may be more than 5 % loose"
@@ -132,7 +134,7 @@ def spent_delta(releases: Sequence[Release], accountant: Accountant, epsilon: fl
         found.append(_profile_delta(releases, epsilon))
     best = min(found, key=lambda spent: spent.decisive.log_delta)
     if not uses_profile(releases, accountant):
-        return best
+        return _with_exact_lower(best)
     return _with_lower(best, _lower_delta(releases, epsilon), _LOOSE_DELTA)
 
 
@@ -218,7 +220,7 @@ def spent_epsilon(
     given, delta = delta, target_delta(releases, accountant, delta)
     found = [_closed_epsilon(releases, bound, delta) for bound in bounds_of(releases, accountant)]
     if not uses_profile(releases, accountant):
-        return _finite(found)
+        return _with_exact_lower(_finite(found))
     profiled, lower = _profile_epsilon(releases, delta)
     best = _finite([*found, *([profiled] if profiled else [])])
     if not with_lower:
@@ -297,8 +299,19 @@ def _near_epsilon(releases: Sequence[Release], delta: float) -> float:
     return math.log(max(gaussian.epsilon_for(min(max(mu, 1e-9), 1e4), delta), 1e-6))
 
 
+def _with_exact_lower(best: Spent) -> Spent:
+    """With the answer itself as the lower bound if the profile is exact."""
+    return replace(best, lower=best.value) if best.bound is Bound.EXACT else best
+
+
 def _with_lower(best: Spent, lower: float, waste: float) -> Spent:
     """With a lower bound, 0 if none was found; ``waste``: the factor above it at which csgm warns."""
+    if lower > (1 + _CONTRADICTION) * best.value:
+        raise VerificationError(
+            "verification-failed",
+            f"the lower bound {lower!r} is above the upper bound {best.value!r}",
+            "run csgm selftest and report this: no answer is given",
+        )
     lower = min(lower, best.value)
     proofs = {part.proof for part in (best.decisive, *best.decisive.parts)}
     exact = proofs & {Proof.PROFILE, Proof.CONCENTRATED} or best.value in (0.0, DELTA_FLOOR)
@@ -330,7 +343,7 @@ def least_sigma(
     found = [(_closed_sigma(mechanism, bound, inner, delta, others), bound) for bound in bounds]
     sigma, bound = min(found, key=lambda pair: pair[0])
     if not uses_profile([(mechanism, 1.0), *others], accountant):
-        return _proven(mechanism, sigma, bound, epsilon, others)
+        return _with_exact_lower(_proven(mechanism, sigma, bound, epsilon, others))
     from csgm_cli.accounting.paths import sigma_path
     from csgm_cli.accounting.solve import solve
 

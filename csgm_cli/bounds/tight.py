@@ -7,6 +7,7 @@ expensive one is evaluated only if it can lower the maximum, so skipping it does
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from csgm_cli.bounds.by_order import RENYI_REMOVE, ByOrder, Method
@@ -34,7 +35,11 @@ CLOSED_FORMS = {
 
 def _at_worst_case(direction: Direction) -> Method:
     def method(law: Law, epsilon: float, _: float | None) -> Certificate | None:
-        return (exact_profile if law.is_largest else concentrated)(law, direction, epsilon)
+        found = (exact_profile if law.is_largest else concentrated)(law, direction, epsilon)
+        if found is None or math.isinf(found.log_delta):
+            return found
+        # Not below the delta from which only closed forms are used, so that delta decreases in epsilon.
+        return replace(found, log_delta=max(found.log_delta, LEAST_LOG_DELTA))
 
     return method
 

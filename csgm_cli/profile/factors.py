@@ -79,19 +79,18 @@ def _cells(c: Coordinates, edges: Array, *, opposite: bool) -> tuple[Array, Arra
     """
     s, g = math.sqrt(c.t), c.gamma
     z = _crossing(c, edges, opposite=opposite)
-    left, left_sent, right, right_sent = ndtr(z), ndtr(z - s), ndtr(-z), ndtr(s - z)
-    # under the base law a coordinate that is sent has mean -s, or 0
-    left_base, right_base = (ndtr(z + s), ndtr(-z - s)) if opposite else (left, right)
-    is_left = z[1:] < 0.0
+    # under the law with the client a coordinate that is sent has mean s, under the base law -s or 0
+    rest, sent, base = _between(z), _between(z - s), _between(z + s) if opposite else _between(z)
+    last = float(z[-1])
+    beyond, beyond_sent, beyond_base = ndtr(-last), ndtr(s - last), ndtr(-last - s if opposite else -last)
+    mass = (1 - g) * rest + g * base if opposite else rest
+    above = float((1 - g) * beyond + g * beyond_sent)
+    return mass, (1 - g) * rest + g * sent, float((1 - g) * beyond + g * beyond_base), above
 
-    def between(lower: Array, upper: Array) -> Array:
-        return np.asarray(np.where(is_left, np.diff(lower), -np.diff(upper)))
 
-    rest = between(left, right)
-    mass = (1 - g) * rest + g * between(left_base, right_base) if opposite else rest
-    mean = (1 - g) * rest + g * between(left_sent, right_sent)
-    beyond = float((1 - g) * right[-1] + g * right_base[-1])
-    return mass, mean, beyond, float((1 - g) * right[-1] + g * right_sent[-1])
+def _between(z: Array) -> Array:
+    """The standard normal probabilities between neighbouring ``z``, from the tail that is more accurate."""
+    return np.asarray(np.where(z[1:] < 0.0, np.diff(ndtr(z)), -np.diff(ndtr(-z))))
 
 
 def _crossing(c: Coordinates, edges: Array, *, opposite: bool) -> Array:
@@ -99,8 +98,7 @@ def _crossing(c: Coordinates, edges: Array, *, opposite: bool) -> Array:
     s, g = math.sqrt(c.t), c.gamma
     with np.errstate(all="ignore"):
         if not opposite:
-            log_sent = np.log(np.maximum((np.expm1(edges) + g) / g, 0.0))
-            return np.asarray((log_sent + c.t / 2) / s)
+            return np.asarray((_log_sent(edges, g) + c.t / 2) / s)
         # With X = e^(s z): (1-g + h X)/(1-g + h/X) = e^edge, h = g e^(-t/2), a quadratic equation for X
         log_h, size = math.log(g) - c.t / 2, np.abs(edges)
         log_half, log_product = np.log((1 - g) * np.expm1(size) / 2), log_h + size / 2
@@ -108,6 +106,17 @@ def _crossing(c: Coordinates, edges: Array, *, opposite: bool) -> Array:
         half = np.exp(log_half - top)
         root = top - log_h + np.log(half + np.hypot(half, np.exp(log_product - top)))
         return np.asarray(np.where(edges >= 0.0, root, -root) / s)  # Y at -z is 1/Y at z
+
+
+def _log_sent(edges: Array, g: float) -> Array:
+    """Log of the M at which Y = 1 - g + g M is e^edge; -infinity if there is none.
+
+    Each form avoids cancellation for its range of g.
+    """
+    if g == 1.0:
+        return edges
+    sent = np.expm1(edges) + g if g < 0.5 else np.exp(edges) - (1.0 - g)
+    return np.asarray(np.log(np.maximum(sent / g, 0.0)))
 
 
 def upper_factor(c: Coordinates, cut: float, step: float, *, opposite: bool = False) -> Factor:
@@ -171,7 +180,7 @@ def _heaviest_mean(c: Coordinates, step: float, *, opposite: bool) -> float:
     for _ in range(20):
         mass, mean, _, _ = _cells(c, np.array([point - step / 2, point + step / 2]), opposite=opposite)
         before = point
-        point = math.log(mean[0] / mass[0]) if mass[0] > 0.0 else point
+        point = math.log(mean[0] / mass[0]) if min(mean[0], mass[0]) > 0.0 else point
         if abs(point - before) < 1e-6 * step:
             break
     return point

@@ -95,8 +95,11 @@ class GridLaw:
             outside = math.exp(self._log_chernoff(0.0, -1.0, low)) + at_high
             return (value + outside) / (1.0 - beyond) if beyond < 1.0 else math.inf
         # E[u; some Y beyond its grid] <= sum of E[Y; Y beyond its grid], since the other factors have mean 1
-        above = math.fsum(f.count * f.above for f in self.factors)
-        return value + function.steepest * (above + math.exp(self._log_chernoff(1.0, 1.0, high)))
+        outside = math.fsum(f.count * f.above for f in self.factors)
+        outside += math.exp(self._log_chernoff(1.0, 1.0, high))
+        if function.log_threshold < low:
+            outside += math.exp(min(low, self._log_chernoff(1.0, -1.0, low)))
+        return value + function.steepest * outside
 
     @cached_property
     def _blocks(self) -> tuple[Array, Array]:
@@ -131,7 +134,7 @@ class GridLaw:
         """Log of a Chernoff bound on E[u^base; log u > end], or log u < end if ``sign`` is -1."""
         orders = (self.tilt + sign * eta for eta in (0.0, *_etas(self.factors, self.tilt)))
         bounds = (_log_moment(self.factors, a) - (a - base) * end for a in orders if sign * (a - base) > 0.0)
-        return float(min(bounds))
+        return float(min(bounds, default=math.inf))
 
 
 def grid_step(

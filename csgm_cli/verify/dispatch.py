@@ -32,8 +32,8 @@ LOG_AGREEMENT = 1e-11
 NEGLIGIBLE = 1e-12
 #: How far an answer may be below its recomputation, relative: the error of a contour integral.
 ROUNDING = 1e-13
-#: The smallest delta that answers have.
-DELTA_FLOOR = 1e-300
+#: The smallest delta that answers have; by a mean of a convex function.
+DELTA_FLOOR, MEAN_FLOOR = 1e-300, 1e-30
 
 _CLOSED = {Proof.EXACT: Bound.EXACT, Proof.MASK_REVEALED: Bound.MASK_REVEALED, Proof.RENYI: Bound.RDP}
 
@@ -230,11 +230,11 @@ def _mean(
     digits = min(digits, CONTOUR_DIGITS)
     if certificate.step is None:
         try:
-            return _Recomputed(mean_at_worst_case(*worst, function, digits), digits)
+            return _Recomputed(mean_at_worst_case(*worst, function, digits), digits, highest=MEAN_FLOOR)
         except NoAnswerError as error:
             if error.slug != "oracle-not-converged":
                 raise
     from csgm_cli.verify.plain_grid import plain_mean
 
     mean, _ = plain_mean(*worst, function)
-    return _Recomputed(mpmath.mpf(mean), GRID_DIGITS, GRID_AGREEMENT, GRID_AGREEMENT)
+    return _Recomputed(mpmath.mpf(mean), GRID_DIGITS, GRID_AGREEMENT, GRID_AGREEMENT, MEAN_FLOOR)

@@ -12,7 +12,7 @@ from csgm_cli.accounting.accountants import bounds_of, resolved, spent_delta, sp
 from csgm_cli.accounting.headroom import shares
 from csgm_cli.bounds.worst_case import total_mu
 from csgm_cli.errors import UsageError
-from csgm_cli.jobs.account import account_epsilon
+from csgm_cli.jobs.account import account_delta, account_epsilon
 from csgm_cli.model.mechanism import Accountant, Adjacency, Bound, Geometry, Mechanism, Target
 from csgm_cli.verify import renyi
 
@@ -272,3 +272,25 @@ def test_share_of_gaussians_is_that_of_squared_mu():
         found = spent_epsilon(releases, accountant, DELTA)
         parts = shares(releases, found.order, Target(found.value, DELTA))
         assert parts == pytest.approx([0.25, 0.75], rel=1e-12)
+
+
+@pytest.mark.parametrize("adjacency", Adjacency)
+@pytest.mark.parametrize(("gamma", "sparse", "plain"), [(1e-3, 0.04, 0.13), (1e-4, 0.03, 0.12)])
+@pytest.mark.parametrize("epsilon", [20.0, 40.0, 99.0])
+def test_a_mixture_spends_at_least_what_its_gaussian_part_does(adjacency, gamma, sparse, plain, epsilon):
+    """With a visible mask bit and little noise, where only a certified grid has an answer."""
+    releases = under(
+        adjacency,
+        (Mechanism("l2-csgm", gamma, Geometry(1.0, dim=1)), sparse),
+        (Mechanism("gaussian"), plain),
+    )
+    found = spent_delta(releases, Accountant.AUTO, epsilon).value
+    [alone] = account_delta(releases[1][0], plain, epsilon).guarantees
+    assert found >= alone.delta * (1 - 1e-9)
+
+
+def test_delta_decreases_with_epsilon_where_profiles_end():
+    """At delta 1e-30 closed forms take over, which are looser."""
+    release = (Mechanism("l2-csgm", 0.01, Geometry(10.0)), 0.25)
+    deltas = [spent_delta([release], Accountant.AUTO, x).value for x in (1.2, 1.2014613, 1.2014637, 1.3)]
+    assert deltas == sorted(deltas, reverse=True)

@@ -10,19 +10,23 @@ from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
 
 import csgm_cli
-from tests.docs.pages import GUIDE, README, THEORY
+from csgm_cli.rounding import round_up
+from tests.docs.pages import COMPARISON, GUIDE, README, THEORY
 
 
 def test_the_price_of_compression_in_the_readme():
-    """The first example's effective noise beside the Gaussian mechanism's, both by auto, rounded up."""
-    text = " ".join(README.read_text(encoding="utf-8").split())
-    target = csgm_cli.Target(5, 1e-8)
-    sparse = csgm_cli.Mechanism("l2-csgm", 0.01, csgm_cli.Geometry(1000.0))
-    effective = csgm_cli.calibrate(sparse, target).effective_noise_multiplier
-    plain = csgm_cli.calibrate(csgm_cli.Mechanism("gaussian"), target).noise_multiplier
-    percent = math.ceil(1e4 * (effective / plain - 1)) / 100
-    plain = math.ceil(1e5 * plain) / 1e5  # shown rounded up
-    assert f"needs {plain} (see the next table): here 100x compression costs {percent} % of noise" in text
+    """Its noise beside that of the Gaussian mechanism, and its distance from the lower bounds."""
+    text = README.read_text(encoding="utf-8")
+    target, gap = csgm_cli.Target(5, 1e-8), 0.0
+    for gamma, sent in ((1.0, "all coordinates"), (0.1, "1 in 10"), (0.01, "1 in 100")):
+        mechanism = csgm_cli.Mechanism("l2-csgm", gamma, csgm_cli.Geometry(1000.0), 1)
+        found = csgm_cli.calibrate(mechanism, target)
+        effective, plain = found.effective_noise_multiplier, found.gaussian_noise_multiplier
+        more = "" if gamma == 1.0 else f" {round_up(100 * (effective / plain - 1), 2)} % more noise"
+        row = f"| {sent} | {round_up(found.noise_multiplier)} | {round_up(effective)} |{more} |"
+        assert row in text
+        gap = max(gap, 1 - found.guarantee.lower_bound / found.noise_multiplier)
+    assert f"no analysis can prove {round_up(100 * gap, 1)} % less" in text
 
 
 def in_words(percent: float) -> str:
@@ -65,10 +69,10 @@ def test_what_tight_gains_in_the_theory():
         assert f"{tight.noise_multiplier / tight.guarantee.lower_bound:.{digits}f}" == over_lower
 
 
-@pytest.mark.skipif(version("dp-accounting") != "0.6.0", reason="the README speaks of 0.6.0")
+@pytest.mark.skipif(version("dp-accounting") != "0.6.0", reason="the page speaks of 0.6.0")
 def test_figures_of_another_accountant():
-    """What the README says of dp-accounting's answers, and of csgm's own beside them, comes out here."""
-    text = " ".join(README.read_text(encoding="utf-8").split())
+    """What the page says of dp-accounting's answers, and of csgm's own beside them, comes out here."""
+    text = " ".join(COMPARISON.read_text(encoding="utf-8").split())
     guess = dp_accounting.LowerEndpointAndGuess
     composed = dp_accounting.calibrate_dp_mechanism(
         RdpAccountant,
@@ -80,7 +84,10 @@ def test_figures_of_another_accountant():
     )
     ours = csgm_cli.Mechanism("l2-csgm", 0.01, csgm_cli.Geometry(1000.0))
     effective = csgm_cli.calibrate(ours, csgm_cli.Target(5, 1e-8), "rdp").effective_noise_multiplier
-    said = f"noise multiplier of {composed / 10:.6f} for the first example, csgm's `rdp` {effective:.6f}."
+    said = (
+        f"noise multiplier of {composed / 10:.6f} for epsilon 5, delta 1e-8, gamma 0.01 and norm ratio 1000,"
+        f" csgm's `rdp` {effective:.6f}."
+    )
     assert said in text
 
     lost = dp_accounting.calibrate_dp_mechanism(

@@ -90,9 +90,8 @@ def test_no_stale_options_or_variables():
 
 @pytest.mark.parametrize("code", ExitCode, ids=lambda code: code.name)
 def test_exit_codes_are_documented(code):
-    """Every exit code has a row in the README and in the guide."""
-    for page in (README, GUIDE):
-        assert re.search(rf"^\| {code.value} \|", page.read_text(encoding="utf-8"), re.MULTILINE), page.name
+    """Every exit code has a row in the guide."""
+    assert re.search(rf"^\| {code.value} \|", GUIDE.read_text(encoding="utf-8"), re.MULTILINE)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,9 @@
 """The certified grid against closed forms, quadrature, a second library and the contour."""
 
+import itertools
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution
@@ -335,3 +337,27 @@ def test_laws_that_take_too_many_points_are_refused():
     """A Gaussian of mu 1000 spans 500,000 units of log u."""
     assert grid_law(Law((), 1e6), Direction.ADD, 1.0, STEP) is None
     assert grid_law(Law((Coordinates(1e12, 0.5, 1.0),)), Direction.ADD, 50.0, 2.0**-15) is None
+
+
+@pytest.mark.parametrize("epsilon", [20.0, 34.0, 36.0, 40.0, 60.0])
+def test_a_gaussian_part_far_below_likelihood_ratio_1_is_kept(epsilon):
+    """One coordinate beside it hardly matters: delta is close to the Gaussian's, in closed form."""
+    law = Law((Coordinates(1.0, 1e-3, 625.0),), 60.0)
+    found = upper(law, ConvexFunction(Direction.REMOVE, epsilon))
+    s = math.sqrt(60.0)
+    exact = ndtr(s / 2 - epsilon / s) - math.exp(epsilon) * ndtr(-s / 2 - epsilon / s)
+    assert (1 - 1e-3) * exact <= found <= exact * 1.001
+
+
+@pytest.mark.parametrize("t", [1.0, 60.0, 300.0])
+def test_cells_of_a_gaussian_keep_their_digits(t):
+    """P(Y in cell) and E[Y; Y in cell] beside mpmath, far below and above Y = 1."""
+    edges = np.array([-t / 2 - 6 * math.sqrt(t), -t / 2, 0.0, t / 2, t / 2 + 6 * math.sqrt(t)])
+    mass, mean, beyond, above = factors._cells(Coordinates(1.0, 1.0, t), edges, opposite=False)
+    s = mpmath.sqrt(t)
+    z = [(mpmath.mpf(edge) + mpmath.mpf(t) / 2) / s for edge in edges]
+    for i, (low, high) in enumerate(itertools.pairwise(z)):
+        assert mass[i] == pytest.approx(float(mpmath.ncdf(high) - mpmath.ncdf(low)), rel=1e-11)
+        assert mean[i] == pytest.approx(float(mpmath.ncdf(high - s) - mpmath.ncdf(low - s)), rel=1e-11)
+    assert beyond == pytest.approx(float(mpmath.ncdf(-z[-1])), rel=1e-11)
+    assert above == pytest.approx(float(mpmath.ncdf(s - z[-1])), rel=1e-11)

@@ -20,7 +20,7 @@ _ONE_ROUND = "release that one client can influence"
 _ASSUMPTION = {
     "clipping-enforced": "clipped vectors",
     "masks-secret": "secret masks",
-    "masks-bernoulli": "independent mask bits",
+    "masks-bernoulli": "i.i.d. mask bits",
 }
 #: That a client takes part once in each counted round or epoch is stated beside their number.
 _STATED_ELSEWHERE = {"one-participation-per-round", "one-participation-per-epoch"}
