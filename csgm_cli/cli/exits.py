@@ -65,7 +65,7 @@ def _with_flags(error: CsgmError) -> CsgmError:
     from csgm_cli.hints import spelled
 
     hint = spelled(error.hint, {name: flag_of(name) for name in CONFIGURABLE})
-    return type(error)(error.slug, error.message, hint)
+    return error.reworded(error.message, hint)
 
 
 def _from_click(error: click.ClickException) -> CsgmError:

@@ -279,7 +279,7 @@ class Target:
             settle(self, "delta")
         except UsageError as error:
             hint = self._swapped() if error.slug == "out-of-range" else ""
-            raise UsageError(error.slug, error.message, hint or error.hint) from None
+            raise error.reworded(error.message, hint or error.hint) from None
 
     def _swapped(self) -> str:
         try:

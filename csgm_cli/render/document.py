@@ -186,10 +186,9 @@ def version_document(versions: Mapping[str, str | None]) -> Document:
 
 def error_document(error: CsgmError) -> Document:
     """Return the ``csgm/error/1`` document."""
-    return {
-        "schema": "csgm/error/1",
-        "error": {"slug": error.slug, "message": error.message, "hint": error.hint},
-    }
+    path, line = error.place or (None, None)
+    words = {"slug": error.slug, "message": error.message, "hint": error.hint}
+    return {"schema": "csgm/error/1", "error": {**words, "file": path, "line": line}}
 
 
 def command_of(document: Document) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from csgm_cli.errors import UsageError, shown
+from csgm_cli.errors import Place, UsageError, shown
 from csgm_cli.ranges import underflows
 from csgm_cli.storage.files import cannot_read, read_bytes
 
@@ -136,7 +136,8 @@ def _parse(path: Path) -> dict[str, Any]:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise UsageError("invalid-toml", f"{path} is not valid TOML: not UTF-8 (at line {line})") from None
+        message = f"{path} is not valid TOML: not UTF-8 (at line {line})"
+        raise UsageError("invalid-toml", message, place=Place(str(path), line)) from None
     return parse_toml(path, text)
 
 
@@ -151,9 +152,18 @@ def parse_toml(path: str | Path, text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text, parse_float=_float)
     except ValueError as error:  # a TOMLDecodeError, or a whole number of absurd length
-        raise UsageError("invalid-toml", f"{path} is not valid TOML: {error}") from None
+        place = Place(str(path), _line_of(error, text))
+        raise UsageError("invalid-toml", f"{path} is not valid TOML: {error}", place=place) from None
     except RecursionError:
         raise UsageError("invalid-toml", f"{path} is nested too deeply") from None
+
+
+def _line_of(error: ValueError, text: str) -> int:
+    """The line that the TOML parser complains about; the first where it names none."""
+    if "at end of document" in str(error):
+        return len(text.rstrip().split("\n"))
+    named = re.search(r"\(at line (\d+)", str(error))
+    return int(named[1]) if named else 1
 
 
 def _refuse_absurd(path: str | Path, text: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, TypeVar
 
-from csgm_cli.errors import StorageError, UsageError
+from csgm_cli.errors import Place, StorageError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -50,8 +50,9 @@ def read_text(path: str | Path) -> str:
     try:
         return read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        message = f"{str(path)!r} is not UTF-8 text: {error.reason} at byte {error.start}"
-        raise UsageError("not-utf-8", message) from error
+        line = error.object.count(b"\n", 0, error.start) + 1
+        message = f"{str(path)!r} is not UTF-8 text: {error.reason} at byte {error.start} (line {line})"
+        raise UsageError("not-utf-8", message, place=Place(str(path), line)) from error
     except (OSError, ValueError) as error:  # ValueError: a path with a null character
         raise cannot_read(path, error) from error
 
@@ -105,7 +106,7 @@ def naming(path: str | Path) -> Iterator[None]:
     try:
         yield
     except UsageError as error:
-        raise UsageError(error.slug, f"{str(path)!r}: {error.message}", error.hint) from None
+        raise error.reworded(f"{str(path)!r}: {error.message}", error.hint) from None
     except MemoryError:
         raise UsageError("too-large", f"{str(path)!r} does not fit into memory") from None
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from csgm_cli.errors import UsageError
-from csgm_cli.model.budget import STREAM_KEYS, Place, Population, Release, Standing
+from csgm_cli.errors import Place, UsageError, locating
+from csgm_cli.model.budget import STREAM_KEYS, Population, Release, Standing
 from csgm_cli.model.mechanism import (
     Accountant,
     Adjacency,
@@ -67,7 +67,9 @@ def _release(release: Release) -> dict[str, Any]:
 
 def read_lock(path: str) -> Lock:
     """Read a lock file: ``StorageError`` where it cannot be read, ``UsageError`` where it is none."""
-    text = read_text(path)
+    place = Place(path, 1)
+    with locating(place):
+        text = read_text(path)
     try:
         document = json.loads(text)
         if document["schema"] != SCHEMA:
@@ -90,7 +92,8 @@ def read_lock(path: str) -> Lock:
     ) as error:
         reason = f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)
         message = f"{path!r} is not a lock of csgm: {reason}"
-        raise UsageError("bad-lock-file", message, "write one with: csgm check --write-lock FILE") from None
+        hint = "write one with: csgm check --write-lock FILE"
+        raise UsageError("bad-lock-file", message, hint, place) from None
 
 
 def _read_population(path: str, name: str, values: Mapping[str, Any]) -> tuple[Population, float]:

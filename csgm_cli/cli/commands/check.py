@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from csgm_cli.cli import console, interrupts
 from csgm_cli.cli.command import Command
-from csgm_cli.cli.exits import ExitCode
+from csgm_cli.cli.exits import ExitCode, as_csgm_error
 from csgm_cli.cli.options.definitions import OUTPUT, option, options
 from csgm_cli.cli.options.file_conflicts import check_places
 from csgm_cli.cli.options.parameter_types import Choice, File
 from csgm_cli.cli.options.request import Exclusive
 from csgm_cli.cli.output.elapsed_time import working
 from csgm_cli.cli.output.report import report
-from csgm_cli.errors import CsgmError, UsageError
+from csgm_cli.errors import CsgmError, UsageError, locating
 from csgm_cli.model.mechanism import Accountant
-from csgm_cli.render import CHECK_FORMATS
+from csgm_cli.render import CHECK_FORMATS, render_error
+from csgm_cli.storage.files import is_plain, read_bytes, write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from csgm_cli.cli.options.request import Request
     from csgm_cli.model.budget import Changes, Population, Standing
@@ -32,6 +35,11 @@ if TYPE_CHECKING:
 
 def run(request: Request) -> ExitCode:
     """Check and report; a limit that is exceeded is a claim that fails."""
+    with _error_in_report(request):
+        return _check(request)
+
+
+def _check(request: Request) -> ExitCode:
     from csgm_cli.cli.inputs.budgets import load_budget
     from csgm_cli.render.check_document import check_document
 
@@ -52,13 +60,29 @@ def run(request: Request) -> ExitCode:
     }
     document = check_document(inputs, standings, changes, notices)
     if request["write_lock"] is not None:
-        from csgm_cli.storage.files import write_atomically
         from csgm_cli.storage.lock import lock_text
 
         with interrupts.unwinding():
             write_atomically(request["write_lock"], lock_text(standings, accountant))
     report(request, document)
     return _status(standings, exit_zero=request["exit_zero"])
+
+
+@contextmanager
+def _error_in_report(request: Request) -> Iterator[None]:
+    """Put an error into the JUnit file, too, so that no report of an earlier run stands for this one.
+
+    A file that holds anything but XML stays: --output may name it by mistake.
+    """
+    try:
+        yield
+    except CsgmError as error:
+        path = request["output"]
+        if request["format"] == "junit" and path is not None:
+            with suppress(OSError, CsgmError), interrupts.unwinding():
+                if is_plain(path) and (not Path(path).exists() or read_bytes(path).startswith(b"<?xml")):
+                    write_atomically(path, render_error(as_csgm_error(error), "junit"))
+        raise
 
 
 #: More hints of one kind help nobody.
@@ -99,10 +123,11 @@ def _checked(population: Population, accountant: Accountant, *, verify: bool) ->
     from csgm_cli.jobs.budget import check_population
 
     try:
-        return check_population(population, accountant, verify=verify)
+        with locating(population.place):
+            return check_population(population, accountant, verify=verify)
     except CsgmError as error:
         message = f"{population.place}: population {population.name}: {error.message}"
-        raise type(error)(error.slug, message, error.hint) from None
+        raise error.reworded(message, error.hint) from None
 
 
 def _changes(request: Request, standings: Sequence[Standing], accountant: Accountant) -> Changes | None:

@@ -84,7 +84,7 @@ def _hinting_at_sweep(error: UsageError, param: click.Parameter | None, value: o
         return error
     values = ",".join(value.replace(",", " ").replace(";", " ").split())
     hints = filter(None, (error.hint, several_values(param.name or "", values)))
-    return UsageError(error.slug, error.message, "; ".join(hints))
+    return error.reworded(error.message, "; ".join(hints))
 
 
 def _probably_meant(quantity: str, number: float) -> str:
