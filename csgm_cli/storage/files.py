@@ -64,7 +64,8 @@ def write_atomically(path: str | Path, data: str | bytes) -> None:
     pipe is written to directly. On any failure, Ctrl-C included, the old file stays as it was and
     nothing is left beside it. ``StorageError`` (slug ``cannot-write``) names the path and the reason.
     """
-    content = data.encode() if isinstance(data, str) else data
+    # A name of a file may have bytes that are no text: they are escaped, as on stdout.
+    content = data.encode("utf-8", "backslashreplace") if isinstance(data, str) else data
     with blaming(path):
         if not is_plain(path):
             with os.fdopen(open_to_append(Path(path)), "wb") as file:
