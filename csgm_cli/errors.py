@@ -12,11 +12,9 @@ a closed pipe in 141; those are mapped in ``csgm_cli.cli``.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import ClassVar, Self
 
 
@@ -103,11 +101,16 @@ class StorageError(CsgmError):
     exit_status = 4
 
 
-@contextmanager
-def locating(place: Place) -> Iterator[None]:
-    """Give each error raised inside ``place``, unless it has a place already."""
-    try:
-        yield
-    except CsgmError as error:
-        error.place = error.place or place
-        raise
+class Locating:
+    """A ``with`` block that gives each error raised inside ``place``, unless it has a place already."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+
+    def __enter__(self) -> None:
+        """Nothing is set up."""
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        """Add the place; the error goes on."""
+        if isinstance(error, CsgmError):
+            error.place = error.place or self.place

@@ -12,7 +12,6 @@ from csgm_cli.cli import console
 from csgm_cli.cli.exits import ExitCode, as_csgm_error
 from csgm_cli.cli.root import COMPLETE_VARIABLE, root
 from csgm_cli.errors import CsgmError, StorageError
-from csgm_cli.render import ERROR_FORMATS, render_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,6 +66,8 @@ def _failed(error: Exception, arguments: list[str]) -> int:
 
     problem = as_csgm_error(error)
     form = requested_format(arguments)
+    from csgm_cli.render import ERROR_FORMATS, render_error
+
     if form in ERROR_FORMATS:
         with suppress(StorageError):  # stdout itself may be what failed
             console.write(render_error(problem, form))

@@ -211,10 +211,11 @@ class PopulationChange:
 class Changes:
     """The difference in spending between two budgets.
 
-    ``since``: the file that tells of the earlier one; ``csgm_version``: of the program that made the
-    numbers in it, None where it holds none.
+    ``since``: the file that tells of the earlier one; ``csgm_version`` and ``numbers_version``: of the
+    program that made the numbers in it, None where it holds none or does not record that.
     """
 
     since: str
     csgm_version: str | None
+    numbers_version: int | None
     populations: tuple[PopulationChange, ...]

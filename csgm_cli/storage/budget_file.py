@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from csgm_cli.errors import Place, StorageError, UsageError, locating, shown
+from csgm_cli.errors import Locating, Place, StorageError, UsageError, shown
 from csgm_cli.hints import did_you_mean
 from csgm_cli.storage.config import parse_toml
 from csgm_cli.storage.files import read_text
@@ -110,7 +110,7 @@ class _File:
             table = table.get(part, {})
             if not isinstance(table, dict):
                 message = f"{'.'.join(path)} must be a table, got {shown(table)}"
-                raise _error_at(self.place(path), "wrong-type", message)
+                raise _error_at("wrong-type", self.place(path), message)
         found: dict[str, Any] = table
         return found
 
@@ -122,7 +122,7 @@ class _File:
             if name not in allowed:
                 raise _unknown_key(key, place, path, allowed)
             if name in found:
-                raise _error_at(place, "duplicate-key", f"{key} is also given at {found[name].place}")
+                raise _error_at("duplicate-key", place, f"{key} is also given at {found[name].place}")
             found[name] = Entry(value, place, is_default)
         return found
 
@@ -131,7 +131,7 @@ class _File:
         return self.entries(("defaults",), DEFAULT_KEYS, is_default=True)
 
 
-def _error_at(place: Place, slug: str, message: str, hint: str = "") -> UsageError:
+def _error_at(slug: str, place: Place, message: str, hint: str = "") -> UsageError:
     return UsageError(slug, f"{place}: {message}", hint, place)
 
 
@@ -139,7 +139,7 @@ def _unknown_key(key: str, place: Place, path: Sequence[str], allowed: Sequence[
     spelled = [name.replace("_", "-") for name in allowed]
     where = f" [{'.'.join(path)}]" if path else ""
     message = f"unknown key {key}{where}{did_you_mean(key.replace('_', '-'), spelled)}"
-    return _error_at(place, "unknown-key", message, f"one of {', '.join(sorted(spelled))}")
+    return _error_at("unknown-key", place, message, f"one of {', '.join(sorted(spelled))}")
 
 
 def _population(file: _File, name: str, table: Mapping[str, Any]) -> Declaration:
@@ -164,7 +164,7 @@ def _check_name(file: _File, path: tuple[str, ...]) -> None:
     if not name.strip() or not name.isprintable() or len(name) > _LONGEST_NAME:
         kind = path[-2]
         message = f"the name of a {kind} must be printable text, got {shown(name)}"
-        raise _error_at(file.place(path), "bad-name", message)
+        raise _error_at("bad-name", file.place(path), message)
 
 
 # ---------------------------------------------------------------- files and includes
@@ -173,7 +173,7 @@ def _check_name(file: _File, path: tuple[str, ...]) -> None:
 def _files(paths: Sequence[str]) -> Iterator[_File]:
     seen: dict[Path, str] = {}
     for path in paths:
-        with locating(Place(path, 1)):
+        with Locating(Place(path, 1)):
             yield from _with_included(path, {}, (), seen)
 
 
@@ -194,7 +194,7 @@ def _with_included(
     for name, place in _included(file):
         inner = os.path.normpath(Path(path).parent / name)
         try:
-            with locating(place):
+            with Locating(place):
                 yield from _with_included(inner, file.defaults, (*trail, identity), seen)
         except StorageError as error:
             if " included at " in error.message:
@@ -215,7 +215,7 @@ def _included(file: _File) -> Iterator[tuple[str, Place]]:
     for name in names if isinstance(names, list) else [names]:
         if not isinstance(name, str) or not name:
             message = f"include must be a path or a list of paths, got {shown(names)}"
-            raise _error_at(place, "wrong-type", message)
+            raise _error_at("wrong-type", place, message)
         yield name, place
 
 
@@ -228,5 +228,5 @@ def _parsed(path: str, inherited: Mapping[str, Entry]) -> _File:
             raise _unknown_key(key, file.place((key,)), (), _TOP_KEYS)
     if document.get("schema", SCHEMA) != SCHEMA:
         message = f"schema must be {SCHEMA!r}, got {shown(document['schema'])}"
-        raise _error_at(file.place(("schema",)), "wrong-schema", message)
+        raise _error_at("wrong-schema", file.place(("schema",)), message)
     return _File(path, document, file.lines, {**inherited, **file.own_defaults()})

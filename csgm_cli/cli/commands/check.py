@@ -19,7 +19,7 @@ from csgm_cli.cli.options.parameter_types import Choice, File
 from csgm_cli.cli.options.request import Exclusive
 from csgm_cli.cli.output.elapsed_time import working
 from csgm_cli.cli.output.report import report
-from csgm_cli.errors import CsgmError, UsageError, locating
+from csgm_cli.errors import CsgmError, Locating, UsageError
 from csgm_cli.model.mechanism import Accountant
 from csgm_cli.render import CHECK_FORMATS, render_error
 from csgm_cli.storage.files import is_plain, read_bytes, write_atomically
@@ -123,7 +123,7 @@ def _checked(population: Population, accountant: Accountant, *, verify: bool) ->
     from csgm_cli.jobs.budget import check_population
 
     try:
-        with locating(population.place):
+        with Locating(population.place):
             return check_population(population, accountant, verify=verify)
     except CsgmError as error:
         message = f"{population.place}: population {population.name}: {error.message}"
@@ -139,7 +139,7 @@ def _changes(request: Request, standings: Sequence[Standing], accountant: Accoun
 
         before, _, files = load_budget([request["diff"]])
         check_places(request, files)
-        return Changes(request["diff"], None, population_changes(before, standings, accountant))
+        return Changes(request["diff"], None, None, population_changes(before, standings, accountant))
     if request["against_lock"] is not None:
         from csgm_cli.jobs.budget_diff import population_changes
         from csgm_cli.storage.lock import read_lock
@@ -151,7 +151,7 @@ def _changes(request: Request, standings: Sequence[Standing], accountant: Accoun
             )
             raise UsageError("different-accountant", message, f"--accountant {lock.accountant}")
         found = population_changes(lock.populations, standings, accountant, lock.spent)
-        return Changes(request["against_lock"], lock.csgm_version, found)
+        return Changes(request["against_lock"], lock.csgm_version, lock.numbers_version, found)
     return None
 
 

@@ -11,7 +11,7 @@ from csgm_cli.cli.options.definitions import CONFIGURABLE, option
 from csgm_cli.cli.options.parameter_types import Choice, Number, swapped_as_written, unquoted
 from csgm_cli.cli.options.request import EXCLUSIVES, Request, settled
 from csgm_cli.cli.options.sources import Rank, Source
-from csgm_cli.errors import Place, StorageError, UsageError, locating, shown
+from csgm_cli.errors import Locating, Place, StorageError, UsageError, shown
 from csgm_cli.hints import did_you_mean, spelled
 from csgm_cli.model.budget import Population, Release
 from csgm_cli.model.mechanism import Adjacency, MechanismName, Target
@@ -179,7 +179,7 @@ def _label(key: str, place: Place) -> str:
 
 
 def _read(key: str, entry: Entry) -> Any:  # noqa: ANN401 - a number or a word
-    with locating(entry.place):
+    with Locating(entry.place):
         return _value(key, entry)
 
 

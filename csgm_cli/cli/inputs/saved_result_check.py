@@ -20,7 +20,7 @@ from csgm_cli.model.geometry import rounds_from_participation
 from csgm_cli.model.mechanism import Bound
 from csgm_cli.model.result import Guarantee, Notice
 from csgm_cli.storage.saved import AGREEMENT, bad_result, is_positive
-from csgm_cli.version import __version__
+from csgm_cli.version import __version__, is_this_release
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -86,7 +86,7 @@ def _check_lower_bound(saved: SavedResult, row: Mapping[str, Any], guarantee: tu
 
 
 def _other_words(saved: SavedResult, name: str, difference: str) -> tuple[Notice, ...]:
-    if saved.csgm_version == __version__:
+    if is_this_release(saved.csgm_version):
         raise bad_result(f"result.{name} disagrees with its numbers: {difference}")
     said = f"the saved {name} is not what csgm {__version__} makes of the saved numbers"
     return (Notice("other-words", f"{said}, but csgm {saved.csgm_version} may have: {difference}"),)

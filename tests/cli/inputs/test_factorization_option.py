@@ -353,7 +353,7 @@ def test_budget_with_a_missing_file(csgm, place):
     (place / "b.toml").write_text(BUDGET)
     outcome = csgm("check b.toml")
     assert outcome.status == 4
-    assert "b.toml:7: release sums: cannot read 'prefix8.npz'" in outcome.stderr
+    assert "b.toml:8: release sums: cannot read 'prefix8.npz'" in outcome.stderr
 
 
 @pytest.mark.parametrize("spec", ["optimal:16", "streaming:3:16"])

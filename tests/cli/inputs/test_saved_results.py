@@ -8,6 +8,8 @@ import pytest
 from csgm_cli.rounding import round_up
 from tests.cli.questions import ACCOUNT, CALIBRATE
 
+pytestmark = pytest.mark.usefixtures("released")
+
 
 def save(csgm, line, name="saved.json"):
     """Save the JSON result of a line."""
@@ -173,6 +175,7 @@ def test_drift(csgm, factor, slugs):
     say_epsilon(saved["result"], factor)
     saved["inputs"]["epsilon"] = max(5.0, saved["result"]["epsilon"])
     saved["csgm_version"] = "0.0.9"
+    del saved["numbers_version"]
     Path("saved.json").write_text(json.dumps(saved), encoding="utf-8")
     outcome = csgm("account --from saved.json --format json")
     assert outcome.status == 0
@@ -407,6 +410,54 @@ def test_words_of_another_version(csgm):
     assert slugs == ["rounds-from-participation", "other-words"]
     edit("inputs.rounds", 3)
     assert csgm("account --from saved.json").status == 2
+
+
+def test_words_of_a_development_version(csgm, monkeypatch):
+    """Many commits share its version, so other words are no reason to refuse a file."""
+    for module in ("version", "render.document", "cli.inputs.saved_result_check"):
+        monkeypatch.setattr(f"csgm_cli.{module}.__version__", "0.2.0.dev0")
+    save(csgm, CALIBRATE)
+    edit("result.statement", "Private.")
+    outcome = csgm("account --from saved.json --format json")
+    assert outcome.status == 0
+    assert [warning["slug"] for warning in outcome.document["warnings"]] == ["other-words"]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "named", "cause"),
+    [
+        (
+            1,
+            "numbers version 1",
+            "so the file was edited or a library differs",
+        ),
+        (7, "numbers version 7", "csgm 0.2.0 has numbers version 1"),
+        (..., "csgm 0.2.0", "csgm 0.2.0 has numbers version 1"),
+    ],
+)
+def test_drift_names_the_numbers_version(csgm, monkeypatch, numbers, named, cause):
+    """The package version counts only for files that are older than numbers versions."""
+    for module in ("csgm_cli.version", "csgm_cli.render.document"):
+        monkeypatch.setattr(f"{module}.NUMBERS_VERSION", 1)
+    save(csgm, f"{ACCOUNT} --delta 1e-8")
+    edit("numbers_version", numbers)
+    outcome = csgm("account --from saved.json --format json")
+    assert (outcome.status, outcome.document["warnings"]) == (0, [])
+    document = json.loads(Path("saved.json").read_text(encoding="utf-8"))
+    say_epsilon(document["result"], 0.9)
+    Path("saved.json").write_text(json.dumps(document), encoding="utf-8")
+    (warning,) = csgm("account --from saved.json --format json").document["warnings"]
+    assert warning["slug"] == "drift-up"
+    assert f"({named}), is" in warning["message"]
+    assert warning["message"].endswith(cause)
+
+
+@pytest.mark.parametrize("numbers", [0, -1, 1.5, "1", True, None])
+def test_a_numbers_version_that_is_none(csgm, numbers):
+    """It is a positive integer."""
+    save(csgm, CALIBRATE)
+    edit("numbers_version", numbers)
+    assert "numbers_version must be " in refusal(csgm)
 
 
 def test_files_that_are_no_saved_result(csgm):
