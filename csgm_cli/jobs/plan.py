@@ -46,6 +46,7 @@ def plan(
     value_bits: int = 32,
     factorization: FactorNorms | None = None,
     epochs: int | None = None,
+    disjoint_cohorts: bool = False,
 ) -> Plan:
     """The smallest gamma found (rounded up) whose cost stays within the overhead; one of the two is given.
 
@@ -63,7 +64,7 @@ def plan(
     allowed = _checked_overhead(geometry, max_mse_overhead, max_noise_overhead)
 
     def at(gamma: float) -> Mechanism:
-        return Mechanism(name, gamma, geometry, rounds, adjacency, factorization, epochs)
+        return Mechanism(name, gamma, geometry, rounds, adjacency, factorization, epochs, disjoint_cohorts)
 
     lowest = max(RANGES["gamma"].low, 1 / geometry.dim if geometry.dim else 0.0)
     used = common_accountant([at(lowest)], accountant)

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from csgm_cli.errors import Locating, Place, StorageError, UsageError, shown
-from csgm_cli.hints import did_you_mean
+from csgm_cli.hints import did_you_mean, instead_of_sampling
+from csgm_cli.ranges import current_name
 from csgm_cli.storage.config import parse_toml
 from csgm_cli.storage.files import read_text
 from csgm_cli.storage.toml_lines import key_lines
@@ -25,8 +26,8 @@ LIMIT_KEYS = ("epsilon", "delta", "adjacency")
 #: Keys of a release, as the options of the same names, and three for people.
 RELEASE_KEYS = (
     "mechanism", "noise_multiplier", "sigma", "gamma", "compression", "norm_ratio", "linf_norm", "l2_norm",
-    "dim", "cohort_size", "rounds", "population", "training_rounds", "adjacency", "factorization", "epochs",
-    "enabled", "owner", "reason",
+    "dim", "cohort_size", "rounds", "population_size", "training_rounds", "adjacency", "factorization",
+    "epochs", "enabled", "owner", "reason",
 )  # fmt: skip
 DEFAULT_KEYS = tuple(dict.fromkeys((*LIMIT_KEYS, *RELEASE_KEYS)))
 _TOP_KEYS = ("schema", "include", "defaults", "population")
@@ -118,7 +119,7 @@ class _File:
         """The values of a table by key; ``UsageError`` for a key that is not ``allowed`` or there twice."""
         found: dict[str, Entry] = {}
         for key, value in self.table(path).items():
-            name, place = key.replace("-", "_"), self.place((*path, key))
+            name, place = current_name(key), self.place((*path, key))
             if name not in allowed:
                 raise _unknown_key(key, place, path, allowed)
             if name in found:
@@ -138,7 +139,10 @@ def _error_at(slug: str, place: Place, message: str, hint: str = "") -> UsageErr
 def _unknown_key(key: str, place: Place, path: Sequence[str], allowed: Sequence[str]) -> UsageError:
     spelled = [name.replace("_", "-") for name in allowed]
     where = f" [{'.'.join(path)}]" if path else ""
-    message = f"unknown key {key}{where}{did_you_mean(key.replace('_', '-'), spelled)}"
+    message = f"unknown key {key}{where}"
+    if instead := instead_of_sampling(key):
+        return _error_at("unknown-key", place, message, instead.replace("_", "-").replace("`", ""))
+    message += did_you_mean(key.replace("_", "-"), spelled)
     return _error_at("unknown-key", place, message, f"one of {', '.join(sorted(spelled))}")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from csgm_cli.errors import Place, UsageError, shown
-from csgm_cli.ranges import underflows
+from csgm_cli.ranges import current_name, underflows
 from csgm_cli.storage.files import cannot_read, read_bytes
 
 if TYPE_CHECKING:
@@ -112,10 +112,12 @@ def check_keys(settings: Iterable[Setting], own: Collection[str], known: Collect
     for setting in settings:
         allowed = own if setting.specific else known
         if setting.name not in allowed:
-            from csgm_cli.hints import did_you_mean
+            from csgm_cli.hints import did_you_mean, instead_of_sampling
 
-            message = f"unknown key {setting.label}{did_you_mean(setting.name, allowed)}"
-            raise UsageError("unknown-key", message, f"one of {', '.join(sorted(allowed))}")
+            instead = instead_of_sampling(setting.name).replace("`", "")
+            meant = "" if instead else did_you_mean(setting.name, allowed)
+            hint = instead or f"one of {', '.join(sorted(allowed))}"
+            raise UsageError("unknown-key", f"unknown key {setting.label}{meant}", hint)
 
 
 def _mentions_csgm(pyproject: Path) -> bool:
@@ -201,7 +203,7 @@ def _table(holder: Mapping[str, Any], key: str, path: Path) -> dict[str, Any]:
 def _settings(path: Path, table: str, entries: Mapping[str, Any], *, specific: bool) -> Iterator[Setting]:
     seen: dict[str, str] = {}
     for key, value in entries.items():
-        name = key.replace("-", "_")
+        name = current_name(key)
         if name in seen:
             raise UsageError(
                 "duplicate-key", f"{seen[name]} and {key} in {path} [{table}] are the same option"

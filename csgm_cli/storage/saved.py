@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn, TypeGuard
 
 from csgm_cli.errors import UsageError, shown
-from csgm_cli.ranges import RANGES, Range, underflows
+from csgm_cli.ranges import FORMER_NAMES, RANGES, Range, underflows
 from csgm_cli.storage.schema import find_fault
 from csgm_cli.version import is_this_release
 
@@ -64,6 +64,7 @@ def load_saved(text: str) -> SavedResult:
     inputs = _object(document.get("inputs"), "inputs")
     if inputs.get("sigma", ...) is None:  # csgm 0.1.0 left out what was not given: the multiplier says it
         inputs = {name: value for name, value in inputs.items() if name != "sigma"}
+    inputs = _with_current_names(inputs)
     document = {**document, "inputs": inputs}
     rows = _rows(command, _object(document.get("result"), "result"))
     if command == "plan":  # there gamma is an answer
@@ -86,6 +87,16 @@ def load_saved(text: str) -> SavedResult:
         rows=tuple(rows),
         sigma=_sigma(inputs, noise, multiplier),
     )
+
+
+def _with_current_names(inputs: dict[str, Any]) -> dict[str, Any]:
+    """The inputs with those that stand there by a former name, or by both."""
+    found = dict(inputs)
+    for former, name in FORMER_NAMES.items():
+        if former in inputs and found.setdefault(name, inputs[former]) != inputs[former]:
+            said = f"inputs.{name} {shown(found[name])}"
+            raise bad_result(f"{said} disagrees with inputs.{former} {shown(inputs[former])}")
+    return found
 
 
 def _sigma(inputs: dict[str, Any], noise: dict[str, Any], multiplier: float) -> float:

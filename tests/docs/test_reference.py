@@ -108,7 +108,7 @@ def test_no_stale_options_or_variables():
     known = {"--help", "--version"}
     for command in options().values():
         for option in command:
-            known |= set(option.opts) | {option.envvar}
+            known |= {*option.opts, *([option.envvar] if isinstance(option.envvar, str) else option.envvar)}
     for source in SOURCES:
         known |= set(re.findall(r"_?CSGM_[A-Z_]+", source.read_text(encoding="utf-8")))
     assert words(manual()) - known == set()

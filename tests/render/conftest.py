@@ -219,7 +219,13 @@ def _sweeps():
         document.sweep_row({**asked, "accountant": "auto"}, CALIBRATION, (rotated, *CALIBRATION.notices)),
         document.sweep_row({**asked, "target_epsilon": 6.0, "accountant": "auto"}, None, (), covered),
     )
-    common = {**SIZES, "compression": None, "linf_norm": None, "population": None, "training_rounds": None}
+    common = {
+        **SIZES,
+        "compression": None,
+        "linf_norm": None,
+        "population_size": None,
+        "training_rounds": None,
+    }
     common |= {"factorization": None, "epochs": None}
     common |= {
         "mechanism": "l2-csgm",

@@ -31,7 +31,7 @@ _KEPT = (
     "dim",
     "cohort_size",
     "rounds",
-    "population",
+    "population_size",
     "training_rounds",
     "factorization",
     "epochs",

@@ -19,6 +19,7 @@ _ROUNDS = "releases that one client can influence"
 _ONE_ROUND = "one release per client; pass --rounds if a client takes part in more"
 _ASSUMPTION = {
     "one-participation-per-round": "one participation per counted round",
+    "disjoint-cohorts": "disjoint cohorts in a fixed order",
     "one-participation-per-epoch": "one participation per epoch",
     "masks-bernoulli": "mask bits i.i.d. Bernoulli(gamma)",
 }

@@ -186,7 +186,9 @@ def test_a_delta_that_lets_a_client_be_published(csgm, place, delta, population,
     said = [found["message"] for found in warnings if found["slug"] == "delta-large"]
     assert len(said) == warned
     for message in said:
-        assert message.startswith("b.toml:1: population people: delta 0.0001 is at least 1 / population = ")
+        assert message.startswith(
+            "b.toml:1: population people: delta 0.0001 is at least 1 / population_size = "
+        )
 
 
 def test_no_answer_names_the_population(csgm, budgets, monkeypatch):

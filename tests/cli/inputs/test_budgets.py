@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from csgm_cli.cli import main
+from csgm_cli.ranges import FORMER_NAMES
 from csgm_cli.storage.budget_file import DEFAULT_KEYS, LIMIT_KEYS, RELEASE_KEYS
 from csgm_cli.storage.schema import load_schema
 from tests.cli.budgets import GAUSSIAN, LIMIT, OLD
@@ -48,7 +49,8 @@ def test_schema_has_the_keys_that_are_read():
         ((*LIMIT_KEYS, "release"), population),
         (RELEASE_KEYS, release),
     ):
-        assert set(found) == {*keys, *(key.replace("_", "-") for key in keys)}
+        former = {old for old, new in FORMER_NAMES.items() if new in keys}
+        assert set(found) == {*keys, *(key.replace("_", "-") for key in keys)} | former
 
 
 def test_nearer_values_win(csgm, place):
@@ -89,7 +91,7 @@ delta = 1e-6
 gamma = 0.5
 dim = 1e6
 cohort-size = 1000
-population = 10_000
+population-size = 10_000
 training-rounds = 95
 noise-multiplier = 5
 """

@@ -267,7 +267,7 @@ def test_a_population_beside_a_factorization_goes_on_to_be_checked(csgm):
     assert "delta-large" in [warning["slug"] for warning in saved["warnings"]]
     again = csgm("account --from saved.json --format json")
     assert (again.status, again.document["inputs"]["population"]) == (0, 2000)
-    saved["inputs"]["population"] = 1999
+    saved["inputs"] |= dict.fromkeys(("population", "population_size"), 1999)
     Path("saved.json").write_text(json.dumps(saved), encoding="utf-8")
     again = csgm("account --from saved.json --format json")
     assert (again.status, again.document["error"]["slug"]) == (2, "repeats-in-epoch")
