@@ -87,10 +87,7 @@ def test_wish_for_sampling_is_answered(csgm, place, wish):
     safe = "= all training rounds, which is safe however clients are sampled"
     option = csgm(f"calibrate --{wish} 0.1")
     assert (option.status, option.stderr.count("\n")) == (2, 2)
-    assert (
-        f"try: pass --rounds = all training rounds, {safe}, or --population-size, --cohort-size"
-        in option.stderr
-    )
+    assert f"try: pass --rounds {safe}, or --population-size, --cohort-size" in option.stderr
     (place / "c.toml").write_text(f"[tool.csgm]\n{wish} = 0.1\n")
     assert f"try: pass rounds {safe}" in csgm("version --config c.toml").stderr
     (place / "b.toml").write_text(f"{LIMIT}[population.p.release.r]\n{wish} = 0.1\n")
