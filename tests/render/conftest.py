@@ -224,6 +224,7 @@ def _sweeps():
         "compression": None,
         "linf_norm": None,
         "population_size": None,
+        "population": None,
         "training_rounds": None,
     }
     common |= {"factorization": None, "epochs": None}
