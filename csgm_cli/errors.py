@@ -12,9 +12,24 @@ a closed pipe in 141; those are mapped in ``csgm_cli.cli``.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
+from typing import TYPE_CHECKING, NamedTuple
+
 if TYPE_CHECKING:
-    from typing import ClassVar
+    from typing import ClassVar, Self
+
+
+class Place(NamedTuple):
+    """A line of a file: the file as it was named, and the line, from 1."""
+
+    path: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}"
+
+
+#: The place of what no file declares.
+NOWHERE = Place("", 0)
 
 
 def shown(value: object, limit: int = 60) -> str:
@@ -46,16 +61,22 @@ class CsgmError(Exception):
 
     ``slug`` is a stable machine-readable name, ``message`` says what is wrong and
     names the value and the limit, ``hint`` (may be empty) says what to do instead.
-    Both are one line that is safe to print, whatever they quote.
+    Both are one line that is safe to print, whatever they quote. ``place``: the line of
+    the input file that is wrong, None where no file is at fault.
     """
 
     exit_status: ClassVar[int] = 70
 
-    def __init__(self, slug: str, message: str, hint: str = "") -> None:
+    def __init__(self, slug: str, message: str, hint: str = "", place: Place | None = None) -> None:
         self.slug = slug
         self.message = one_line(message)
         self.hint = one_line(hint)
+        self.place = place
         super().__init__(self.message)
+
+    def reworded(self, message: str, hint: str) -> Self:
+        """Return the same error in other words."""
+        return type(self)(self.slug, message, hint, self.place)
 
 
 class UsageError(CsgmError):
@@ -78,3 +99,18 @@ class StorageError(CsgmError):
     """The operating system refused to open, read or write a file."""
 
     exit_status = 4
+
+
+class Locating:
+    """A ``with`` block that gives each error raised inside ``place``, unless it has a place already."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+
+    def __enter__(self) -> None:
+        """Nothing is set up."""
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        """Add the place; the error goes on."""
+        if isinstance(error, CsgmError):
+            error.place = error.place or self.place

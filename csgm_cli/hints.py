@@ -33,6 +33,25 @@ def probably_meant(name: str, number: float) -> str:
     return hint
 
 
+#: Words of options for client sampling, and parts that no other option has.
+_SAMPLING = ("poisson", "sampling", "subsampling", "sampling-rate", "client-sampling", "random-cohorts")
+_SAMPLING_PART = r"sampl|poisson|shuffl|amplif|random-(?:client|cohort|particip|select)|participation"
+
+
+def instead_of_sampling(word: str) -> str:
+    """A hint for an option or a key that asks for client sampling; empty for another ``word``."""
+    from difflib import get_close_matches
+
+    word = word.lower().lstrip("-").replace("_", "-")
+    if not re.search(_SAMPLING_PART, word) and not get_close_matches(word, _SAMPLING, cutoff=0.8):
+        return ""
+    return (
+        "pass `rounds` = all training rounds, which is safe however clients are sampled, or"
+        " `population_size`, `cohort_size` and `training_rounds` for disjoint cohorts in a fixed order (there"
+        " is no amplification by client sampling yet)"
+    )
+
+
 def did_you_mean(word: str, possible: Iterable[str]) -> str:
     """Return the end of a message about an unknown ``word``: the close ones, or nothing."""
     return meant(close_words(word, possible))

@@ -45,7 +45,7 @@ RANGES: dict[str, Range] = {
     "epochs": Range(1, 1e9, integer=True),
     "dim": Range(1, 1e12, integer=True),
     "cohort_size": Range(1, 1e12, integer=True),
-    "population": Range(1, 1e12, integer=True),
+    "population_size": Range(1, 1e12, integer=True),
     "training_rounds": Range(1, 1e12, integer=True),
     "value_bits": Range(1, 64, integer=True),
     "T": Range(1, 1e8, integer=True),
@@ -58,6 +58,17 @@ RANGES: dict[str, Range] = {
     "max_noise_overhead": Range(0.0, 1e6),
     "jobs": Range(1, 256, integer=True),
 }
+
+#: Former names of inputs, which are still read wherever the present ones are.
+FORMER_NAMES = {"population": "population_size"}
+
+
+def current_name(key: str) -> str:
+    """The name of an input that a flag, a key or ``--vary`` spells with dashes or by its former name."""
+    name = key.replace("-", "_")
+    return FORMER_NAMES.get(name, name)
+
+
 #: The range of an epsilon at which delta is computed; a target must be above 0.
 EPSILON_OR_ZERO = Range(0.0, RANGES["epsilon"].high)
 #: Above this a delta is large for any number of clients, and probably a mistake.

@@ -26,6 +26,7 @@ from csgm_cli.cli.options.sources import (
 from csgm_cli.cli.options.usage_hints import as_written, asks_to_show, hinting_at_swap, naming_config
 from csgm_cli.cli.root import REGISTRY, Helped
 from csgm_cli.errors import StorageError, UsageError, shown
+from csgm_cli.ranges import FORMER_NAMES
 from csgm_cli.storage.config import TooSmall, check_keys, find_config, read_settings
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ class Command(Helped):
 
 def _warn_of_strange_variables() -> None:
     """Warn of environment variables CSGM_... that set no option; a misspelt one would be ignored silently."""
-    prefix, names = variable_of(""), [*CONFIGURABLE, "config"]
+    prefix, names = variable_of(""), [*CONFIGURABLE, "config", *FORMER_NAMES]
     known = {DEBUG_VARIABLE, *map(variable_of, names)}
     for variable in sorted(os.environ):
         if variable.startswith(prefix) and variable not in known:

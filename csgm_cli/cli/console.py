@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import contextmanager, suppress
+from io import TextIOWrapper
 from time import monotonic
 from typing import TYPE_CHECKING, TextIO
 
@@ -56,11 +57,14 @@ def write(text: str) -> None:
 def write_part(text: str) -> None:
     """Hand ``text`` to stdout and on to the system, while an error can still become an exit code.
 
+    A terminal gets the characters of the locale; a pipe or a file gets UTF-8, whatever the locale.
     ``BrokenPipeError`` where the reader went away, ``StorageError`` where stdout is closed or full.
     """
     if sys.stdout is None:
         raise StorageError("cannot-write", "cannot write to standard output: it is closed")
     try:
+        if isinstance(sys.stdout, TextIOWrapper) and not sys.stdout.isatty():
+            sys.stdout.reconfigure(encoding="utf-8", newline="\n")
         _put(text, sys.stdout)
     except BrokenPipeError:
         raise

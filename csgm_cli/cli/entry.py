@@ -66,9 +66,9 @@ def _failed(error: Exception, arguments: list[str]) -> int:
 
     problem = as_csgm_error(error)
     form = requested_format(arguments)
-    if form in ("json", "github"):
-        from csgm_cli.render import render_error
+    from csgm_cli.render import ERROR_FORMATS, render_error
 
+    if form in ERROR_FORMATS:
         with suppress(StorageError):  # stdout itself may be what failed
             console.write(render_error(problem, form))
     elif isinstance(error, click.exceptions.NoArgsIsHelpError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import TypeVar
 
 import click
 
@@ -13,15 +14,16 @@ from csgm_cli.errors import CsgmError, StorageError, UsageError
 _SAID_BY_FACTORIZATION = ("--T", "--strategy")
 #: Names of options in other tools, where the spelling differs.
 _OTHER_NAMES = {
-    "clients": "population",
+    "clients": "population-size",
     **dict.fromkeys(("steps", "iterations", "compositions"), "rounds"),
     **dict.fromkeys(("clip", "clip-norm", "clipping-norm", "max-grad-norm", "sensitivity"), "l2-norm"),
     **dict.fromkeys(("std", "noise-std"), "sigma"),
     "noise": "noise-multiplier",
     **dict.fromkeys(("json", "csv", "markdown"), "format"),
 }
-#: Names of client sampling in other tools; csgm has no amplification by it.
-_CLIENT_SAMPLING = ("sampling-rate", "sample-rate", "sampling-probability", "sampling-prob")
+
+
+E = TypeVar("E", bound=CsgmError)
 
 
 class ExitCode(IntEnum):
@@ -56,7 +58,7 @@ def as_csgm_error(error: Exception) -> CsgmError:
             return CsgmError("bug", what, hint)
 
 
-def _with_flags(error: CsgmError) -> CsgmError:
+def _with_flags(error: E) -> E:
     """Return the error with the inputs in its hint spelled as flags."""
     if "`" not in error.hint:
         return error
@@ -65,7 +67,7 @@ def _with_flags(error: CsgmError) -> CsgmError:
     from csgm_cli.hints import spelled
 
     hint = spelled(error.hint, {name: flag_of(name) for name in CONFIGURABLE})
-    return type(error)(error.slug, error.message, hint)
+    return error.reworded(error.message, hint)
 
 
 def _from_click(error: click.ClickException) -> CsgmError:
@@ -110,6 +112,8 @@ def _unknown_command(error: click.exceptions.NoSuchCommand) -> UsageError:
 
 def _unknown_option(error: click.NoSuchOption) -> UsageError:
     """Suggest the command that has this option, before options of similar spelling."""
+    from csgm_cli.hints import instead_of_sampling
+
     message = f"no such option: {error.option_name}"
     word = error.option_name.lstrip("-").replace("_", "-")
     flag = f"--{_OTHER_NAMES.get(word, word)}"
@@ -118,9 +122,8 @@ def _unknown_option(error: click.NoSuchOption) -> UsageError:
     if error.ctx and error.ctx.parent is None:
         hint = f"options follow the command: csgm COMMAND {flag if owners else '--option'}"
         return UsageError("unknown-option", message + ("" if owners else meant), hint)
-    if word in _CLIENT_SAMPLING:
-        hint = "sampling of clients earns no amplification here; gamma is the rate of the coordinates sent"
-        return UsageError("unknown-option", message, f"{hint}; {_help_hint(error)}")
+    if instead := instead_of_sampling(word):
+        return _with_flags(UsageError("unknown-option", message, instead))
     if not owners or (error.ctx and error.ctx.command.name in owners):
         return UsageError("unknown-option", message + meant, _help_hint(error))
     *others, last = owners

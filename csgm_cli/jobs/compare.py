@@ -36,6 +36,7 @@ def compare(
     value_bits: int = 32,
     factorization: FactorNorms | None = None,
     epochs: int | None = None,
+    disjoint_cohorts: bool = False,
     other_strategies: Sequence[FactorNorms] = (),
 ) -> Comparison:
     """The Gaussian mechanism, then L2-CSGM and L-inf-CSGM at every gamma, calibrated to ``target``.
@@ -55,6 +56,7 @@ def compare(
     """
     _check_types(geometry, target, value_bits=value_bits, verify=verify)
     reference = _reference(geometry, rounds, adjacency, factorization, epochs)
+    reference = replace(reference, disjoint_cohorts=disjoint_cohorts)
     mechanisms, used, notices = _mechanisms_and_accountant(reference, gammas, other_strategies, accountant)
 
     def answer(mechanism: Mechanism) -> Calibration:
@@ -78,6 +80,7 @@ def compare_at_equal_mse(
     value_bits: int = 32,
     factorization: FactorNorms | None = None,
     epochs: int | None = None,
+    disjoint_cohorts: bool = False,
     other_strategies: Sequence[FactorNorms] = (),
 ) -> Comparison:
     """The epsilon of every mechanism at the MSE that the Gaussian mechanism has at ``target``.
@@ -92,6 +95,7 @@ def compare_at_equal_mse(
     _check_types(geometry, target, value_bits=value_bits, verify=verify)
     require_error_inputs(geometry, "an equal-MSE comparison")
     reference = _reference(geometry, rounds, adjacency, factorization, epochs)
+    reference = replace(reference, disjoint_cohorts=disjoint_cohorts)
     mechanisms, used, notices = _mechanisms_and_accountant(reference, gammas, other_strategies, accountant)
     reference = mechanisms[0]
     baseline = calibrate(reference, target, used, verify=verify, value_bits=value_bits)

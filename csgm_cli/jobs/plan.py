@@ -47,6 +47,7 @@ def plan(
     value_bits: int = 32,
     factorization: FactorNorms | None = None,
     epochs: int | None = None,
+    disjoint_cohorts: bool = False,
 ) -> Plan:
     """The smallest gamma found (rounded up) whose cost stays within the overhead.
 
@@ -66,7 +67,7 @@ def plan(
     allowed = _checked_overhead(geometry, gamma, max_mse_overhead, max_noise_overhead)
 
     def at(gamma: float) -> Mechanism:
-        return Mechanism(name, gamma, geometry, rounds, adjacency, factorization, epochs)
+        return Mechanism(name, gamma, geometry, rounds, adjacency, factorization, epochs, disjoint_cohorts)
 
     if gamma is not None:
         used = common_accountant([at(gamma)], accountant)

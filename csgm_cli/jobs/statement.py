@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 ASSUMPTIONS = {
     "clipping-enforced": "every client's vector is clipped to the stated norms",
     "one-participation-per-round": "a client contributes at most once to each counted round",
+    "disjoint-cohorts": "clients take part in disjoint cohorts in a fixed order",
     "one-participation-per-epoch": "a client contributes at most once to each epoch",
     "trusted-server": "the server adds the noise and shows nobody what it received",
     "masks-secret": "the masks are not revealed",
@@ -78,7 +79,8 @@ _NEIGHBOURS = {
 def assumptions_of(mechanism: Mechanism, bound: Bound) -> tuple[str, ...]:
     """The slugs of `ASSUMPTIONS` that the answer needs; revealed masks need not be secret."""
     counted = "round" if mechanism.factorization is None else "epoch"
-    slugs = ["clipping-enforced", f"one-participation-per-{counted}", "trusted-server"]
+    schedule = ["disjoint-cohorts"] if mechanism.disjoint_cohorts else []
+    slugs = ["clipping-enforced", f"one-participation-per-{counted}", *schedule, "trusted-server"]
     if not mechanism.is_gaussian and bound is not Bound.MASK_REVEALED:
         slugs += ["masks-secret", "masks-bernoulli"]
     return tuple(slugs)

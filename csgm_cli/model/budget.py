@@ -11,21 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from csgm_cli.errors import UsageError
+from csgm_cli.errors import NOWHERE, Place, UsageError
 from csgm_cli.model.mechanism import Adjacency, Mechanism, Target
 from csgm_cli.model.result import Guarantee  # noqa: TC001 - type hints can be read
 from csgm_cli.ranges import check_range
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where something is declared: the file as it was named, and the line, from 1."""
-
-    path: str
-    line: int
-
-    def __str__(self) -> str:
-        return f"{self.path}:{self.line}"
 
 
 @dataclass(frozen=True)
@@ -41,7 +30,7 @@ class Release:
     enabled: bool = True
     owner: str | None = None
     reason: str | None = None
-    place: Place = Place("", 0)
+    place: Place = NOWHERE
 
     def __post_init__(self) -> None:
         check_range("sigma", self.sigma)
@@ -93,7 +82,7 @@ class Population:
     limit: Target
     adjacency: Adjacency = Adjacency.ADD_REMOVE
     releases: tuple[Release, ...] = ()
-    place: Place = Place("", 0)
+    place: Place = NOWHERE
 
     def __post_init__(self) -> None:
         seen: dict[str, Release] = {}
@@ -104,12 +93,14 @@ class Population:
                     f"{release.place}: release {release.name} has adjacency"
                     f" {release.mechanism.adjacency}, its population {self.name} has {self.adjacency}",
                     "guarantees under different adjacencies do not add up: use one",
+                    release.place,
                 )
             if release.name in seen:
                 raise UsageError(
                     "duplicate-release",
                     f"{release.place}: release {release.name} of population {self.name} is already"
                     f" declared at {seen[release.name].place}",
+                    place=release.place,
                 )
             seen[release.name] = release
 
@@ -220,10 +211,11 @@ class PopulationChange:
 class Changes:
     """The difference in spending between two budgets.
 
-    ``since``: the file that tells of the earlier one; ``csgm_version``: of the program that made the
-    numbers in it, None where it holds none.
+    ``since``: the file that tells of the earlier one; ``csgm_version`` and ``numbers_version``: of the
+    program that made the numbers in it, None where it holds none or does not record that.
     """
 
     since: str
     csgm_version: str | None
+    numbers_version: int | None
     populations: tuple[PopulationChange, ...]

@@ -114,46 +114,49 @@ def _rotation_ratio(l2_norm: float, dim: int, cohort_size: int) -> tuple[float, 
     return ratio, [told]
 
 
-def check_epoch(rows: int, population: int, cohort_size: int) -> None:
+def check_epoch(rows: int, population_size: int, cohort_size: int) -> None:
     """Raise ``UsageError`` unless disjoint cohorts suffice for an epoch of ``rows`` steps: T n <= N.
 
     Slug ``repeats-in-epoch``: more places than clients, so that some client is in several steps of an epoch,
     which the largest column norm of C does not cover.
     """
-    _check_cohort(population, cohort_size)
-    if rows * cohort_size > population:
-        most = population // cohort_size
+    _check_cohort(population_size, cohort_size)
+    if rows * cohort_size > population_size:
+        most = population_size // cohort_size
         raise UsageError(
             "repeats-in-epoch",
-            f"T = {rows} steps of cohort_size {cohort_size} take {rows * cohort_size} places, more than the"
-            f" population of {population}: some client is in several steps of an epoch, which sigma does not"
-            " cover",
+            f"T = {rows} steps of cohort_size {cohort_size} take {rows * cohort_size} places, more than"
+            f" population_size {population_size}: some client is in several steps of an epoch, which sigma"
+            " does not cover",
             f"use T up to {most} and more epochs",
         )
 
 
-def _check_cohort(population: int, cohort_size: int) -> None:
-    if cohort_size > population:
+def _check_cohort(population_size: int, cohort_size: int) -> None:
+    if cohort_size > population_size:
         raise UsageError(
-            "cohort-above-population", f"cohort_size {cohort_size} exceeds population {population}"
+            "cohort-above-population", f"cohort_size {cohort_size} exceeds population_size {population_size}"
         )
 
 
-def rounds_from_participation(population: int, cohort_size: int, training_rounds: int) -> tuple[int, Notice]:
+def rounds_from_participation(
+    population_size: int, cohort_size: int, training_rounds: int
+) -> tuple[int, Notice]:
     """Releases that one client can influence with cohorts in a fixed order of clients: ceil(R n/N).
 
     Raises:
         UsageError: a value out of range, or a cohort larger than the population.
     """
-    population = int(check_range("population", population))
+    population_size = int(check_range("population_size", population_size))
     cohort_size = int(check_range("cohort_size", cohort_size))
     training_rounds = int(check_range("training_rounds", training_rounds))
-    _check_cohort(population, cohort_size)
-    rounds = -(-training_rounds * cohort_size // population)
+    _check_cohort(population_size, cohort_size)
+    rounds = -(-training_rounds * cohort_size // population_size)
     check_range("rounds", rounds)
     notice = Notice(
         "rounds-from-participation",
-        f"rounds = ceil({training_rounds} x {cohort_size} / {population}) = {rounds}, for disjoint cohorts"
-        " that take turns in a fixed order of all clients; random sampling earns no amplification here",
+        f"rounds = ceil({training_rounds} x {cohort_size} / {population_size}) = {rounds}, for disjoint"
+        " cohorts that take turns in a fixed order of all clients; if cohorts are drawn at random, pass"
+        " rounds = all training rounds",
     )
     return rounds, notice

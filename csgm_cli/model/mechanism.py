@@ -172,7 +172,9 @@ class Mechanism:
     ``geometry``: left out, its norm ratio is 1, at which the most noise is needed; a larger one holds for
     vectors that are clipped in the L-inf norm as well.
     ``rounds`` in [1, 1e9]: the releases that one client can influence; None counts as 1, with the notice
-    ``one-round`` on results. L-inf-CSGM needs ``geometry.dim``. ``UsageError`` for all else.
+    ``one-round`` on results. ``disjoint_cohorts``: that number holds for disjoint cohorts in a fixed order
+    (`rounds_from_participation`), which answers then assume. L-inf-CSGM needs ``geometry.dim``.
+    ``UsageError`` for all else.
 
     With a ``factorization`` A = B C it is SGMF, its L-inf form, or the matrix mechanism: the noise is B Z,
     and what a client sends in one of the T steps enters as C[:, t] times its vector, once in each of the
@@ -187,12 +189,14 @@ class Mechanism:
     adjacency: Adjacency = Adjacency.ADD_REMOVE
     factorization: FactorNorms | None = None
     epochs: int | None = None
+    disjoint_cohorts: bool = False
 
     def __post_init__(self) -> None:
         # Plain strings are welcome from callers; a wrong one is a UsageError.
         for name, kind in (("name", MechanismName), ("adjacency", Adjacency)):
             object.__setattr__(self, name, member_named(kind, name, getattr(self, name)))
         check_type("geometry", self.geometry, Geometry)
+        check_type("disjoint_cohorts", self.disjoint_cohorts, bool)
         settle(self, "gamma")
         if self.rounds is not None:
             settle(self, "rounds")
@@ -284,7 +288,7 @@ class Target:
             settle(self, "delta")
         except UsageError as error:
             hint = self._swapped() if error.slug == "out-of-range" else ""
-            raise UsageError(error.slug, error.message, hint or error.hint) from None
+            raise error.reworded(error.message, hint or error.hint) from None
 
     def _swapped(self) -> str:
         try:

@@ -30,6 +30,8 @@ ROW_FORMATS = ("csv", "jsonl")
 SWEEP_FORMATS = (*FORMATS, "jsonl")
 #: Those that it accepts for the check of a budget.
 CHECK_FORMATS = (*FORMATS, "github", "junit")
+#: Those that hold an error, too.
+ERROR_FORMATS = ("json", "github", "junit")
 
 
 def render(
@@ -80,15 +82,14 @@ def row_format(name: str) -> RowFormat:
 
 
 def render_error(error: CsgmError, format: str) -> str:  # noqa: A002 - its name everywhere
-    """Return ``error`` for the reader of stdout, in json or github."""
+    """Return ``error`` in one of ``ERROR_FORMATS``."""
     from csgm_cli.render.document import error_document
 
     document = error_document(error)
     if format == "json":
         return render(document, format)
-    from csgm_cli.render.formats.as_github import render_error as annotation
-
-    return annotation(document)
+    text: str = import_module(f"csgm_cli.render.formats.{_MODULES[format]}").render_error(document)
+    return text
 
 
 def value(document: Document) -> str:

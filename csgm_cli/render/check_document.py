@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from csgm_cli.model.result import Notice
 from csgm_cli.render.document import Document, document_of, guarantee_values
-from csgm_cli.version import __version__
+from csgm_cli.version import program_of, why_moved
 
 if TYPE_CHECKING:
     from csgm_cli.model.budget import (
@@ -54,10 +54,11 @@ def check_document(
 def _moved_by_tool(changes: Changes) -> Iterator[Notice]:
     for change in changes.populations:
         if change.by_tool and change.before is not None:
+            program = program_of(str(changes.csgm_version), changes.numbers_version)
             yield Notice(
                 "moved-by-tool",
                 f"{change.before.name}: the releases in {changes.since} spent epsilon {change.recorded!r} by"
-                f" csgm {changes.csgm_version}, and spend {change.recomputed!r} by csgm {__version__}",
+                f" {program}, and now spend {change.recomputed!r}: {why_moved(changes.numbers_version)}",
             )
 
 
@@ -105,6 +106,7 @@ def _changes(changes: Changes) -> Document:
     return {
         "since": changes.since,
         "csgm_version": changes.csgm_version,
+        "numbers_version": changes.numbers_version,
         "populations": [_population_change(change) for change in changes.populations],
     }
 

@@ -1,7 +1,7 @@
 """Results as JSON-shaped dictionaries: the one source of every output format.
 
-A document is ``{"schema", "csgm_version", "inputs", "result", "warnings"}``; its keys and their order
-never change meaning within a schema number. Numbers keep every digit; absent ones are None.
+A document is ``{"schema", "csgm_version", "numbers_version", "inputs", "result", "warnings"}``; its keys
+and their order never change meaning within a schema number. Numbers keep every digit; absent ones are None.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from csgm_cli.model.result import (
     Notice,
     Verification,
 )
-from csgm_cli.version import __version__
+from csgm_cli.version import NUMBERS_VERSION, __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -182,15 +182,16 @@ def selftest_document(cases: Sequence[SelftestCase]) -> Document:
 
 def version_document(versions: Mapping[str, str | None]) -> Document:
     """Return the ``csgm/version/1`` document; a library that is missing has null for its version."""
-    return document_of("version", {}, None, {"csgm": __version__, **versions}, ())
+    return document_of(
+        "version", {}, None, {"csgm": __version__, "numbers_version": NUMBERS_VERSION, **versions}, ()
+    )
 
 
 def error_document(error: CsgmError) -> Document:
     """Return the ``csgm/error/1`` document."""
-    return {
-        "schema": "csgm/error/1",
-        "error": {"slug": error.slug, "message": error.message, "hint": error.hint},
-    }
+    path, line = error.place or (None, None)
+    words = {"slug": error.slug, "message": error.message, "hint": error.hint}
+    return {"schema": "csgm/error/1", "error": {**words, "file": path, "line": line}}
 
 
 def command_of(document: Document) -> str:
@@ -211,6 +212,7 @@ def document_of(
     document = {
         "schema": f"csgm/{command}/1",
         "csgm_version": __version__,
+        "numbers_version": NUMBERS_VERSION,
         "inputs": {key: _plain(value) for key, value in {**inputs, **resolved}.items()},
         "result": result,
         "warnings": [asdict(notice) for notice in dict.fromkeys(notices)],

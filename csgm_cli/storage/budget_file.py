@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from csgm_cli.errors import StorageError, UsageError, shown
-from csgm_cli.hints import did_you_mean
-from csgm_cli.model.budget import Place
+from csgm_cli.errors import Locating, Place, StorageError, UsageError, shown
+from csgm_cli.hints import did_you_mean, instead_of_sampling
+from csgm_cli.ranges import current_name
 from csgm_cli.storage.config import parse_toml
 from csgm_cli.storage.files import read_text
 from csgm_cli.storage.toml_lines import key_lines
@@ -26,8 +26,8 @@ LIMIT_KEYS = ("epsilon", "delta", "adjacency")
 #: Keys of a release, as the options of the same names, and three for people.
 RELEASE_KEYS = (
     "mechanism", "noise_multiplier", "sigma", "gamma", "compression", "norm_ratio", "linf_norm", "l2_norm",
-    "dim", "cohort_size", "rounds", "population", "training_rounds", "adjacency", "factorization", "epochs",
-    "enabled", "owner", "reason",
+    "dim", "cohort_size", "rounds", "population_size", "training_rounds", "adjacency", "factorization",
+    "epochs", "enabled", "owner", "reason",
 )  # fmt: skip
 DEFAULT_KEYS = tuple(dict.fromkeys((*LIMIT_KEYS, *RELEASE_KEYS)))
 _TOP_KEYS = ("schema", "include", "defaults", "population")
@@ -110,9 +110,8 @@ class _File:
         for part in path:
             table = table.get(part, {})
             if not isinstance(table, dict):
-                raise UsageError(
-                    "wrong-type", f"{self.place(path)}: {'.'.join(path)} must be a table, got {shown(table)}"
-                )
+                message = f"{'.'.join(path)} must be a table, got {shown(table)}"
+                raise _error_at("wrong-type", self.place(path), message)
         found: dict[str, Any] = table
         return found
 
@@ -120,11 +119,11 @@ class _File:
         """The values of a table by key; ``UsageError`` for a key that is not ``allowed`` or there twice."""
         found: dict[str, Entry] = {}
         for key, value in self.table(path).items():
-            name, place = key.replace("-", "_"), self.place((*path, key))
+            name, place = current_name(key), self.place((*path, key))
             if name not in allowed:
                 raise _unknown_key(key, place, path, allowed)
             if name in found:
-                raise UsageError("duplicate-key", f"{place}: {key} is also given at {found[name].place}")
+                raise _error_at("duplicate-key", place, f"{key} is also given at {found[name].place}")
             found[name] = Entry(value, place, is_default)
         return found
 
@@ -133,11 +132,18 @@ class _File:
         return self.entries(("defaults",), DEFAULT_KEYS, is_default=True)
 
 
+def _error_at(slug: str, place: Place, message: str, hint: str = "") -> UsageError:
+    return UsageError(slug, f"{place}: {message}", hint, place)
+
+
 def _unknown_key(key: str, place: Place, path: Sequence[str], allowed: Sequence[str]) -> UsageError:
     spelled = [name.replace("_", "-") for name in allowed]
     where = f" [{'.'.join(path)}]" if path else ""
-    message = f"{place}: unknown key {key}{where}{did_you_mean(key.replace('_', '-'), spelled)}"
-    return UsageError("unknown-key", message, f"one of {', '.join(sorted(spelled))}")
+    message = f"unknown key {key}{where}"
+    if instead := instead_of_sampling(key):
+        return _error_at("unknown-key", place, message, instead.replace("_", "-").replace("`", ""))
+    message += did_you_mean(key.replace("_", "-"), spelled)
+    return _error_at("unknown-key", place, message, f"one of {', '.join(sorted(spelled))}")
 
 
 def _population(file: _File, name: str, table: Mapping[str, Any]) -> Declaration:
@@ -161,8 +167,8 @@ def _check_name(file: _File, path: tuple[str, ...]) -> None:
     name = path[-1]
     if not name.strip() or not name.isprintable() or len(name) > _LONGEST_NAME:
         kind = path[-2]
-        message = f"{file.place(path)}: the name of a {kind} must be printable text, got {shown(name)}"
-        raise UsageError("bad-name", message)
+        message = f"the name of a {kind} must be printable text, got {shown(name)}"
+        raise _error_at("bad-name", file.place(path), message)
 
 
 # ---------------------------------------------------------------- files and includes
@@ -171,7 +177,8 @@ def _check_name(file: _File, path: tuple[str, ...]) -> None:
 def _files(paths: Sequence[str]) -> Iterator[_File]:
     seen: dict[Path, str] = {}
     for path in paths:
-        yield from _with_included(path, {}, (), seen)
+        with Locating(Place(path, 1)):
+            yield from _with_included(path, {}, (), seen)
 
 
 def _with_included(
@@ -191,11 +198,12 @@ def _with_included(
     for name, place in _included(file):
         inner = os.path.normpath(Path(path).parent / name)
         try:
-            yield from _with_included(inner, file.defaults, (*trail, identity), seen)
+            with Locating(place):
+                yield from _with_included(inner, file.defaults, (*trail, identity), seen)
         except StorageError as error:
-            if str(place) in error.message or " included at " in error.message:
+            if " included at " in error.message:
                 raise
-            raise StorageError(error.slug, f"{error.message} (included at {place})", error.hint) from None
+            raise error.reworded(f"{error.message} (included at {place})", error.hint) from None
 
 
 def _identity(path: str) -> Path:
@@ -210,8 +218,8 @@ def _included(file: _File) -> Iterator[tuple[str, Place]]:
     place = file.place(("include",))
     for name in names if isinstance(names, list) else [names]:
         if not isinstance(name, str) or not name:
-            message = f"{place}: include must be a path or a list of paths, got {shown(names)}"
-            raise UsageError("wrong-type", message)
+            message = f"include must be a path or a list of paths, got {shown(names)}"
+            raise _error_at("wrong-type", place, message)
         yield name, place
 
 
@@ -223,6 +231,6 @@ def _parsed(path: str, inherited: Mapping[str, Entry]) -> _File:
         if key not in _TOP_KEYS:
             raise _unknown_key(key, file.place((key,)), (), _TOP_KEYS)
     if document.get("schema", SCHEMA) != SCHEMA:
-        message = f"{file.place(('schema',))}: schema must be {SCHEMA!r}, got {shown(document['schema'])}"
-        raise UsageError("wrong-schema", message)
+        message = f"schema must be {SCHEMA!r}, got {shown(document['schema'])}"
+        raise _error_at("wrong-schema", file.place(("schema",)), message)
     return _File(path, document, file.lines, {**inherited, **file.own_defaults()})

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from csgm_cli.errors import UsageError, shown
-from csgm_cli.ranges import underflows
+from csgm_cli.errors import Place, UsageError, shown
+from csgm_cli.ranges import current_name, underflows
 from csgm_cli.storage.files import cannot_read, read_bytes
 
 if TYPE_CHECKING:
@@ -112,10 +112,12 @@ def check_keys(settings: Iterable[Setting], own: Collection[str], known: Collect
     for setting in settings:
         allowed = own if setting.specific else known
         if setting.name not in allowed:
-            from csgm_cli.hints import did_you_mean
+            from csgm_cli.hints import did_you_mean, instead_of_sampling
 
-            message = f"unknown key {setting.label}{did_you_mean(setting.name, allowed)}"
-            raise UsageError("unknown-key", message, f"one of {', '.join(sorted(allowed))}")
+            instead = instead_of_sampling(setting.name).replace("`", "")
+            meant = "" if instead else did_you_mean(setting.name, allowed)
+            hint = instead or f"one of {', '.join(sorted(allowed))}"
+            raise UsageError("unknown-key", f"unknown key {setting.label}{meant}", hint)
 
 
 def _mentions_csgm(pyproject: Path) -> bool:
@@ -136,7 +138,8 @@ def _parse(path: Path) -> dict[str, Any]:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise UsageError("invalid-toml", f"{path} is not valid TOML: not UTF-8 (at line {line})") from None
+        message = f"{path} is not valid TOML: not UTF-8 (at line {line})"
+        raise UsageError("invalid-toml", message, place=Place(str(path), line)) from None
     return parse_toml(path, text)
 
 
@@ -151,9 +154,18 @@ def parse_toml(path: str | Path, text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text, parse_float=_float)
     except ValueError as error:  # a TOMLDecodeError, or a whole number of absurd length
-        raise UsageError("invalid-toml", f"{path} is not valid TOML: {error}") from None
+        place = Place(str(path), _line_of(error, text))
+        raise UsageError("invalid-toml", f"{path} is not valid TOML: {error}", place=place) from None
     except RecursionError:
         raise UsageError("invalid-toml", f"{path} is nested too deeply") from None
+
+
+def _line_of(error: ValueError, text: str) -> int:
+    """The line that the TOML parser complains about; the first where it names none."""
+    if "at end of document" in str(error):
+        return len(text.rstrip().split("\n"))
+    named = re.search(r"\(at line (\d+)", str(error))
+    return int(named[1]) if named else 1
 
 
 def _refuse_absurd(path: str | Path, text: str) -> None:
@@ -191,7 +203,7 @@ def _table(holder: Mapping[str, Any], key: str, path: Path) -> dict[str, Any]:
 def _settings(path: Path, table: str, entries: Mapping[str, Any], *, specific: bool) -> Iterator[Setting]:
     seen: dict[str, str] = {}
     for key, value in entries.items():
-        name = key.replace("-", "_")
+        name = current_name(key)
         if name in seen:
             raise UsageError(
                 "duplicate-key", f"{seen[name]} and {key} in {path} [{table}] are the same option"

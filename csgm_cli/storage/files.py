@@ -10,7 +10,7 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, TypeVar
 
-from csgm_cli.errors import StorageError, UsageError
+from csgm_cli.errors import Place, StorageError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -50,8 +50,9 @@ def read_text(path: str | Path) -> str:
     try:
         return read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        message = f"{str(path)!r} is not UTF-8 text: {error.reason} at byte {error.start}"
-        raise UsageError("not-utf-8", message) from error
+        line = error.object.count(b"\n", 0, error.start) + 1
+        message = f"{str(path)!r} is not UTF-8 text: {error.reason} at byte {error.start} (line {line})"
+        raise UsageError("not-utf-8", message, place=Place(str(path), line)) from error
     except (OSError, ValueError) as error:  # ValueError: a path with a null character
         raise cannot_read(path, error) from error
 
@@ -63,7 +64,8 @@ def write_atomically(path: str | Path, data: str | bytes) -> None:
     pipe is written to directly. On any failure, Ctrl-C included, the old file stays as it was and
     nothing is left beside it. ``StorageError`` (slug ``cannot-write``) names the path and the reason.
     """
-    content = data.encode() if isinstance(data, str) else data
+    # A name of a file may have bytes that are no text: they are escaped, as on stdout.
+    content = data.encode("utf-8", "backslashreplace") if isinstance(data, str) else data
     with blaming(path):
         if not is_plain(path):
             with os.fdopen(open_to_append(Path(path)), "wb") as file:
@@ -105,7 +107,7 @@ def naming(path: str | Path) -> Iterator[None]:
     try:
         yield
     except UsageError as error:
-        raise UsageError(error.slug, f"{str(path)!r}: {error.message}", error.hint) from None
+        raise error.reworded(f"{str(path)!r}: {error.message}", error.hint) from None
     except MemoryError:
         raise UsageError("too-large", f"{str(path)!r} does not fit into memory") from None
 

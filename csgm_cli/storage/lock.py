@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from csgm_cli.errors import UsageError
-from csgm_cli.model.budget import STREAM_KEYS, Place, Population, Release, Standing
+from csgm_cli.errors import Locating, Place, UsageError
+from csgm_cli.model.budget import STREAM_KEYS, Population, Release, Standing
 from csgm_cli.model.mechanism import (
     Accountant,
     Adjacency,
@@ -19,7 +19,7 @@ from csgm_cli.model.mechanism import (
     Target,
 )
 from csgm_cli.storage.files import read_text
-from csgm_cli.version import __version__
+from csgm_cli.version import NUMBERS_VERSION, __version__
 
 SCHEMA = "csgm/lock/1"
 _MECHANISM_KEYS = ("mechanism", "sigma", "gamma", "norm_ratio", "l2_norm", "dim", "rounds", "enabled")
@@ -29,9 +29,13 @@ _FACTORIZED_KEYS = tuple(key for key in _MECHANISM_KEYS if key != "rounds") + ST
 
 @dataclass(frozen=True)
 class Lock:
-    """The populations as they were, and what each was said to spend by csgm ``csgm_version``."""
+    """The populations as they were, and what each was said to spend by csgm ``csgm_version``.
+
+    ``numbers_version``: of that program, None in a lock that does not record it.
+    """
 
     csgm_version: str
+    numbers_version: int | None
     accountant: Accountant
     populations: tuple[Population, ...]
     spent: Mapping[str, float]
@@ -42,6 +46,7 @@ def lock_text(standings: Sequence[Standing], accountant: Accountant) -> str:
     document = {
         "schema": SCHEMA,
         "csgm_version": __version__,
+        "numbers_version": NUMBERS_VERSION,
         "accountant": str(accountant),
         "populations": {s.population.name: _population(s) for s in standings},
     }
@@ -67,7 +72,9 @@ def _release(release: Release) -> dict[str, Any]:
 
 def read_lock(path: str) -> Lock:
     """Read a lock file: ``StorageError`` where it cannot be read, ``UsageError`` where it is none."""
-    text = read_text(path)
+    place = Place(path, 1)
+    with Locating(place):
+        text = read_text(path)
     try:
         document = json.loads(text)
         if document["schema"] != SCHEMA:
@@ -75,6 +82,7 @@ def read_lock(path: str) -> Lock:
         populations = {name: _read_population(path, name, p) for name, p in document["populations"].items()}
         return Lock(
             str(document["csgm_version"]),
+            _numbers_version(document),
             Accountant(document["accountant"]),
             tuple(population for population, _ in populations.values()),
             {name: spent for name, (_, spent) in populations.items()},
@@ -90,7 +98,15 @@ def read_lock(path: str) -> Lock:
     ) as error:
         reason = f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)
         message = f"{path!r} is not a lock of csgm: {reason}"
-        raise UsageError("bad-lock-file", message, "write one with: csgm check --write-lock FILE") from None
+        hint = "write one with: csgm check --write-lock FILE"
+        raise UsageError("bad-lock-file", message, hint, place) from None
+
+
+def _numbers_version(document: Mapping[str, Any]) -> int | None:
+    version = document.get("numbers_version")
+    if version is not None and (type(version) is not int or version < 1):
+        raise ValueError(f"numbers_version is {version!r:.60}")
+    return version
 
 
 def _read_population(path: str, name: str, values: Mapping[str, Any]) -> tuple[Population, float]:

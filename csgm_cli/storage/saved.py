@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any, NoReturn, TypeGuard
 
 from csgm_cli.errors import UsageError, shown
-from csgm_cli.ranges import RANGES, Range, underflows
+from csgm_cli.ranges import FORMER_NAMES, RANGES, Range, underflows
 from csgm_cli.storage.schema import find_fault
-from csgm_cli.version import __version__
+from csgm_cli.version import is_this_release
 
 #: The schema numbers that can be read back, by command.
 _READABLE = {f"csgm/{command}/1": command for command in ("calibrate", "plan", "account")}
@@ -34,7 +34,8 @@ class SavedResult:
     ``inputs``: the resolved inputs by name, a planned gamma among them, with the types JSON has; their
     values are not checked. ``noise_multiplier`` in [1e-15, 1e18] and ``guarantees``, each an epsilon in
     [0, 1e300] and a delta in [1e-300, 1]: the noise, and what it was said to give; several for several
-    deltas. ``csgm_version``: of the program that said so. ``rows``: each guarantee with all that the file
+    deltas. ``csgm_version`` and ``numbers_version``: of the program that said so, the latter None where
+    nobody recorded it. ``rows``: each guarantee with all that the file
     says beside it, unchecked. ``sigma``: the noise as the file has it, of this noise multiplier.
     """
 
@@ -43,6 +44,7 @@ class SavedResult:
     noise_multiplier: float
     guarantees: tuple[tuple[float, float], ...]
     csgm_version: str
+    numbers_version: int | None
     rows: tuple[dict[str, Any], ...]
     sigma: float
 
@@ -62,6 +64,7 @@ def load_saved(text: str) -> SavedResult:
     inputs = _object(document.get("inputs"), "inputs")
     if inputs.get("sigma", ...) is None:  # csgm 0.1.0 left out what was not given: the multiplier says it
         inputs = {name: value for name, value in inputs.items() if name != "sigma"}
+    inputs = _with_current_names(inputs)
     document = {**document, "inputs": inputs}
     rows = _rows(command, _object(document.get("result"), "result"))
     if command == "plan":  # there gamma is an answer
@@ -70,7 +73,7 @@ def load_saved(text: str) -> SavedResult:
     noise = inputs if command == "account" else rows[0]
     _check_noise(inputs, noise)
     version = _version(document)
-    if fault := find_fault(document, command, closed=version == __version__):
+    if fault := find_fault(document, command, closed=is_this_release(version)):
         raise bad_result(fault)
     _check_guarantees(command, inputs, rows)
     multiplier = _number(noise, "noise_multiplier", RANGES["noise_multiplier"])
@@ -80,9 +83,20 @@ def load_saved(text: str) -> SavedResult:
         noise_multiplier=multiplier,
         guarantees=tuple((_number(row, "epsilon", _EPSILON), _number(row, "delta", _DELTA)) for row in rows),
         csgm_version=version,
+        numbers_version=document.get("numbers_version"),
         rows=tuple(rows),
         sigma=_sigma(inputs, noise, multiplier),
     )
+
+
+def _with_current_names(inputs: dict[str, Any]) -> dict[str, Any]:
+    """The inputs with those that stand there by a former name, or by both."""
+    found = dict(inputs)
+    for former, name in FORMER_NAMES.items():
+        if former in inputs and found.setdefault(name, inputs[former]) != inputs[former]:
+            said = f"inputs.{name} {shown(found[name])}"
+            raise bad_result(f"{said} disagrees with inputs.{former} {shown(inputs[former])}")
+    return found
 
 
 def _sigma(inputs: dict[str, Any], noise: dict[str, Any], multiplier: float) -> float:

@@ -18,8 +18,12 @@ _TOKEN = re.compile(r'"""|\'\'\'|"|\'|#|[\[{]|[\]}]')
 
 
 def key_lines(text: str) -> dict[Path, int]:
-    """Return the line, from 1, of every table header and key, by its dotted path in parts."""
+    """Return the line, from 1, of every table header and key, by its dotted path in parts.
+
+    A table without a header of its own has the line of the first header inside it.
+    """
     found: dict[Path, int] = {}
+    implied: dict[Path, int] = {}
     table: Path = ()
     value = _Value()
     for number, line in enumerate(text.split("\n"), 1):
@@ -30,12 +34,14 @@ def key_lines(text: str) -> dict[Path, int]:
         if stripped.startswith("["):
             table, _ = _parts(stripped.lstrip("["))
             found.setdefault(table, number)
+            for length in range(1, len(table)):
+                implied.setdefault(table[:length], number)
         elif stripped and not stripped.startswith("#"):
             path, end = _parts(stripped)
             for length in range(1, len(path) + 1):
                 found.setdefault(table + path[:length], number)
             value.feed(stripped[end:])
-    return found
+    return implied | found
 
 
 def _parts(text: str) -> tuple[Path, int]:

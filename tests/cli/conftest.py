@@ -35,6 +35,14 @@ Csgm = Callable[..., Outcome]
 
 
 @pytest.fixture
+def released(monkeypatch: pytest.MonkeyPatch) -> str:
+    """Make this program a release, whose words are known, and return its version."""
+    for module in ("version", "render.document", "cli.inputs.saved_result_check"):
+        monkeypatch.setattr(f"csgm_cli.{module}.__version__", "0.2.0")
+    return "0.2.0"
+
+
+@pytest.fixture
 def budgets(place: Path) -> Path:
     """The folder of two budgets, old.toml and new.toml."""
     (place / "old.toml").write_text(OLD)

@@ -53,7 +53,7 @@ def test_bad_value_in_json_mode(csgm, option, value, said):
     outcome = csgm(*command_line(**{option: value}), "--format", "json")
     assert outcome.status == 2
     assert outcome.document["schema"] == "csgm/error/1"
-    assert outcome.document["error"].keys() == {"slug", "message", "hint"}
+    assert outcome.document["error"].keys() == {"slug", "message", "hint", "file", "line"}
     assert said in outcome.document["error"]["message"]
     assert (
         f"error[{outcome.document['error']['slug']}]: {outcome.document['error']['message']}"

@@ -87,7 +87,7 @@ from csgm_cli.storage.arrays import read_arrays
         ),
         (
             "calibrate --epsilon 3 --delta 1e-6 --mechanism gaussian --rounds 300 --population 2000",
-            "try: was --training-rounds 300 meant? --population computes the --rounds of one client\n",
+            "try: was --training-rounds 300 meant? --population-size computes the --rounds of one client\n",
         ),
         ("calibrate --steps 100", "no such option: --steps; did you mean --rounds?"),
         ("account --clip 1", "no such option: --clip; did you mean --l2-norm?"),
@@ -104,7 +104,7 @@ from csgm_cli.storage.arrays import read_arrays
             "plan --epsilon 1 --delta 1e-5 --norm-ratio 1",
             "try: for example --max-noise-overhead 0.05, 5 % more",
         ),
-        ("calibrate --clients 2000", "no such option: --clients; did you mean --population?"),
+        ("calibrate --clients 2000", "no such option: --clients; did you mean --population-size?"),
         ("factorize --T 4 --workload momentum:0.9", "try: momentum=0.9\n"),
         (
             "account --mechanism gaussian --sigma 1 --delta 1e-6 --rounds 1 --max-epsilon 2",
@@ -135,7 +135,7 @@ from csgm_cli.storage.arrays import read_arrays
         ("calibrate --noise 5", "try: --noise-multiplier is an option of csgm account and sweep; csgm"),
         (
             "calibrate --sampling-rate 0.1",
-            "option: --sampling-rate\n  try: sampling of clients earns no ampl",
+            "option: --sampling-rate\n  try: pass --rounds = all training rounds, which is safe ",
         ),
         ("inspect", "FILE is required\n  try: for example csgm inspect prefix32.npz; csgm inspect --help\n"),
         ("completion", "try: for example csgm completion bash; csgm completion --help\n"),

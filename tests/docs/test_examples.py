@@ -12,8 +12,8 @@ from tests.docs.pages import CI, GUIDE, NOISE, PAGES, README, ROOT, blocks, run_
 #: A number with all its digits, or a difference of two: the last ones depend on float64 libraries.
 ALL_DIGITS = re.compile(r"\b\d+\.\d{9,}(?:e-?\d+)?\b|(?<=relative difference )\d\.\de[+-]\d+")
 
-#: How long it took, and differences of the size of rounding.
-INCIDENTAL = re.compile(r"(?<= in )\d\S* s\b|\b\d\.\d+e-1\d\b")
+#: How long it took, differences of the size of rounding, and the version that made a saved number.
+INCIDENTAL = re.compile(r"(?<= in )\d\S* s\b|\b\d\.\d+e-1\d\b|(?<=\()(?:csgm|numbers version) [\w.]+(?=\))")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -3,6 +3,9 @@
 import ast
 import json
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import click
@@ -36,6 +39,29 @@ def test_hook_runs_a_command_that_exists():
     assert re.search(hook["files"], "docs/examples/budget.toml")
     assert not re.search(hook["files"], "pyproject.toml")
     assert f"id: {hook['id']}\n" in CI.read_text(encoding="utf-8")
+
+
+def test_pre_commit_examples(csgm_process):
+    """The hooks of the page run what the shipped hook runs, from a clone, and check the example budget."""
+    text = CI.read_text(encoding="utf-8")
+    section = text.partition("## pre-commit")[2].partition("\n## ")[0]
+    hook = (ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8")
+    for key in ("files", "pass_filenames"):
+        (line,) = re.findall(rf"^ *{key}: .*$", hook, re.MULTILINE)
+        assert line.strip() in section
+    (entry,) = re.findall(r"^ *entry: (.*)$", section, re.MULTILINE)
+    assert entry == "csgm check budget.toml"
+    assert re.findall(r"repo: (.*)$", section, re.MULTILINE) == ["local", "../csgm"]
+    assert "OWNER" not in text
+    assert csgm_process(entry) == 0
+
+
+@pytest.fixture
+def csgm_process(place):
+    """Run a command in a folder that holds the example budget, and return its exit code."""
+    shutil.copy(ROOT / "docs" / "examples" / "budget.toml", place)
+    program = Path(sys.executable).with_name("csgm")
+    return lambda line: subprocess.run([program, *line.split()[1:]], check=False).returncode
 
 
 def options() -> dict[str, list[click.Option]]:
@@ -82,7 +108,7 @@ def test_no_stale_options_or_variables():
     known = {"--help", "--version"}
     for command in options().values():
         for option in command:
-            known |= set(option.opts) | {option.envvar}
+            known |= {*option.opts, *([option.envvar] if isinstance(option.envvar, str) else option.envvar)}
     for source in SOURCES:
         known |= set(re.findall(r"_?CSGM_[A-Z_]+", source.read_text(encoding="utf-8")))
     assert words(manual()) - known == set()
@@ -115,6 +141,7 @@ def is_warning(call: ast.Call) -> bool:
 def slugs() -> set[str]:
     """Return the slugs of all warnings and errors, which are literals in the source."""
     kinds = {"Notice", "CsgmError", "UsageError", "NoAnswerError", "VerificationError", "StorageError"}
+    kinds |= {"_error_at"}
     found = set()
     for source in SOURCES:
         for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
@@ -180,7 +207,7 @@ def test_first_columns_of_csv_are_documented(line, asked, capsys):
     assert main([*line.split(), "--format", "csv"]) == 0
     header = capsys.readouterr().out.splitlines()[0].split(",")
     assert header[: len(names) + len(asked)] == names + asked
-    assert header[-1] == "csgm_version"
+    assert header[-2:] == ["csgm_version", "numbers_version"]
 
 
 def answers(schema):
@@ -247,8 +274,9 @@ def test_references_from_the_code():
 
 
 def test_changelog_has_this_version():
-    """The newest release in the changelog is the version of the package."""
-    releases = re.findall(
-        r"^## \[(\d[^\]]*)\]", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE
-    )
-    assert releases[0] == csgm_cli.__version__
+    """Its first heading is the version of the package; of a development version, it is Unreleased."""
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    first, *released = re.findall(r"^## \[([^\]]*)\]", text, re.MULTILINE)
+    version = csgm_cli.__version__
+    assert first == ("Unreleased" if ".dev" in version else version)
+    assert version.partition(".dev")[0] not in released  # a released version has no more development

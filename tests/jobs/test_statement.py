@@ -1,5 +1,7 @@
 """What an answer says of itself."""
 
+from dataclasses import replace
+
 import pytest
 
 from csgm_cli.jobs.statement import ASSUMPTIONS, assumptions_of, statement
@@ -29,6 +31,16 @@ def test_assumptions(mechanism, bound, extra):
     """Secret masks are assumed only where the proof needs them; each slug is explained."""
     assert assumptions_of(mechanism, bound) == ALWAYS + extra
     assert set(ALWAYS + extra) <= set(ASSUMPTIONS)
+
+
+@pytest.mark.parametrize("mechanism", [Mechanism("gaussian", rounds=3), Mechanism("l2-csgm", 0.1, rounds=3)])
+def test_schedule_of_the_rounds_is_assumed_where_it_gives_them(mechanism):
+    """Rounds that somebody states assume nothing of the cohorts."""
+    words = "disjoint cohorts in a fixed order"
+    assert words not in paragraph(mechanism)
+    scheduled = replace(mechanism, disjoint_cohorts=True)
+    assert "disjoint-cohorts" in assumptions_of(scheduled, Bound.RDP)
+    assert words in paragraph(scheduled)
 
 
 @pytest.mark.parametrize("bound", list(Bound))

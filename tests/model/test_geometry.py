@@ -187,7 +187,8 @@ def test_rounds_are_the_ceiling_of_rn_over_n(population, cohort, training, round
     assert found == rounds
     assert isinstance(found, int)
     assert notice.slug == "rounds-from-participation"
-    assert "no amplification" in notice.message
+    assert "disjoint cohorts that take turns in a fixed order" in notice.message
+    assert notice.message.endswith("pass rounds = all training rounds")
 
 
 def test_no_assignment_of_disjoint_cohorts_does_worse():

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from csgm_cli import version
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.model.budget import (
     Changes,
@@ -218,7 +219,14 @@ def _sweeps():
         document.sweep_row({**asked, "accountant": "auto"}, CALIBRATION, (rotated, *CALIBRATION.notices)),
         document.sweep_row({**asked, "target_epsilon": 6.0, "accountant": "auto"}, None, (), covered),
     )
-    common = {**SIZES, "compression": None, "linf_norm": None, "population": None, "training_rounds": None}
+    common = {
+        **SIZES,
+        "compression": None,
+        "linf_norm": None,
+        "population_size": None,
+        "population": None,
+        "training_rounds": None,
+    }
     common |= {"factorization": None, "epochs": None}
     common |= {
         "mechanism": "l2-csgm",
@@ -275,7 +283,7 @@ def _checks():
     )
     inputs = {"files": ["b.toml"], "diff": None, "against_lock": "b.lock", "accountant": Accountant.AUTO}
     inputs |= {"verify": True, "exit_zero": False}
-    changes = Changes("b.lock", "0.0.9", (moved,))
+    changes = Changes("b.lock", "0.0.9", None, (moved,))
     said = (Notice("ratio-capped", "the ratio was capped"),)
     yield "check", check_document.check_document(inputs, (within, above, empty), changes, said)
 
@@ -337,8 +345,9 @@ def _others():
 @pytest.fixture
 def documents(monkeypatch):
     """One document or more of every kind, by name; the version is fixed so that golden files last."""
-    for module in (document, check_document):
+    for module in (document, version):
         monkeypatch.setattr(module, "__version__", "0.0.0")
+        monkeypatch.setattr(module, "NUMBERS_VERSION", 1)
     return {
         name: made
         for group in (

@@ -95,7 +95,14 @@ def test_every_document_meets_its_schema(documents):
 )
 def test_envelope(documents, name):
     """Every result has the same five keys, in order."""
-    assert list(documents[name]) == ["schema", "csgm_version", "inputs", "result", "warnings"]
+    assert list(documents[name]) == [
+        "schema",
+        "csgm_version",
+        "numbers_version",
+        "inputs",
+        "result",
+        "warnings",
+    ]
     assert documents[name]["schema"] == f"csgm/{name}/1"
 
 

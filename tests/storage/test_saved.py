@@ -46,6 +46,12 @@ def changed(document, path, value):
     return json.dumps(copy)
 
 
+@pytest.fixture(autouse=True)
+def _release_that_wrote_them(monkeypatch):
+    """Make this program the release that the documents are of."""
+    monkeypatch.setattr("csgm_cli.version.__version__", "0.1.0")
+
+
 def refused(text):
     """The message with which ``text`` is refused."""
     with pytest.raises(UsageError) as caught:
@@ -87,6 +93,7 @@ def test_calibrate_result():
         0.0125,
         ((4.999, 1e-8),),
         "0.1.0",
+        None,
         (CALIBRATED["result"],),
         0.0125,
     )
@@ -96,7 +103,7 @@ def test_calibrate_result():
 def test_account_result():
     """An account has its noise multiplier among the inputs; whole numbers are numbers too."""
     assert load_saved(json.dumps(ACCOUNTED)) == SavedResult(
-        "account", INPUTS, 0.0122, ((5, 1e-8),), "0.1.0", ({"epsilon": 5, "delta": 1e-8},), 0.0122
+        "account", INPUTS, 0.0122, ((5, 1e-8),), "0.1.0", None, ({"epsilon": 5, "delta": 1e-8},), 0.0122
     )
     assert load_saved(json.dumps(ASKED_DELTA)).asked_delta
 

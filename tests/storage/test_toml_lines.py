@@ -46,12 +46,22 @@ def test_lines_by_hand():
         ("defaults", "a"): 15,
         ("defaults", "a", "b"): 15,
         ("defaults", "a", "b", "c.d"): 15,
+        ("population",): 16,
+        ("population", "p.q"): 16,
+        ("population", "p.q", "release"): 16,
         ("population", "p.q", "release", "r"): 16,
         ("population", "p.q", "release", "r", "epsilon"): 17,
         ("list",): 18,
         ("list", "k"): 19,
         ("list", "last"): 21,
     }
+
+
+def test_own_header_of_a_table_beats_the_first_one_inside_it():
+    """Whichever stands first."""
+    text = "[a.b.c]\n[a.b]\n[a]\nx = 1\n[d.e]\n"
+    lines = {("a",): 3, ("a", "b"): 2, ("a", "b", "c"): 1, ("a", "x"): 4, ("d",): 5, ("d", "e"): 5}
+    assert key_lines(text) == lines
 
 
 def test_quotes_before_the_end_of_a_long_string():

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from csgm_cli.cli import interrupts
 from csgm_cli.cli.command import Command
-from csgm_cli.cli.exits import ExitCode
+from csgm_cli.cli.exits import ExitCode, as_csgm_error
 from csgm_cli.cli.options.definitions import OUTPUT, option, options
 from csgm_cli.cli.options.file_conflicts import check_places
 from csgm_cli.cli.options.parameter_types import Choice, File
 from csgm_cli.cli.options.request import Exclusive
 from csgm_cli.cli.output.elapsed_time import working
 from csgm_cli.cli.output.report import report
-from csgm_cli.errors import CsgmError, UsageError
+from csgm_cli.errors import CsgmError, Locating, UsageError
 from csgm_cli.model.mechanism import Accountant
-from csgm_cli.render import CHECK_FORMATS
+from csgm_cli.render import CHECK_FORMATS, render_error
+from csgm_cli.storage.files import is_plain, read_bytes, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,6 +35,11 @@ if TYPE_CHECKING:
 
 def run(request: Request) -> ExitCode:
     """Check and report; a limit that is exceeded is a claim that fails."""
+    with _error_in_report(request):
+        return _check(request)
+
+
+def _check(request: Request) -> ExitCode:
     from csgm_cli.cli.inputs.budgets import load_budget
     from csgm_cli.render.check_document import check_document
 
@@ -52,7 +60,6 @@ def run(request: Request) -> ExitCode:
     }
     document = check_document(inputs, standings, changes, notices)
     if request["write_lock"] is not None:
-        from csgm_cli.storage.files import write_atomically
         from csgm_cli.storage.lock import lock_text
 
         with interrupts.unwinding():
@@ -64,6 +71,23 @@ def run(request: Request) -> ExitCode:
 
 #: The budget that is checked if none is named.
 _DEFAULT = "budget.toml"
+@contextmanager
+def _error_in_report(request: Request) -> Iterator[None]:
+    """Put an error into the JUnit file, too, so that no report of an earlier run stands for this one.
+
+    A file that holds anything but XML stays: --output may name it by mistake.
+    """
+    try:
+        yield
+    except CsgmError as error:
+        path = request["output"]
+        if request["format"] == "junit" and path is not None:
+            with suppress(OSError, CsgmError), interrupts.unwinding():
+                if is_plain(path) and (not Path(path).exists() or read_bytes(path).startswith(b"<?xml")):
+                    write_atomically(path, render_error(as_csgm_error(error), "junit"))
+        raise
+
+
 #: More hints of one kind help nobody.
 _MOST_HINTS = 5
 
@@ -102,10 +126,11 @@ def _checked(population: Population, accountant: Accountant, *, verify: bool) ->
     from csgm_cli.jobs.budget import check_population
 
     try:
-        return check_population(population, accountant, verify=verify)
+        with Locating(population.place):
+            return check_population(population, accountant, verify=verify)
     except CsgmError as error:
         message = f"{population.place}: population {population.name}: {error.message}"
-        raise type(error)(error.slug, message, error.hint) from None
+        raise error.reworded(message, error.hint) from None
 
 
 def _changes(request: Request, standings: Sequence[Standing], accountant: Accountant) -> Changes | None:
@@ -117,7 +142,7 @@ def _changes(request: Request, standings: Sequence[Standing], accountant: Accoun
 
         before, _, files = load_budget([request["diff"]])
         check_places(request, files)
-        return Changes(request["diff"], None, population_changes(before, standings, accountant))
+        return Changes(request["diff"], None, None, population_changes(before, standings, accountant))
     if request["against_lock"] is not None:
         from csgm_cli.jobs.budget_diff import population_changes
         from csgm_cli.storage.lock import read_lock
@@ -129,7 +154,7 @@ def _changes(request: Request, standings: Sequence[Standing], accountant: Accoun
             )
             raise UsageError("different-accountant", message, f"--accountant {lock.accountant}")
         found = population_changes(lock.populations, standings, accountant, lock.spent)
-        return Changes(request["against_lock"], lock.csgm_version, found)
+        return Changes(request["against_lock"], lock.csgm_version, lock.numbers_version, found)
     return None
 
 

@@ -11,9 +11,9 @@ from csgm_cli.cli.options.definitions import CONFIGURABLE, option
 from csgm_cli.cli.options.parameter_types import Choice, Number, swapped_as_written, unquoted
 from csgm_cli.cli.options.request import EXCLUSIVES, Request, settled
 from csgm_cli.cli.options.sources import Rank, Source
-from csgm_cli.errors import StorageError, UsageError, shown
-from csgm_cli.hints import spelled
-from csgm_cli.model.budget import Place, Population, Release
+from csgm_cli.errors import Locating, Place, StorageError, UsageError, shown
+from csgm_cli.hints import did_you_mean, spelled
+from csgm_cli.model.budget import Population, Release
 from csgm_cli.model.mechanism import Adjacency, MechanismName, Target
 from csgm_cli.model.result import Notice
 from csgm_cli.storage.budget_file import LIMIT_KEYS, Declaration, Declarations, Entry, read_budget
@@ -49,10 +49,12 @@ def load_budget(paths: Sequence[str]) -> Budget:
             "no-population",
             f"{', '.join(paths)}: no population is declared",
             "[population.NAME] with epsilon",
+            Place(paths[0], 1),
         )
-    limits = {name: _limit(found) for name, found in tables.items()}
+    stated = [name for name, found in tables.items() if any(map(_states_limit, found))]
+    limits = {name: _limit(found, stated) for name, found in tables.items()}
     releases: dict[str, list[Release]] = {name: [] for name in tables}
-    notices: list[Notice] = []
+    notices = list(_undeclared(declared, stated))
     for declaration in declared.releases:
         release, said = _release(declaration, *limits[declaration.population])
         releases[declaration.population].append(release)
@@ -70,28 +72,48 @@ def _factors(declared: Declarations) -> Iterator[str]:
             yield _read("factorization", entry)
 
 
-def _limit(tables: Sequence[Declaration]) -> tuple[Target, Adjacency, Place]:
-    """The limit of one population, from the table that states it, else from defaults."""
-    stating = [table for table in tables if any(not entry.is_default for entry in table.entries.values())]
-    found = {_read_limit(table): table.place for table in reversed(stating or tables)}
+def _states_limit(table: Declaration) -> bool:
+    return any(not entry.is_default for entry in table.entries.values())
+
+
+def _undeclared(declared: Declarations, stated: Sequence[str]) -> Iterator[Notice]:
+    """Warn of a population that has releases but no table, and a name close to one that states a limit."""
+    headed_by_release = {(release.population, release.place) for release in declared.releases}
+    own_table = {
+        table.name for table in declared.populations if (table.name, table.place) not in headed_by_release
+    }
+    for name, place in {table.name: table.place for table in reversed(declared.populations)}.items():
+        if name not in own_table and (meant := did_you_mean(name, stated)):
+            message = f"{place}: there is no [population.{name}], so its limit is that of [defaults]{meant}"
+            yield Notice("undeclared-population", message)
+
+
+def _limit(tables: Sequence[Declaration], stated: Sequence[str]) -> tuple[Target, Adjacency, Place]:
+    """The limit of one population, from the table that states it, else from defaults.
+
+    ``stated``: the names of the populations that state a limit.
+    """
+    stating = [table for table in tables if _states_limit(table)]
+    found = {_read_limit(table, stated): table.place for table in reversed(stating or tables)}
     if len(found) > 1:
         places = " and ".join(str(place) for place in reversed(found.values()))
         message = f"population {tables[0].name} has different limits at {places}"
-        raise UsageError("different-limits", message, "state the limit once")
+        raise UsageError("different-limits", message, "state the limit once", next(iter(found.values())))
     ((target, adjacency), place) = next(iter(found.items()))
     return target, adjacency, place
 
 
-def _read_limit(table: Declaration) -> tuple[Target, Adjacency]:
+def _read_limit(table: Declaration, stated: Sequence[str]) -> tuple[Target, Adjacency]:
     missing = [key for key in ("epsilon", "delta") if key not in table.entries]
     if missing:
-        message = f"{table.place}: population {table.name} has no {' and no '.join(missing)}"
-        raise UsageError("missing-limit", message, "its limit is an epsilon and a delta")
+        meant = did_you_mean(table.name, [name for name in stated if name != table.name])
+        message = f"{table.place}: population {table.name} has no {' and no '.join(missing)}{meant}"
+        raise UsageError("missing-limit", message, "its limit is an epsilon and a delta", table.place)
     try:
         values = {key: _read(key, table.entries[key]) for key in LIMIT_KEYS if key in table.entries}
     except UsageError as error:
         hint = swapped_as_written(table.entries["epsilon"].value, table.entries["delta"].value)
-        raise UsageError(error.slug, error.message, hint or error.hint) from None
+        raise error.reworded(error.message, hint or error.hint) from None
     return Target(values["epsilon"], values["delta"]), Adjacency(
         values.get("adjacency", Adjacency.ADD_REMOVE)
     )
@@ -110,8 +132,9 @@ def _release(
     except UsageError as error:
         raise _placed(error, table) from None
     except StorageError as error:  # of a factorization
-        message = f"{table.place}: release {table.name}: {error.message}"
-        raise StorageError(error.slug, message, error.hint) from None
+        place = table.entries["factorization"].place
+        message = f"{place}: release {table.name}: {error.message}"
+        raise StorageError(error.slug, message, error.hint, place) from None
     called = f"{table.place}: release {table.name}"
     said = [(called, notice) for notice in (*notices, *(one_round(request, "") if enabled else ()))]
     # The delta is the population's: releases that know of the same number of clients say it once.
@@ -146,6 +169,11 @@ def _label(key: str, place: Place) -> str:
 
 
 def _read(key: str, entry: Entry) -> Any:  # noqa: ANN401 - a number or a word
+    with Locating(entry.place):
+        return _value(key, entry)
+
+
+def _value(key: str, entry: Entry) -> Any:  # noqa: ANN401 - a number or a word
     kind, label = option(key).type, _label(key, entry.place)
     if isinstance(kind, Number):
         if isinstance(entry.value, bool) or not isinstance(entry.value, int | float | TooSmall):
@@ -174,23 +202,25 @@ def _check_value(key: str, entry: Entry) -> None:
 def _enabled(entry: Entry | None) -> bool:
     if entry is None or isinstance(entry.value, bool):
         return entry is None or bool(entry.value)
-    label = _label("enabled", entry.place)
-    raise UsageError("wrong-type", f"{label} must be true or false, got {shown(entry.value)}")
+    message = f"{_label('enabled', entry.place)} must be true or false, got {shown(entry.value)}"
+    raise UsageError("wrong-type", message, place=entry.place)
 
 
 def _text(key: str, entry: Entry) -> str:
     if isinstance(entry.value, str):
         return entry.value
-    raise UsageError("wrong-type", f"{_label(key, entry.place)} must be a string, got {shown(entry.value)}")
+    message = f"{_label(key, entry.place)} must be a string, got {shown(entry.value)}"
+    raise UsageError("wrong-type", message, place=entry.place)
 
 
 def _placed(error: UsageError, table: Declaration) -> UsageError:
     """The error with file and line, and inputs spelled as keys instead of flags."""
     hint = spelled(error.hint, {name: name.replace("_", "-") for name in CONFIGURABLE})
-    words = [re.sub(r"--(?=[a-z])", "", text) for text in (error.message, hint)]
-    if not any(str(place) in words[0] for place in _places(table)):
-        words[0] = f"{table.place}: release {table.name} of {table.population}: {words[0]}"
-    return UsageError(error.slug, *words)
+    message, hint = (re.sub(r"--(?=[a-z])", "", text) for text in (error.message, hint))
+    named = next((p for p in _places(table) if re.search(rf"{re.escape(str(p))}(?!\d)", message)), None)
+    if named is None:
+        message = f"{table.place}: release {table.name} of {table.population}: {message}"
+    return UsageError(error.slug, message, hint, error.place or named or table.place)
 
 
 def _places(table: Declaration) -> Iterator[Place]:

@@ -64,7 +64,7 @@ def load_factorization(spec: str, label: str = "--factorization") -> Asked:
     except StorageError as error:
         if os.path.lexists(spec):
             raise
-        raise StorageError(error.slug, error.message, _instead_of(spec, label)) from None
+        raise error.reworded(error.message, _instead_of(spec, label)) from None
 
 
 def beside(spec: str, file: str) -> str:
@@ -151,7 +151,7 @@ def _buffers(text: str, rows: int, label: str) -> int:
     except UsageError as error:
         swapped = text.isdigit() and rows in RANGES["buffers"]
         hint = f"N comes before T: streaming:{rows}:{text}" if swapped else error.hint
-        raise UsageError(error.slug, error.message, hint) from None
+        raise error.reworded(error.message, hint) from None
 
 
 @lru_cache(maxsize=8)

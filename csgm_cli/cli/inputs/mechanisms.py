@@ -11,7 +11,7 @@ from csgm_cli.cli.options.sources import Rank, Source, flag_of
 from csgm_cli.errors import UsageError
 from csgm_cli.model.mechanism import Accountant, Adjacency, Geometry, Mechanism, MechanismName
 from csgm_cli.model.result import Notice
-from csgm_cli.ranges import LARGE_DELTA
+from csgm_cli.ranges import FORMER_NAMES, LARGE_DELTA
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +23,7 @@ Notices = tuple[Notice, ...]
 #: The order of ``inputs`` in every document; a command has those of its own options.
 _INPUTS = (
     "mechanism", "epsilon", "delta", "gamma", "compression", "norm_ratio", "linf_norm", "l2_norm", "dim",
-    "cohort_size", "rounds", "population", "training_rounds", "factorization", "epochs",
+    "cohort_size", "rounds", "population_size", "population", "training_rounds", "factorization", "epochs",
     "adjacency", "accountant", "verify", "value_bits", "noise_multiplier", "effective_noise_multiplier",
     "sigma", "max_epsilon", "at_equal_mse", "max_mse_overhead", "max_noise_overhead", "vary", "preset",
     "file", "T", "workload", "objective", "strategy", "tolerance", "arrays", "dtype",
@@ -33,7 +33,7 @@ _RATE, _RATIO = ("gamma", "compression"), ("norm_ratio", "linf_norm")
 #: The two ways to say the noise.
 NOISE = ("noise_multiplier", "sigma")
 #: What rounds are computed from, in place of being given.
-_PARTICIPATION = ("population", "training_rounds", "cohort_size")
+_PARTICIPATION = ("population_size", "training_rounds", "cohort_size")
 
 
 def build_mechanism(request: Request) -> tuple[Mechanism, Notices]:
@@ -50,6 +50,7 @@ def build_mechanism(request: Request) -> tuple[Mechanism, Notices]:
         Adjacency(request["adjacency"]),
         took_part.factorization,
         took_part.epochs,
+        took_part.disjoint_cohorts,
     )
     return mechanism, (*geometry_notices, *notices)
 
@@ -81,11 +82,15 @@ def build_geometry(request: Request, *, needs_ratio: bool = True) -> tuple[Geome
 
 @dataclass(frozen=True)
 class Participation:
-    """How often one client takes part: in so many rounds, or once in each epoch of a factorization."""
+    """How often one client takes part: in so many rounds, or once in each epoch of a factorization.
+
+    ``disjoint_cohorts``: the rounds come from cohorts that take turns in a fixed order.
+    """
 
     rounds: int = 1
     factorization: FactorNorms | None = None
     epochs: int | None = None
+    disjoint_cohorts: bool = False
 
 
 def build_participation(request: Request) -> tuple[Participation, Notices]:
@@ -101,23 +106,24 @@ def build_participation(request: Request) -> tuple[Participation, Notices]:
         label = request.label(["epochs"])
         raise UsageError("missing-option", f"{label} needs --factorization", "without one: --rounds")
     rounds, notices = _rounds(request)
-    return Participation(rounds), notices
+    scheduled = all(request[name] is not None for name in _PARTICIPATION)
+    return Participation(rounds, disjoint_cohorts=scheduled), notices
 
 
 def _check_epoch(request: Request, rows: int) -> None:
     """Check that a known number of clients suffices for the disjoint cohorts of an epoch."""
-    if request["population"] is None:
+    if request["population_size"] is None:
         return
     if request["cohort_size"] is None:
-        label = request.label(["population"])
+        label = request.label(["population_size"])
         raise UsageError("missing-option", f"{label} needs --cohort-size too")
     from csgm_cli.model.geometry import check_epoch
 
-    check_epoch(rows, request["population"], request["cohort_size"])
+    check_epoch(rows, request["population_size"], request["cohort_size"])
 
 
 def _rounds(request: Request) -> tuple[int, Notices]:
-    names = ("population", "training_rounds")
+    names = ("population_size", "training_rounds")
     if not list(request.given(names)):
         return request["rounds"], ()
     for name in _PARTICIPATION:
@@ -126,7 +132,7 @@ def _rounds(request: Request) -> tuple[int, Notices]:
     from csgm_cli.model.geometry import rounds_from_participation
 
     rounds, notice = rounds_from_participation(
-        request["population"], request["cohort_size"], request["training_rounds"]
+        request["population_size"], request["cohort_size"], request["training_rounds"]
     )
     return rounds, (notice,)
 
@@ -140,7 +146,7 @@ def with_derived(request: Request) -> Request:
     values |= dict.fromkeys(name for name in unused if name in values)
     if all(values.get(name) is not None for name in _PARTICIPATION):
         values["rounds"] = _rounds(request)[0]
-        sources["rounds"] = Source(Rank.DEFAULT, "from population, training_rounds and cohort_size")
+        sources["rounds"] = Source(Rank.DEFAULT, "from population_size, training_rounds and cohort_size")
     return Request(values, sources)
 
 
@@ -179,7 +185,7 @@ def delta_notices(request: Request, deltas: Iterable[float]) -> Notices:
 
     With an unknown number of clients, where a delta is above `LARGE_DELTA`.
     """
-    name = "cohort_size" if request["population"] is None else "population"
+    name = "cohort_size" if request["population_size"] is None else "population_size"
     clients = request[name]
     worst = max(deltas)
     if worst <= LARGE_DELTA if clients is None else worst * clients < 1.0:
@@ -207,6 +213,7 @@ def common_arguments(request: Request, took_part: Participation) -> dict[str, An
         "value_bits": request["value_bits"],
         "factorization": took_part.factorization,
         "epochs": took_part.epochs,
+        "disjoint_cohorts": took_part.disjoint_cohorts,
     }
 
 
@@ -245,10 +252,11 @@ def _as_given(given: float | None, derived: float) -> float:
 def inputs(request: Request, **settled: object) -> dict[str, object]:
     """Return every input of the command in a fixed order: as ``settled``, else as given.
 
-    A repeated option that was given once is one number.
+    A repeated option that was given once is one number. An input has its former name, too.
     """
-    known = request.values.keys() | settled.keys()
-    values = {name: settled.get(name, request[name]) for name in _INPUTS if name in known}
+    given = {**request.values, **settled}
+    given |= {former: given[name] for former, name in FORMER_NAMES.items() if name in given}
+    values = {name: given[name] for name in _INPUTS if name in given}
     return {name: _plain(value) for name, value in values.items()}
 
 

@@ -20,7 +20,7 @@ from csgm_cli.model.geometry import rounds_from_participation
 from csgm_cli.model.mechanism import Bound
 from csgm_cli.model.result import Guarantee, Notice
 from csgm_cli.storage.saved import AGREEMENT, bad_result, is_positive
-from csgm_cli.version import __version__
+from csgm_cli.version import __version__, is_this_release
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -43,7 +43,7 @@ _BEFORE_PROOFS = {
     Bound.TIGHT_ADD: "a convex test function whose worst vector is known; adding the client decides",
     Bound.TIGHT_REMOVE: "a convex test function whose worst vector is known; removing the client decides",
 }
-_PARTICIPATION = ("population", "cohort_size", "training_rounds")
+_PARTICIPATION = ("population_size", "cohort_size", "training_rounds")
 
 
 def check_agreement(
@@ -86,7 +86,7 @@ def _check_lower_bound(saved: SavedResult, row: Mapping[str, Any], guarantee: tu
 
 
 def _other_words(saved: SavedResult, name: str, difference: str) -> tuple[Notice, ...]:
-    if saved.csgm_version == __version__:
+    if is_this_release(saved.csgm_version):
         raise bad_result(f"result.{name} disagrees with its numbers: {difference}")
     said = f"the saved {name} is not what csgm {__version__} makes of the saved numbers"
     return (Notice("other-words", f"{said}, but csgm {saved.csgm_version} may have: {difference}"),)
@@ -107,11 +107,11 @@ def _check_inputs(inputs: Mapping[str, Any], settled: Mapping[str, object]) -> N
 
 def _check_rounds(inputs: Mapping[str, Any], mechanism: Mechanism) -> tuple[Notice, ...]:
     said = {name: inputs.get(name) for name in _PARTICIPATION}
-    needed = ("population", "cohort_size") if mechanism.factorization else _PARTICIPATION
-    if said["population"] is None and said["training_rounds"] is None:
+    needed = ("population_size", "cohort_size") if mechanism.factorization else _PARTICIPATION
+    if said["population_size"] is None and said["training_rounds"] is None:
         return ()
     if {name for name, value in said.items() if value is not None} != set(needed):
-        raise bad_result(f"inputs must hold all of {', '.join(needed)}, or no population")
+        raise bad_result(f"inputs must hold all of {', '.join(needed)}, or no population_size")
     if mechanism.factorization is not None:
         return ()
     expected, notice = rounds_from_participation(*(inputs[name] for name in _PARTICIPATION))

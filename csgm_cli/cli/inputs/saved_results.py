@@ -14,6 +14,7 @@ from csgm_cli.errors import UsageError, shown
 from csgm_cli.model.result import Account, Notice
 from csgm_cli.storage.files import naming, read_text
 from csgm_cli.storage.saved import SavedResult, load_saved
+from csgm_cli.version import program_of, why_moved
 
 if TYPE_CHECKING:
     from csgm_cli.model.mechanism import Mechanism
@@ -30,7 +31,7 @@ _KEPT = (
     "dim",
     "cohort_size",
     "rounds",
-    "population",
+    "population_size",
     "training_rounds",
     "factorization",
     "epochs",
@@ -96,11 +97,12 @@ def drift(request: Request, found: Account) -> tuple[Notice, ...]:
     for (epsilon, delta), guarantee in zip(saved.guarantees, found.guarantees, strict=True):
         before, now = delta if saved.asked_delta else epsilon, getattr(guarantee, name)
         relative = abs(now - before) / max(abs(before), abs(now)) if now != before else 0.0
-        drift = f"{name} was {before!r} (csgm {saved.csgm_version}), is {now!r}: relative difference"
-        numbers = f"{drift} {relative:.1e}"
+        program = program_of(saved.csgm_version, saved.numbers_version)
+        numbers = f"{name} was {before!r} ({program}), is {now!r}: relative difference {relative:.1e}"
         console.note(f"{request['from']}: {numbers}")
         if relative > _TOLERANCE:
-            notices.append(_drifted(numbers, is_worse=now > before))
+            cause = why_moved(saved.numbers_version)
+            notices.append(_drifted(f"{numbers}; {cause}", is_worse=now > before))
     return tuple(notices)
 
 

@@ -35,7 +35,7 @@ _SETTLED_BY = {
     "compression": {"gamma", "compression"},
     "norm_ratio": {"norm_ratio", "linf_norm", "l2_norm", "dim", "cohort_size"},
     "linf_norm": {"norm_ratio", "linf_norm", "l2_norm", "dim", "cohort_size"},
-    "rounds": {"rounds", "population", "training_rounds", "cohort_size"},
+    "rounds": {"rounds", "population_size", "training_rounds", "cohort_size"},
     "epochs": {"epochs"},
 }
 

@@ -10,6 +10,7 @@ import click
 from csgm_cli.cli.options.parameter_types import Choice, File, Number, StrategyChoice, Switch
 from csgm_cli.cli.options.sources import flag_of, variable_of
 from csgm_cli.model.mechanism import Accountant, Adjacency, MechanismName
+from csgm_cli.ranges import FORMER_NAMES
 from csgm_cli.render import FORMATS
 
 if TYPE_CHECKING:
@@ -108,12 +109,12 @@ _SPECS: dict[str, _Spec] = {
     "dim": _Spec(_COHORT, "Model dimension, for the MSE; with the cohort size also the default norm ratio."),
     "cohort_size": _Spec(_COHORT, "Clients per round."),
     "rounds": _Spec(_COHORT, "Releases that one client can influence.", default=1),
-    "population": _Spec(
+    "population_size": _Spec(
         _COHORT,
-        "Number of clients: rounds = ceil(training-rounds * cohort-size / population). With a factorization,"
-        " T * cohort-size must not exceed it.",
+        "Number of clients, for disjoint cohorts in a fixed order: rounds = ceil(training-rounds *"
+        " cohort-size / population-size). With a factorization, T * cohort-size must not exceed it.",
     ),
-    "training_rounds": _Spec(_COHORT, "Training rounds, for --population."),
+    "training_rounds": _Spec(_COHORT, "Training rounds, for --population-size."),
     "factorization": _Spec(
         _COHORT,
         "Correlated noise B Z: a file of csgm factorize, or a strategy and its T, such as optimal:32, tree:32"
@@ -193,7 +194,7 @@ _SPECS: dict[str, _Spec] = {
 CONFIGURABLE = frozenset(_SPECS) - {"config"}
 
 MECHANISM = ("gamma", "compression", "norm_ratio", "linf_norm", "l2_norm", "adjacency")
-COHORT = ("dim", "cohort_size", "rounds", "population", "training_rounds", "factorization", "epochs")
+COHORT = ("dim", "cohort_size", "rounds", "population_size", "training_rounds", "factorization", "epochs")
 OUTPUT = ("format", "output", "config", "show_inputs", "quiet")
 
 
@@ -215,8 +216,9 @@ def option(
     kind = kind or (spec.type() if spec.type else Number(name))
     # A default of None would count as a value: a required option would never be missed.
     default: dict[str, Any] = {} if spec.default is None else {"default": spec.default}
+    former = [old for old, new in FORMER_NAMES.items() if new == name]
     result = Option(
-        [flag_of(name), name],
+        [*map(flag_of, (name, *former)), name],
         help=(text or spec.help) + "  [repeatable]" * multiple,
         type=kind,
         show_default=True,
@@ -224,7 +226,7 @@ def option(
         is_flag=isinstance(kind, Switch) or None,  # False would let the value be left out
         required=required,
         multiple=multiple,
-        envvar=variable_of(name),
+        envvar=[variable_of(known) for known in (name, *former)] if former else variable_of(name),
         **default,
     )
     result.section = spec.section

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 #: The numeric options of calibrate and account, which can be varied.
 VARIABLE = (
     "epsilon", "delta", "noise_multiplier", "sigma", "gamma", "compression", "norm_ratio", "linf_norm",
-    "l2_norm", "dim", "cohort_size", "rounds", "population", "training_rounds", "epochs", "value_bits",
+    "l2_norm", "dim", "cohort_size", "rounds", "population_size", "training_rounds", "epochs", "value_bits",
 )  # fmt: skip
 _FLOAT = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 _GROUPED = re.compile(r"\d{1,3}(_\d{3})+", re.ASCII)
@@ -84,7 +84,7 @@ def _hinting_at_sweep(error: UsageError, param: click.Parameter | None, value: o
         return error
     values = ",".join(value.replace(",", " ").replace(";", " ").split())
     hints = filter(None, (error.hint, several_values(param.name or "", values)))
-    return UsageError(error.slug, error.message, "; ".join(hints))
+    return error.reworded(error.message, "; ".join(hints))
 
 
 def _probably_meant(quantity: str, number: float) -> str:

@@ -37,14 +37,14 @@ EXCLUSIVES = (
     Exclusive(("norm_ratio",), ("linf_norm",), may_agree=True),
     Exclusive(
         ("rounds",),
-        ("population", "training_rounds"),
-        hint="was --training-rounds {rounds} meant? --population computes the --rounds of one client",
+        ("population_size", "training_rounds"),
+        hint="was --training-rounds {rounds} meant? --population-size computes the --rounds of one client",
     ),
     Exclusive(
         ("factorization", "epochs"),
         ("rounds", "training_rounds"),
         hint="with a factorization a client takes part in at most one step of each of --epochs: training"
-        " rounds / T of them, rounded up; --population and --cohort-size check that T is small enough",
+        " rounds / T of them, rounded up; --population-size and --cohort-size check that T is small enough",
     ),
     Exclusive(("noise_multiplier",), ("sigma",)),
     Exclusive(("max_mse_overhead",), ("max_noise_overhead",)),

@@ -21,7 +21,7 @@ def requested_format(arguments: Sequence[str]) -> str:
     Or where it is one that only another command has.
     """
     form = _asked_for(arguments)
-    return "text" if form == "github" and _command(arguments) != "check" else form
+    return "text" if form in ("github", "junit") and _command(arguments) != "check" else form
 
 
 def _asked_for(arguments: Sequence[str]) -> str:

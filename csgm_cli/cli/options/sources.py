@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
@@ -78,7 +79,8 @@ def source_of(ctx: click.Context | None, param: click.Parameter | None) -> Sourc
             is_option = isinstance(param, click.Option)
             return Source(Rank.FLAG, flag_of(param.name) if is_option else param.human_readable_name)
         case ParameterSource.ENVIRONMENT:
-            return Source(Rank.ENVIRONMENT, variable_of(param.name))
+            variables = [param.envvar] if isinstance(param.envvar, str) else param.envvar or ()
+            return Source(Rank.ENVIRONMENT, next(filter(os.environ.get, variables)))
         case ParameterSource.DEFAULT_MAP:
             setting: Setting = ctx.meta[__name__][param.name]
             return Source(Rank.COMMAND_CONFIG if setting.specific else Rank.CONFIG, setting.label)

@@ -10,10 +10,11 @@ from click.core import ParameterSource
 from csgm_cli.cli.options.parameter_types import Switch, swapped_as_written
 from csgm_cli.cli.options.request import Request
 from csgm_cli.cli.options.sources import config_of, source_of
-from csgm_cli.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from csgm_cli.errors import UsageError
 
 #: What click has for the default of an option without one.
 _NO_DEFAULT = click.Option(["--none"]).default
@@ -50,7 +51,7 @@ def naming_config(error: UsageError, ctx: click.Context) -> UsageError:
     if path is None or error.slug not in _MISSING:
         return error
     read = f"the config file that was read is {path}"
-    return UsageError(error.slug, error.message, f"{error.hint}; {read}" if error.hint else read)
+    return error.reworded(error.message, f"{error.hint}; {read}" if error.hint else read)
 
 
 def hinting_at_swap(error: UsageError, request: Request) -> UsageError:
@@ -61,5 +62,5 @@ def hinting_at_swap(error: UsageError, request: Request) -> UsageError:
             continue
         deltas = request["delta"] if isinstance(request["delta"], tuple) else [request["delta"]]
         if hint := next(filter(None, (swapped_as_written(request[name], delta) for delta in deltas)), ""):
-            return UsageError(error.slug, error.message, hint)
+            return error.reworded(error.message, hint)
     return error

@@ -12,7 +12,7 @@ from csgm_cli.cli.options.parameter_types import VARIABLE, Number
 from csgm_cli.cli.options.sources import flag_of, source_of
 from csgm_cli.errors import UsageError, shown
 from csgm_cli.hints import did_you_mean
-from csgm_cli.ranges import EPSILON_OR_ZERO
+from csgm_cli.ranges import EPSILON_OR_ZERO, current_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +49,7 @@ class Vary(click.ParamType[Varied]):
             return value
         label = source_of(ctx, param).label
         option, equals, text = str(value).partition("=")
-        name = option.strip().replace("-", "_")
+        name = current_name(option.strip())
         if not equals:
             raise UsageError("bad-vary", f"{label} must be OPTION=VALUES, got {shown(value)}", _HINT)
         if name not in VARIABLE:

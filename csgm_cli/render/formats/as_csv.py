@@ -33,7 +33,8 @@ def render(document: Document) -> str:
     """Return the result's rows with round-trip digits; a result without rows is one row.
 
     Rows of calibrate, account, compare and plan start with the inputs that tell them from others, as
-    those of a sweep do, and end with ``csgm_version``; ``target_epsilon`` is what was asked for.
+    those of a sweep do, and end with ``csgm_version`` and ``numbers_version``; ``target_epsilon`` is what
+    was asked for.
 
     Nested keys become ``mse.total``, lists are joined by semicolons, null is an empty field. The
     columns depend on the command alone, not on which optional values are there.
@@ -53,7 +54,8 @@ def _identified(row: Document, document: Document) -> Document:
     identity = {key: row.get(key, asked.get(key)) for key in (*_IDENTITY, *further)}
     if identity["mechanism"] == "gaussian":
         identity["norm_ratio"] = None  # that of the rows beside it
-    return {**identity, **row, "csgm_version": document["csgm_version"]}
+    versions = {key: document[key] for key in ("csgm_version", "numbers_version")}
+    return {**identity, **row, **versions}
 
 
 def header(row: Document) -> str:

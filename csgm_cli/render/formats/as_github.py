@@ -28,9 +28,12 @@ def render(document: Document) -> str:
 
 
 def render_error(document: Document) -> str:
-    """Return a ``csgm/error/1`` document as an annotation of the whole run."""
+    """Return a ``csgm/error/1`` document as an annotation, of a line of a file if that is wrong."""
     error = document["error"]
-    return _command("error", {"title": f"csgm: {error['slug']}"}, error["message"]) + "\n"
+    title = f"csgm: {error['slug']}"
+    place = {"title": title} if error["file"] is None else _at(error, title)
+    message = "\n".join(filter(None, (error["message"], error["hint"])))
+    return _command("error", place, message) + "\n"
 
 
 def _annotation(population: Document, changes: Document | None) -> str:

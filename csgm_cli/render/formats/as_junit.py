@@ -23,14 +23,31 @@ def render(document: Document) -> str:
         raise UsageError("unknown-choice", "format junit is for csgm check")
     result = document["result"]
     counts = f'tests="{result["total"]}" failures="{result["total"] - result["held"]}" errors="0"'
-    cases = "".join(map(_case, result["populations"]))
+    return _suite(counts, "".join(map(_case, result["populations"])))
+
+
+def render_error(document: Document) -> str:
+    """Return a ``csgm/error/1`` document as a suite of one test case, which could not be run."""
+    error = document["error"]
+    message = f"type={_attribute(error['slug'])} message={_attribute(error['message'])}"
+    case = _testcase(error, "budget", f"      <error {message}>{_text(error['hint'])}</error>\n")
+    return _suite('tests="1" failures="0" errors="1"', case)
+
+
+def _suite(counts: str, cases: str) -> str:
     suite = f'  <testsuite name="csgm check" {counts}>\n{cases}  </testsuite>\n'
     return f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites {counts}>\n{suite}</testsuites>\n'
 
 
+def _testcase(at: Document, name: str, inner: str) -> str:
+    """A case called ``name`` at the file and line of ``at``, if it has them."""
+    path = at["file"]
+    place = "" if path is None else f' file={_attribute(path)} line="{at["line"]}"'
+    named = f"classname={_attribute(path or 'csgm check')} name={_attribute(name)}"
+    return f"    <testcase {named}{place}>\n{inner}    </testcase>\n"
+
+
 def _case(population: Document) -> str:
-    place = f'file={_attribute(population["file"])} line="{population["line"]}"'
-    name = f"classname={_attribute(population['file'])} name={_attribute(population['population'])}"
     counted = [release for release in population["releases"] if release["enabled"]]
     if population["holds"]:
         inner = f"      <system-out>{_text(verdict(population))}</system-out>\n"
@@ -39,7 +56,7 @@ def _case(population: Document) -> str:
         message = _attribute(verdict(population))
         listed = _text("\n".join(lines))
         inner = f'      <failure type="limit-exceeded" message={message}>{listed}</failure>\n'
-    return f"    <testcase {name} {place}>\n{inner}    </testcase>\n"
+    return _testcase(population, population["population"], inner)
 
 
 def _attribute(text: str) -> str:

@@ -83,7 +83,7 @@ _LABELS = {
     "dim": "dim (coordinates)",
     "cohort_size": "cohort size (clients)",
     "rounds": "rounds (releases that one client can influence)",
-    "population": "population (clients)",
+    "population_size": "population size (clients)",
     "training_rounds": "training rounds",
     "epochs": "epochs (a client takes part once in each)",
     "mse": "MSE (mean over the rows, in the unit of the L2 clip norm squared)",

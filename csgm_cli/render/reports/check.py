@@ -9,6 +9,7 @@ from csgm_cli.errors import printable
 from csgm_cli.render.reports.parts import Column, Fact, Report, Table, order_text, table, up, verified_text
 from csgm_cli.render.reports.setting import assumptions_fact
 from csgm_cli.rounding import exact, round_down, round_up
+from csgm_cli.version import program_of
 
 if TYPE_CHECKING:
     from csgm_cli.render.document import Document
@@ -122,7 +123,8 @@ def _compared(changes: Document | None) -> tuple[Fact, ...]:
     if changes is None:
         return ()
     version = changes["csgm_version"]
-    return (Fact("compared with", printable(changes["since"]), f"by csgm {version}" if version else ""),)
+    by = f"by {program_of(version, changes['numbers_version'])}" if version else ""
+    return (Fact("compared with", printable(changes["since"]), by),)
 
 
 def _facts(inputs: Document, populations: list[Document]) -> tuple[Fact, ...]:

@@ -187,7 +187,9 @@ def _selftest(inputs: Document, result: Document) -> Report:  # noqa: ARG001 - t
 
 
 def _version(inputs: Document, result: Document) -> Report:  # noqa: ARG001 - the common signature
-    versions = [f"{name} {found or 'missing'}" for name, found in result.items() if name != "csgm"]
+    versions = [
+        f"{name.replace('_', ' ')} {found or 'missing'}" for name, found in result.items() if name != "csgm"
+    ]
     return Report(paragraph=f"csgm {result['csgm']} ({', '.join(versions)})")
 
 

@@ -19,6 +19,7 @@ _ROUNDS = "releases that one client can influence"
 _ONE_ROUND = "release that one client can influence"
 _ASSUMPTION = {
     "clipping-enforced": "clipped vectors",
+    "disjoint-cohorts": "disjoint cohorts in a fixed order",
     "masks-secret": "secret masks",
     "masks-bernoulli": "i.i.d. mask bits",
 }

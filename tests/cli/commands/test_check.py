@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from csgm_cli.errors import NoAnswerError
+from csgm_cli.storage.schema import load_schema
 from tests.cli.budgets import MISTAKEN
 
 
@@ -41,6 +43,53 @@ def test_what_was_locked_has_not_moved(csgm, budgets):
     assert Path("a.lock").read_bytes() == Path("b.lock").read_bytes()
 
 
+def edited_lock(csgm, **keys):
+    """A lock of old.toml with other top-level keys (None: without it), and 0.01 less spent."""
+    csgm("check old.toml --write-lock a.lock")
+    lock = {**json.loads(Path("a.lock").read_text()), **keys}
+    lock["populations"]["phones"]["spent"] -= 0.01
+    Path("a.lock").write_text(json.dumps({key: value for key, value in lock.items() if value is not None}))
+
+
+@pytest.mark.parametrize(
+    ("recorded", "said"),
+    [
+        ({"numbers_version": 1}, "by numbers version 1, and now spend"),
+        (
+            {"numbers_version": 1},
+            " numbers, so the file was edited or a library differs",
+        ),
+        ({"numbers_version": 7}, "by numbers version 7, and now spend"),
+        ({"numbers_version": 7}, " has numbers version 1"),
+        ({"numbers_version": None, "csgm_version": "0.1.0"}, "by csgm 0.1.0, and now spend"),
+        ({"numbers_version": None, "csgm_version": "0.1.0"}, " has numbers version 1"),
+    ],
+)
+def test_a_number_that_moved_is_told_by_numbers_version(csgm, budgets, monkeypatch, recorded, said):
+    """A lock that is older than numbers versions is told by its package version."""
+    for module in ("csgm_cli.version", "csgm_cli.storage.lock"):
+        monkeypatch.setattr(f"{module}.NUMBERS_VERSION", 1)
+    edited_lock(csgm, **recorded)
+    outcome = csgm("check old.toml --against-lock a.lock --format json")
+    (warning,) = (found for found in outcome.document["warnings"] if found["slug"] == "moved-by-tool")
+    assert said in warning["message"]
+    assert outcome.document["result"]["changes"]["numbers_version"] == recorded["numbers_version"]
+    jsonschema.validate(json.loads(Path("a.lock").read_text()), load_schema("lock"))
+
+
+@pytest.mark.parametrize(
+    "recorded", [{"csgm_version": "9.9"}, {"numbers_version": 7}, {"numbers_version": None}]
+)
+def test_a_lock_holds_while_no_number_moves(csgm, budgets, recorded):
+    """Whatever version wrote it."""
+    csgm("check old.toml --write-lock a.lock")
+    lock = {**json.loads(Path("a.lock").read_text()), **recorded}
+    Path("a.lock").write_text(json.dumps({key: value for key, value in lock.items() if value is not None}))
+    outcome = csgm("check old.toml --against-lock a.lock --format json")
+    assert outcome.status == 0
+    assert "moved-by-tool" not in [found["slug"] for found in outcome.document["warnings"]]
+
+
 def test_a_lock_has_its_accountant(csgm, budgets):
     """Numbers by different accountants are not compared."""
     csgm("check old.toml --write-lock a.lock --accountant paper")
@@ -58,6 +107,9 @@ def test_a_lock_has_its_accountant(csgm, budgets):
         (lambda lock: lock | {"accountant": "guess"}, "guess"),
         (lambda lock: lock | {"populations": 5}, "not a lock"),
         (lambda lock: {k: v for k, v in lock.items() if k != "csgm_version"}, "csgm_version is missing"),
+        (lambda lock: lock | {"numbers_version": "1"}, "numbers_version is '1'"),
+        (lambda lock: lock | {"numbers_version": True}, "numbers_version is True"),
+        (lambda lock: lock | {"numbers_version": 0}, "numbers_version is 0"),
         (lambda lock: patched(lock, spent=-1.0), "spent is -1.0"),
         (lambda lock: patched(lock, spent=True), "spent must be a number"),
         (lambda lock: patched(lock, spent=float("nan")), "spent is nan"),
@@ -134,7 +186,9 @@ def test_a_delta_that_lets_a_client_be_published(csgm, place, delta, population,
     said = [found["message"] for found in warnings if found["slug"] == "delta-large"]
     assert len(said) == warned
     for message in said:
-        assert message.startswith("b.toml:1: population people: delta 0.0001 is at least 1 / population = ")
+        assert message.startswith(
+            "b.toml:1: population people: delta 0.0001 is at least 1 / population_size = "
+        )
 
 
 def test_no_answer_names_the_population(csgm, budgets, monkeypatch):

@@ -19,6 +19,7 @@ from csgm_cli.jobs import selftest as reference
 from csgm_cli.model.selftest import SelftestCase
 from csgm_cli.storage.arrays import read_arrays
 from csgm_cli.storage.schema import load_schema
+from csgm_cli.version import NUMBERS_VERSION
 from tests.cli.questions import ACCOUNT, CALIBRATE
 
 COMMANDS = {name: root.get_command(None, name) for name in REGISTRY}
@@ -122,7 +123,7 @@ def test_participation(csgm):
     for training_rounds, rounds in ((100, 3), (101, 4)):
         outcome = csgm(f"{line} {training_rounds}")
         assert outcome.document["inputs"]["rounds"] == rounds
-        assert "no amplification" in outcome.stderr
+        assert "if cohorts are drawn at random, pass rounds = all training rounds" in outcome.stderr
 
 
 def test_scale_of_the_norms(csgm):
@@ -324,8 +325,10 @@ def test_selftest_that_fails(csgm, monkeypatch):
 def test_version(csgm):
     """The versions are those of the installed distributions."""
     result = csgm("version --format json").document["result"]
-    assert list(result) == ["csgm", "python", "numpy", "scipy", "mpmath", "click", "rich"]
+    assert list(result) == ["csgm", "numbers_version", "python", "numpy", "scipy", "mpmath", "click", "rich"]
     assert result["csgm"] == csgm_cli.__version__
+    assert result["numbers_version"] == NUMBERS_VERSION
+    assert f"(numbers version {NUMBERS_VERSION}, python " in csgm("version").stdout
     assert result["numpy"] == version("numpy")
     assert csgm("--version").stdout == f"csgm {csgm_cli.__version__}\n"
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import jsonschema
@@ -12,6 +14,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from csgm_cli.cli import main
+from csgm_cli.ranges import FORMER_NAMES
 from csgm_cli.storage.budget_file import DEFAULT_KEYS, LIMIT_KEYS, RELEASE_KEYS
 from csgm_cli.storage.schema import load_schema
 from tests.cli.budgets import GAUSSIAN, LIMIT, OLD
@@ -46,7 +49,8 @@ def test_schema_has_the_keys_that_are_read():
         ((*LIMIT_KEYS, "release"), population),
         (RELEASE_KEYS, release),
     ):
-        assert set(found) == {*keys, *(key.replace("_", "-") for key in keys)}
+        former = {old for old, new in FORMER_NAMES.items() if new in keys}
+        assert set(found) == {*keys, *(key.replace("_", "-") for key in keys)} | former
 
 
 def test_nearer_values_win(csgm, place):
@@ -87,7 +91,7 @@ delta = 1e-6
 gamma = 0.5
 dim = 1e6
 cohort-size = 1000
-population = 10_000
+population-size = 10_000
 training-rounds = 95
 noise-multiplier = 5
 """
@@ -238,6 +242,137 @@ def test_bad_file(csgm, place, text, slug, said):
     assert first.startswith(f"error[{slug}]: ")
     assert said in outcome.stderr
     assert all(line.startswith("  try: ") for line in rest)
+
+
+#: Text of a budget, the line that is wrong, and words of the message. Line 1 is never the wrong one.
+MISPLACED = {
+    "mistyped population": (
+        f"{LIMIT}[population.phones]\nepsilon = 8\ndelta = 1e-6\n"
+        "[population.phnes.release.r]\nmechanism = 'gaussian'\nsigma = 9\n",
+        7,
+        "population phnes has no epsilon and no delta; did you mean phones?",
+    ),
+    "mistyped population table": (
+        f"{LIMIT}[populations.q.release.r]\nsigma = 9\n",
+        4,
+        "unknown key populations; did you mean population?",
+    ),
+    "mistyped release table": (
+        f"{LIMIT}[population.p.realese.r]\nsigma = 9\n",
+        4,
+        "unknown key realese [population.p]; did you mean release?",
+    ),
+    "line 12 is not line 1": (
+        "\n" * 8 + f"{LIMIT}[population.p.release.r]\nsigma = 9\nmechanism = 'gaussian'\nrounds = -1\n",
+        15,
+        "rounds at b.toml:15 must be",
+    ),
+    "missing key of a release": (f"{LIMIT}\n{GAUSSIAN}", 5, "it needs noise-multiplier or sigma"),
+    "broken TOML": (f"{LIMIT}x = = 1\n", 4, "is not valid TOML"),
+    "TOML that does not end": (f"{LIMIT}x = [1,\n2,\n", 5, "is not valid TOML"),
+    "wrong schema": ("\nschema = 'csgm/budget/9'\n", 2, "schema must be 'csgm/budget/1'"),
+    "missing include": ("\ninclude = 'none.toml'\n", 2, "cannot read 'none.toml'"),
+    "include of itself": ("\ninclude = 'b.toml'\n", 2, "b.toml includes itself"),
+    "not UTF-8": (f"{LIMIT}owner = '\udcff'\n", 4, "is not UTF-8 text"),
+    "missing factorization": (
+        f"{LIMIT}{GAUSSIAN}sigma = 1\nfactorization = 'none.npz'\n",
+        7,
+        "cannot read 'none.npz'",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MISPLACED)
+def test_an_error_has_its_line_in_every_format(csgm, place, case):
+    """Annotation, test case and JSON have the file and the line that is wrong; stdout holds nothing else."""
+    text, line, said = MISPLACED[case]
+    (place / "b.toml").write_bytes(text.encode("utf-8", "surrogateescape"))
+    annotation = csgm("check b.toml --format github")
+    assert annotation.status in (2, 3, 4)
+    assert annotation.stdout.startswith(f"::error file=b.toml,line={line},title=csgm%3A ")
+    assert annotation.stdout.count("\n") == 1
+    report = ET.fromstring(csgm("check b.toml --format junit").stdout)
+    assert (report.get("tests"), report.get("errors"), report.get("failures")) == ("1", "1", "0")
+    testcase = report.find("testsuite/testcase")
+    assert (testcase.get("file"), testcase.get("line")) == ("b.toml", str(line))
+    assert said in testcase.find("error").get("message")
+    document = csgm("check b.toml --format json").document
+    jsonschema.validate(document, load_schema("error"))
+    assert (document["error"]["file"], document["error"]["line"]) == ("b.toml", line)
+    assert said in document["error"]["message"]
+
+
+@pytest.mark.parametrize(("text", "slug", "said"), BAD_FILES)
+def test_annotation_of_a_bad_file(csgm, place, text, slug, said):
+    """Every error names a file and a line, the one in its message where that has one."""
+    (place / "b.toml").write_text(text)
+    (place / "other.toml").write_text(OTHER)
+    stdout = csgm("check b.toml --format github").stdout
+    name, line = re.match(r"::error file=(b|other)\.toml,line=(\d+),title=csgm%3A ", stdout).groups()
+    written = re.search(r"(b|other)\.toml:(\d+)", said)
+    if written and slug != "different-limits":  # that names two
+        assert (name, line) == written.groups()
+
+
+@pytest.mark.parametrize("name", ["none.toml", ".", "sub/b.toml"])
+def test_annotation_of_a_file_that_cannot_be_read(csgm, place, name):
+    """It is at the first line of the file that was asked for."""
+    outcome = csgm(f"check {name} --format github")
+    assert outcome.status == 4
+    assert outcome.stdout.startswith(f"::error file={name},line=1,title=csgm%3A cannot-read::")
+
+
+def test_annotation_of_an_accountant_without_a_bound(csgm, place):
+    """It is at the population that cannot be checked."""
+    release = "[population.p.release.r]\nsigma = 9\ngamma = 0.5\nnorm-ratio = 3\n"
+    (place / "b.toml").write_text(f"\n{LIMIT}{release}")
+    outcome = csgm("check b.toml --accountant exact --format github")
+    assert outcome.status == 2
+    assert outcome.stdout.startswith("::error file=b.toml,line=2,title=csgm%3A ")
+
+
+@pytest.mark.parametrize("option", ["--diff", "--against-lock"])
+def test_annotation_of_an_earlier_budget_or_lock(csgm, place, option):
+    """The error is in that file, not in the budget."""
+    (place / "b.toml").write_text(LIMIT)
+    (place / "before").write_text("= 1")
+    outcome = csgm(f"check b.toml {option} before --format github")
+    assert outcome.stdout.startswith("::error file=before,line=1,title=csgm%3A ")
+
+
+@pytest.mark.parametrize("before", [None, "<?xml version='1.0'?><testsuites/>"])
+def test_junit_file_holds_the_error(csgm, place, before):
+    """A report of an earlier run does not stay as if it were of this one."""
+    (place / "b.toml").write_text("= 1")
+    if before:
+        (place / "out.xml").write_text(before)
+    outcome = csgm("check b.toml --format junit --output out.xml")
+    assert outcome.status == 2
+    assert ET.parse("out.xml").find("testsuite/testcase/error").get("type") == "invalid-toml"
+
+
+def test_junit_error_replaces_no_other_file(csgm, place):
+    """A budget that --output names by mistake stays."""
+    (place / "b.toml").write_text("include = ['a.toml', 'c.toml']\n")
+    (place / "a.toml").write_text(LIMIT)
+    (place / "c.toml").write_text("= 1")
+    assert csgm("check b.toml --format junit --output a.toml").status == 2
+    assert (place / "a.toml").read_text() == LIMIT
+
+
+def test_population_without_a_table_and_with_a_close_name(csgm, place):
+    """Where defaults would give the mistyped population a limit of its own, a warning says so."""
+    defaults = "[defaults]\nepsilon = 8\ndelta = 1e-6\nmechanism = 'gaussian'\nsigma = 9\n"
+    stated = "[population.phones]\nepsilon = 2\n"
+    (place / "b.toml").write_text(
+        f"{defaults}{stated}[population.phnes.release.r]\n[population.other.release.r]\n"
+    )
+    warnings = csgm("check b.toml --format json").document["warnings"]
+    (warning,) = (found for found in warnings if found["slug"] == "undeclared-population")
+    assert warning["message"].startswith("b.toml:8: there is no [population.phnes]")
+    assert warning["message"].endswith("did you mean phones?")
+    (place / "b.toml").write_text(f"{defaults}{stated}[population.phnes.release.r]\n[population.phnes]\n")
+    assert "undeclared-population" not in csgm("check b.toml").stderr
 
 
 def test_missing_included_file(csgm, place):

@@ -167,6 +167,7 @@ def test_rerun_from_another_folder(csgm, file, place, monkeypatch):
         ({"epochs": "3"}, "bad-result-file"),
     ],
 )
+@pytest.mark.usefixtures("released")
 def test_rerun_of_a_result_that_was_changed(csgm, place, change, slug):
     """Inputs that contradict each other, or the factorization, are told."""
     line = f"{CALIBRATE_SIZED} --factorization tree:8 --epochs 3"

@@ -267,7 +267,7 @@ def test_a_population_beside_a_factorization_goes_on_to_be_checked(csgm):
     assert "delta-large" in [warning["slug"] for warning in saved["warnings"]]
     again = csgm("account --from saved.json --format json")
     assert (again.status, again.document["inputs"]["population"]) == (0, 2000)
-    saved["inputs"]["population"] = 1999
+    saved["inputs"] |= dict.fromkeys(("population", "population_size"), 1999)
     Path("saved.json").write_text(json.dumps(saved), encoding="utf-8")
     again = csgm("account --from saved.json --format json")
     assert (again.status, again.document["error"]["slug"]) == (2, "repeats-in-epoch")
@@ -353,7 +353,7 @@ def test_budget_with_a_missing_file(csgm, place):
     (place / "b.toml").write_text(BUDGET)
     outcome = csgm("check b.toml")
     assert outcome.status == 4
-    assert "b.toml:7: release sums: cannot read 'prefix8.npz'" in outcome.stderr
+    assert "b.toml:8: release sums: cannot read 'prefix8.npz'" in outcome.stderr
 
 
 @pytest.mark.parametrize("spec", ["optimal:16", "streaming:3:16"])

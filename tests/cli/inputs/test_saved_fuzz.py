@@ -11,6 +11,8 @@ from csgm_cli.errors import UsageError
 from csgm_cli.storage.saved import load_saved
 from csgm_cli.storage.schema import load_schema
 
+pytestmark = pytest.mark.usefixtures("released")
+
 _SIZES = "--epsilon 5 --delta 1e-6 --gamma 0.1 --norm-ratio 30"
 LINES = {
     "l2-csgm": f"calibrate {_SIZES} --dim 1e6 --cohort-size 1000",

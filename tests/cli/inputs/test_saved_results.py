@@ -8,6 +8,8 @@ import pytest
 from csgm_cli.rounding import round_up
 from tests.cli.questions import ACCOUNT, CALIBRATE
 
+pytestmark = pytest.mark.usefixtures("released")
+
 
 def save(csgm, line, name="saved.json"):
     """Save the JSON result of a line."""
@@ -53,7 +55,7 @@ def say_epsilon(row, factor):
         "calibrate --epsilon 5 --delta 1e-8 --gamma 0.1 --norm-ratio 100 --dim 50",
         "calibrate --epsilon 5 --delta 1e-8 --gamma 0.01 --linf-norm 0.002 --mechanism linf-csgm --dim 1e6",
         "calibrate --epsilon 5 --delta 1e-8 --mechanism gaussian --rounds 7 --adjacency replace-one",
-        f"{CALIBRATE} --population 1000 --cohort-size 30 --training-rounds 101 --accountant paper",
+        f"{CALIBRATE} --population-size 1000 --cohort-size 30 --training-rounds 101 --accountant paper",
         f"{ACCOUNT} --delta 1e-8",
         f"{ACCOUNT} --epsilon 3",
         f"{ACCOUNT} --epsilon 9 --adjacency replace-one",
@@ -68,7 +70,9 @@ def test_rerun_of_a_saved_result(csgm, line):
     saved = json.loads(Path("saved.json").read_text(encoding="utf-8"))
     outcome = csgm("account --from saved.json --format json")
     assert outcome.status == 0
-    counted = ["rounds-from-participation"] * ("--population" in line)  # its condition goes with the number
+    counted = ["rounds-from-participation"] * (
+        "--population-size" in line
+    )  # its condition goes with the number
     assert [warning["slug"] for warning in outcome.document["warnings"]] == counted
     [row] = saved["result"].get("rows", [saved["result"]])
     for key in ("epsilon", "delta"):
@@ -90,13 +94,13 @@ def test_rerun_of_a_saved_result(csgm, line):
 def test_rerun_of_a_large_delta(csgm, line):
     """A saved delta is judged by the saved population: as large as one client in 100, or with 99 not."""
     for population, expected in ((100, ["delta-large"]), (99, [])):
-        save(csgm, f"{line} --population {population} --cohort-size 10 --training-rounds 50")
+        save(csgm, f"{line} --population-size {population} --cohort-size 10 --training-rounds 50")
         saved = json.loads(Path("saved.json").read_text(encoding="utf-8"))
         assert [w["slug"] for w in saved["warnings"] if w["slug"] == "delta-large"] == expected
         again = csgm("account --from saved.json --format json").document
         by_count = ["rounds-from-participation"]  # the condition on which rounds hold goes with them
         assert [warning["slug"] for warning in again["warnings"]] == [*by_count, *expected]
-        for key in ("rounds", "population", "training_rounds", "cohort_size"):
+        for key in ("rounds", "population_size", "training_rounds", "cohort_size"):
             assert again["inputs"][key] == saved["inputs"][key]
 
 
@@ -173,6 +177,7 @@ def test_drift(csgm, factor, slugs):
     say_epsilon(saved["result"], factor)
     saved["inputs"]["epsilon"] = max(5.0, saved["result"]["epsilon"])
     saved["csgm_version"] = "0.0.9"
+    del saved["numbers_version"]
     Path("saved.json").write_text(json.dumps(saved), encoding="utf-8")
     outcome = csgm("account --from saved.json --format json")
     assert outcome.status == 0
@@ -219,8 +224,14 @@ def test_rerun_is_stronger_than_a_weaker_source(csgm, monkeypatch):
         ({"linf_norm": 0.002}, "inputs.linf_norm 0.002 disagrees with the other inputs: expected 0.001"),
         ({"compression": 2}, "inputs.compression 2 disagrees with the other inputs: expected 100.0"),
         ({"value_bits": 65}, "value_bits in the saved inputs must be"),
-        ({"population": 2}, "inputs must hold all of population, cohort_size, training_rounds, or no"),
-        ({"training_rounds": 2}, "inputs must hold all of population, cohort_size, training_rounds, or no"),
+        (
+            {"population": 2, "population_size": 2},
+            "inputs must hold all of population_size, cohort_size, training",
+        ),
+        (
+            {"training_rounds": 2},
+            "inputs must hold all of population_size, cohort_size, training_rounds",
+        ),
         ({"T": 32}, "inputs.T 32 disagrees with the other inputs: expected None"),
         ({"sensitivity": 1.5}, "inputs.sensitivity 1.5 disagrees"),
         ({"norm_ratio": None}, "ratio"),
@@ -239,15 +250,20 @@ def test_wrong_input_in_a_saved_result(csgm, change, said):
 
 PLAN = "plan --epsilon 5 --delta 1e-8 --dim 1e6 --cohort-size 1000 --max-mse-overhead 0.05 --accountant rdp"
 FACTORIZED = "account --noise-multiplier 3 --mechanism gaussian --delta 1e-8 --factorization optimal:32"
-COHORT = "--population 1000 --cohort-size 30 --training-rounds 101 --dim 1e6 --accountant rdp"
+COHORT = "--population-size 1000 --cohort-size 30 --training-rounds 101 --dim 1e6 --accountant rdp"
 
 
 @pytest.mark.parametrize(
     ("line", "path", "value", "said"),
     [
-        (CALIBRATE, "inputs.rounds", 3, "rounds 3 disagrees with population 1000, cohort_size 30, training_"),
-        (CALIBRATE, "inputs.population", 700, "rounds 4 disagrees with population 700, cohort_size 30"),
-        (CALIBRATE, "inputs.cohort_size", 29, "rounds 4 disagrees with population 1000, cohort_size 29"),
+        (CALIBRATE, "inputs.rounds", 3, "rounds 3 disagrees with population_size 1000, cohort_size 30"),
+        (
+            CALIBRATE,
+            "inputs.population_size",
+            700,
+            "700 disagrees with inputs.population 1000",
+        ),
+        (CALIBRATE, "inputs.cohort_size", 29, "rounds 4 disagrees with population_size 1000, cohort_size 29"),
         (CALIBRATE, "inputs.training_rounds", "9", "inputs.training_rounds must be integer or null, got"),
         (CALIBRATE, "result.mse.total", 9.0, "mse.total 9.0 disagrees with the mechanism and its noise"),
         (CALIBRATE, "result.mse.privacy", 9.0, "mse.privacy 9.0 disagrees"),
@@ -327,7 +343,12 @@ def test_a_saved_result_that_contradicts_itself(csgm, line, path, value, said):
         (FACTORIZED, "inputs.T", ..., "inputs.T None disagrees with the other inputs: expected 32"),
         (FACTORIZED, "inputs.workload", "momentum=0.9", "inputs.workload 'momentum=0.9' disagrees"),
         (FACTORIZED, "inputs.strategy", "tree", "inputs.strategy 'tree' disagrees"),
-        (FACTORIZED, "inputs.training_rounds", 9, "inputs must hold all of population, cohort_size, or no"),
+        (
+            FACTORIZED,
+            "inputs.training_rounds",
+            9,
+            "inputs must hold all of population_size, cohort_size",
+        ),
     ],
 )
 def test_inputs_that_contradict_each_other(csgm, line, path, value, said):
@@ -407,6 +428,54 @@ def test_words_of_another_version(csgm):
     assert slugs == ["rounds-from-participation", "other-words"]
     edit("inputs.rounds", 3)
     assert csgm("account --from saved.json").status == 2
+
+
+def test_words_of_a_development_version(csgm, monkeypatch):
+    """Many commits share its version, so other words are no reason to refuse a file."""
+    for module in ("version", "render.document", "cli.inputs.saved_result_check"):
+        monkeypatch.setattr(f"csgm_cli.{module}.__version__", "0.2.0.dev0")
+    save(csgm, CALIBRATE)
+    edit("result.statement", "Private.")
+    outcome = csgm("account --from saved.json --format json")
+    assert outcome.status == 0
+    assert [warning["slug"] for warning in outcome.document["warnings"]] == ["other-words"]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "named", "cause"),
+    [
+        (
+            1,
+            "numbers version 1",
+            "so the file was edited or a library differs",
+        ),
+        (7, "numbers version 7", "csgm 0.2.0 has numbers version 1"),
+        (..., "csgm 0.2.0", "csgm 0.2.0 has numbers version 1"),
+    ],
+)
+def test_drift_names_the_numbers_version(csgm, monkeypatch, numbers, named, cause):
+    """The package version counts only for files that are older than numbers versions."""
+    for module in ("csgm_cli.version", "csgm_cli.render.document"):
+        monkeypatch.setattr(f"{module}.NUMBERS_VERSION", 1)
+    save(csgm, f"{ACCOUNT} --delta 1e-8")
+    edit("numbers_version", numbers)
+    outcome = csgm("account --from saved.json --format json")
+    assert (outcome.status, outcome.document["warnings"]) == (0, [])
+    document = json.loads(Path("saved.json").read_text(encoding="utf-8"))
+    say_epsilon(document["result"], 0.9)
+    Path("saved.json").write_text(json.dumps(document), encoding="utf-8")
+    (warning,) = csgm("account --from saved.json --format json").document["warnings"]
+    assert warning["slug"] == "drift-up"
+    assert f"({named}), is" in warning["message"]
+    assert warning["message"].endswith(cause)
+
+
+@pytest.mark.parametrize("numbers", [0, -1, 1.5, "1", True, None])
+def test_a_numbers_version_that_is_none(csgm, numbers):
+    """It is a positive integer."""
+    save(csgm, CALIBRATE)
+    edit("numbers_version", numbers)
+    assert "numbers_version must be " in refusal(csgm)
 
 
 def test_files_that_are_no_saved_result(csgm):

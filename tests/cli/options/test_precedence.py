@@ -5,6 +5,7 @@ import pytest
 from csgm_cli.cli.options.definitions import CONFIGURABLE
 from csgm_cli.cli.options.sources import Rank
 from csgm_cli.cli.root import REGISTRY, root
+from csgm_cli.ranges import FORMER_NAMES
 from tests.cli.questions import configure
 
 LINE = "calibrate --epsilon 5 --delta 1e-8 --format json"
@@ -354,12 +355,14 @@ def test_which_of_two_config_files_is_read(csgm, place, monkeypatch):
 
 
 def test_one_name_per_option(place):
-    """Flag, parameter and variable of every option are one name, whichever command has it."""
+    """Flag, parameter and variable of an option are one name, or a former one, whichever command has it."""
     for name in REGISTRY:
         for param in root.get_command(None, name).params:
             if param.param_type_name == "option":
-                assert param.opts == ["--" + param.name.replace("_", "-")]
-                assert param.envvar == "CSGM_" + param.name.upper()
+                names = [param.name, *(old for old, new in FORMER_NAMES.items() if new == param.name)]
+                variables = [param.envvar] if isinstance(param.envvar, str) else param.envvar
+                assert param.opts == ["--" + name.replace("_", "-") for name in names]
+                assert variables == ["CSGM_" + name.upper() for name in names]
                 assert param.name in CONFIGURABLE | {"config"}
 
 

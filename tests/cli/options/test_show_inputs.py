@@ -94,7 +94,7 @@ def test_show_inputs_that_others_settle(csgm):
     """Rounds are those that count, and what the mechanism or the sweep does not use is set aside."""
     cohort = "--population 1000 --cohort-size 30 --training-rounds 101 --norm-ratio 9"
     shown = csgm(f"{LINE} {cohort} --gamma 0.5 --accountant rdp --show-inputs").stderr.splitlines()
-    assert "rounds = 4  (from population, training_rounds and cohort_size)" in shown  # 3.03, rounded up
+    assert "rounds = 4  (from population_size, training_rounds and cohort_size)" in shown  # 3.03, rounded up
     configure("[tool.csgm]\ngamma = 0.1\n")
     shown = csgm(f"{LINE} --mechanism gaussian --norm-ratio 9 --show-inputs").stderr
     assert re.search(r"^gamma = 0.1  \(config gamma in .*, set aside\)$", shown, re.MULTILINE)
