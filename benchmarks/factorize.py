@@ -162,7 +162,7 @@ def _draw(measured: dict[tuple[str, str, bool], dict[int, dict[str, float]]]) ->
         panel("peak", "peak memory of the process (MiB)"),
     )
     caption = "relative gap 1e-9, at T = 1,000,000 1e-6; one process each, one thread, time without imports"
-    _PICTURE.write_bytes(picture(Figure(panels, caption), ".svg"))
+    _PICTURE.write_bytes(picture(Figure(panels, caption), ".svg")[0])
 
 
 def _process() -> Table:

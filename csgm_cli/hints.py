@@ -60,13 +60,19 @@ def did_you_mean(word: str, possible: Iterable[str]) -> str:
 def close_words(word: str, possible: Iterable[str]) -> list[str]:
     """Return at most three of the ``possible`` words that ``word`` may stand for, the closest first.
 
-    Where some begin with ``word``, in whatever case, it is one of these that was cut short.
+    Where some begin with ``word``, in whatever case, it is one of these that was cut short. Otherwise a name
+    that differs in case, dashes and underscores alone is the one.
     """
     from difflib import get_close_matches
 
     names = sorted(possible)
     begun = [name for name in names if word and name.lower().startswith(word.lower())]
-    return sorted(begun, key=len)[:3] or get_close_matches(word, names)
+    same = [name for name in names if _letters(name) == _letters(word)]
+    return sorted(begun, key=len)[:3] or same or get_close_matches(word, names)
+
+
+def _letters(word: str) -> str:
+    return word.lower().replace("-", "").replace("_", "")
 
 
 def meant(words: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ from csgm_cli.cli.root import REGISTRY
 from csgm_cli.cli.shell_completion import SHELLS
 
 ROOT = Path(__file__).parents[1]
-FILES = {"bash": "csgm.bash", "zsh": "_csgm", "fish": "csgm.fish"}
+FILES = {"bash": "csgm.bash", "zsh": "_csgm", "fish": "csgm.fish", "powershell": "csgm.ps1"}
 
 
 pytestmark = pytest.mark.usefixtures("place")
@@ -57,13 +57,32 @@ def completed(capsys, monkeypatch, line: str) -> list[str]:
         ("csgm calibrate --output ", ["file,"]),
         ("csgm factorize --strategy str", ["plain,streaming:N"]),
         ("csgm inspect ", ["file,"]),
-        ("csgm completion ", ["plain,bash", "plain,zsh", "plain,fish"]),
+        ("csgm completion ", ["plain,bash", "plain,zsh", "plain,fish", "plain,powershell"]),
+        ("csgm help ca", ["plain,calibrate"]),
+        ("csgm help ", [f"plain,{name}" for name in REGISTRY]),
         ("csgm nosuch --eps", [""]),
     ],
 )
 def test_answers(capsys, monkeypatch, line, answers):
     """Commands, options, choices and file names are completed."""
     assert completed(capsys, monkeypatch, line) == answers
+
+
+def test_answers_in_powershell(capsys, monkeypatch):
+    """Each completion is three lines: its kind, the word and its help."""
+    monkeypatch.setenv("_CSGM_COMPLETE", "powershell_complete")
+    monkeypatch.setenv("COMP_WORDS", "csgm check --format g")
+    monkeypatch.setenv("COMP_CWORD", "3")
+    assert main([]) == 0
+    assert capsys.readouterr().out.splitlines() == ["plain", "github", "_"]
+
+
+def test_shell_that_click_lacks(capsys, monkeypatch):
+    """An older click has no PowerShell: the message names the version to install."""
+    monkeypatch.setattr("click.shell_completion.get_completion_class", lambda name: None)
+    assert main(["completion", "powershell"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error[missing-extra]: completion in powershell needs click 8.5: pip install ")
 
 
 def test_in_bash(tmp_path):

@@ -39,7 +39,7 @@ def loaded(folder: Path, *words: str, **environment: str) -> set[str]:
     return set(modules)
 
 
-@pytest.mark.parametrize("line", ["--help", "--version", "completion bash", "version"])
+@pytest.mark.parametrize("line", ["--help", "--version", "completion bash", "version", "help", "help sweep"])
 def test_light_commands(tmp_path, line):
     """Help and version need no library, no config parser and no model."""
     modules = loaded(tmp_path, *line.split())

@@ -28,8 +28,11 @@ REGISTRY: dict[str, str] = {
     "inspect": "Recompute everything that a file of factors claims.",
     "selftest": "Recompute reference values on this machine.",
     "completion": "Print the completion script of a shell.",
+    "help": "Show the help of a command.",
     "version": "Print the versions of csgm and its libraries.",
 }
+#: Commands about csgm itself, in a folder of their own.
+_ABOUT = ("completion", "help", "version")
 
 _EPILOG = """\
 \b
@@ -87,7 +90,8 @@ class LazyGroup(Helped, click.Group):
         """Import and return a command; None for an unknown name."""
         if cmd_name not in REGISTRY:
             return None
-        command: click.Command = import_module(f"csgm_cli.cli.commands.{cmd_name}").command
+        folder = "about." if cmd_name in _ABOUT else ""
+        command: click.Command = import_module(f"csgm_cli.cli.commands.{folder}{cmd_name}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature

@@ -1,4 +1,4 @@
-"""Completion in bash, zsh and fish: the scripts, and the answers that the scripts ask for."""
+"""Completion in bash, zsh, fish and PowerShell: the scripts, and the answers that the scripts ask for."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from csgm_cli.errors import UsageError, shown
 if TYPE_CHECKING:
     from click.shell_completion import ShellComplete
 
-SHELLS = ("bash", "zsh", "fish")
+SHELLS = ("bash", "zsh", "fish", "powershell")
 
 
 def script(shell: str) -> str:
-    """Return the completion script of ``shell``."""
+    """Return the completion script of ``shell``; ``UsageError`` if this click has none for it."""
     shell_complete = _shell(shell)
     # Not source(): for bash that starts bash to look at its version.
     return shell_complete.source_template % shell_complete.source_vars()
@@ -42,5 +42,6 @@ def _shell(name: str) -> ShellComplete:
     from click.shell_completion import get_completion_class
 
     kind = get_completion_class(name)
-    assert kind is not None  # click has every one of SHELLS
+    if kind is None:
+        raise UsageError("missing-extra", f"completion in {name} needs click 8.5: pip install 'click>=8.5'")
     return kind(root, {}, "csgm", COMPLETE_VARIABLE)

@@ -12,7 +12,7 @@ import click
 import pytest
 
 from csgm_cli import cli
-from csgm_cli.cli.commands.version import command as version
+from csgm_cli.cli.commands.about.version import command as version
 from csgm_cli.cli.exits import ExitCode, as_csgm_error
 from csgm_cli.errors import CsgmError, NoAnswerError, StorageError, UsageError
 from tests.cli.processes import end_of, wait_until

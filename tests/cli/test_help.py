@@ -36,6 +36,29 @@ def test_help_of_a_command(csgm, name):
 
 
 @pytest.mark.parametrize("name", REGISTRY)
+def test_help_as_a_command(csgm, name):
+    """``csgm help COMMAND`` is ``csgm COMMAND --help``."""
+    outcome = csgm(f"help {name}")
+    assert (outcome.status, outcome.stdout) == (0, csgm(f"{name} --help").stdout)
+
+
+def test_help_without_a_command(csgm):
+    """``csgm help`` is ``csgm --help``."""
+    assert (csgm("help").status, csgm("help").stdout) == (0, csgm("--help").stdout)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [("help calibrat", "did you mean calibrate?"), ("help check x", "unexpected extra argument")],
+)
+def test_help_of_no_command(csgm, line, said):
+    """An unknown command gets a suggestion, and a second one is refused."""
+    outcome = csgm(line)
+    assert (outcome.status, outcome.stdout) == (2, "")
+    assert said in outcome.stderr
+
+
+@pytest.mark.parametrize("name", REGISTRY)
 def test_every_option_is_explained(name):
     """Each option says what it is, and none is there that another option of the command already is."""
     command = root.get_command(None, name)
@@ -67,6 +90,7 @@ def test_help_of_plan_has_the_plain_gaussian_as_a_reference_only():
         ("selftest", {"--value", "--epsilon", "--verify"}),
         ("version", {"--value", "--epsilon"}),
         ("completion", {"--format", "--output"}),
+        ("help", {"--format", "--output"}),
     ],
 )
 def test_options_are_absent_where_they_do_not_apply(csgm, name, absent):

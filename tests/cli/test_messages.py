@@ -5,6 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from csgm_cli.cli.options.definitions import CONFIGURABLE
+from csgm_cli.hints import close_words
 from csgm_cli.storage.arrays import read_arrays
 
 
@@ -240,6 +242,13 @@ def test_delta_next_to_one_is_not_shown_as_one(csgm):
     """The message says which delta it speaks of."""
     line = "calibrate --epsilon 3 --delta 0.9999999999999999 --gamma 0.5 --dim 1 --norm-ratio 1"
     assert "delta 0.9999999999999999 alone" in csgm(line).stderr
+
+
+@pytest.mark.parametrize("name", sorted(name for name in CONFIGURABLE if "_" in name))
+def test_missing_underscore(name):
+    """A name without its underscores, in whatever case, has one suggestion: itself."""
+    for word in (name.replace("_", ""), name.upper().replace("_", "-")):
+        assert close_words(word, CONFIGURABLE) == [name]
 
 
 @pytest.mark.parametrize(

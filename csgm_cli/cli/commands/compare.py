@@ -87,7 +87,7 @@ command = Command(
     options=[
         *options("epsilon", "delta", "at_equal_mse", required=("epsilon", "delta")),
         *options(*MECHANISM, *COHORT, repeated=("gamma", "compression")),
-        *options("accountant", "value_bits", "verify", "plot", *OUTPUT),
+        *options("accountant", "value_bits", "verify", "plot", "plot_size", *OUTPUT),
     ],
     examples=(
         "csgm compare --epsilon 5 --delta 1e-8 --gamma 0.1 --gamma 0.01 --norm-ratio 1000 --dim 1e6",

@@ -201,7 +201,7 @@ command = Command(
         *options("T", "workload", "objective", "strategy", "tolerance", "compare", "checkpoint"),
         *options(*_ARRAYS),
         option("output", text="Write the arrays to this file."),
-        *options("value", "plot", *(name for name in OUTPUT if name != "output")),
+        *options("value", "plot", "plot_size", *(name for name in OUTPUT if name != "output")),
     ],
     examples=(
         "csgm factorize --T 32 --output prefix32.npz",

@@ -169,7 +169,7 @@ command = Command(
         *options(*NOISE),
         option("epsilon", number_of("epsilon")),
         *options("delta", "mechanism", *MECHANISM, *COHORT),
-        *options("accountant", "value_bits", "verify", "jobs", "resume", "plot"),
+        *options("accountant", "value_bits", "verify", "jobs", "resume", "plot", "plot_size"),
         option("format", Choice(SWEEP_FORMATS)),
         *options(*(name for name in OUTPUT if name != "format")),
     ],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from csgm_cli.cli.options.parameter_types import Choice, File, Number, StrategyChoice, Switch
+from csgm_cli.cli.options.parameter_types import Choice, File, Number, PlotSize, StrategyChoice, Switch
 from csgm_cli.cli.options.sources import flag_of, variable_of
 from csgm_cli.model.mechanism import Accountant, Adjacency, MechanismName
 from csgm_cli.ranges import FORMER_NAMES
@@ -180,6 +180,12 @@ _SPECS: dict[str, _Spec] = {
     "quiet": _Spec(_OUTPUT, "Suppress warnings and progress.", Switch),
     "plot": _Spec(
         _OUTPUT, "Plot to a file (.png, .svg or .pdf) or in the terminal (-).", File, metavar="FILE|-"
+    ),
+    "plot_size": _Spec(
+        _OUTPUT,
+        "Width and height of the plot in inches. Default: 5x4 for each panel.",
+        PlotSize,
+        metavar="WxH",
     ),
     "jobs": _Spec(_OUTPUT, "Number of worker processes.", default=1),
     "resume": _Spec(_OUTPUT, "Continue an interrupted --output file (csv, jsonl).", Switch),

@@ -20,6 +20,8 @@ VARIABLE = (
     "epsilon", "delta", "noise_multiplier", "sigma", "gamma", "compression", "norm_ratio", "linf_norm",
     "l2_norm", "dim", "cohort_size", "rounds", "population_size", "training_rounds", "epochs", "value_bits",
 )  # fmt: skip
+#: Smallest and largest width or height of a plot.
+PLOT_INCHES = (2, 40)
 _FLOAT = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 _GROUPED = re.compile(r"\d{1,3}(_\d{3})+", re.ASCII)
 #: Common spellings of numbers that are rejected; compiled on error only.
@@ -168,6 +170,22 @@ class File(click.Path):
     def convert(self, value: str | os.PathLike[str], param: object, ctx: object) -> str:  # noqa: ARG002 - click's signature
         """Return the path as it was given."""
         return os.fspath(value)
+
+
+class PlotSize(click.ParamType[str]):
+    """The width and height of a plot in inches, as in ``6x4``."""
+
+    name = "size"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the size as it was given; ``UsageError`` names its source and the allowed range."""
+        parts = [_number(part, grouped=False) for part in str(value).lower().split("x")]
+        low, high = PLOT_INCHES
+        if len(parts) != 2 or not all(part is not None and low <= part <= high for part in parts):
+            label = source_of(ctx, param).label
+            message = f"{label} must be WIDTHxHEIGHT in inches, each in [{low}, {high}], got {shown(value)}"
+            raise UsageError("out-of-range", message, "for example 6x4")
+        return str(value)
 
 
 class Switch(click.types.BoolParamType):

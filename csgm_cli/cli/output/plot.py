@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from csgm_cli.cli import console, interrupts
+from csgm_cli.cli.options.sources import Rank
 from csgm_cli.cli.output.report import report
 from csgm_cli.errors import UsageError
 
@@ -21,10 +22,13 @@ _WIDTH = 80
 def check_plot(request: Request) -> None:
     """Raise what would keep the picture from being drawn or written, before the work for it.
 
-    ``UsageError``: another kind of file, matplotlib is missing, or two reports for one stream.
+    ``UsageError``: another kind of file, a size without a file, matplotlib is missing, or two reports for
+    one stream.
     ``StorageError``: the file cannot be written.
     """
     plot = request["plot"]
+    if plot in (None, "-") and request.rank(["plot_size"]) == Rank.FLAG:
+        raise UsageError("missing-option", "--plot-size needs --plot FILE", "--plot figure.pdf")
     if plot is None:
         return
     if plot == "-":
@@ -73,9 +77,21 @@ def draw(request: Request, document: Document, figure: Figure | None = None, *, 
         text = chart(figure, _WIDTH if terminal is None else terminal.width)
         console.write(f"\n{text}" if below else text)
         return
-    from csgm_cli.render.plots.image_file import picture
+    _write(request, figure)
+
+
+def _write(request: Request, figure: Figure) -> None:
+    from csgm_cli.render.plots.image_file import default_size, picture
     from csgm_cli.storage.files import write_atomically
 
-    drawn = picture(figure, Path(request["plot"]).suffix)
+    size = default_size(figure)
+    if request["plot_size"] is not None:
+        width, height = map(float, request["plot_size"].lower().split("x"))
+        size = width, height
+    content, is_clear = picture(figure, Path(request["plot"]).suffix, size)
     with interrupts.unwinding():
-        write_atomically(request["plot"], drawn)
+        write_atomically(request["plot"], content)
+    if not is_clear:
+        default = "x".join(f"{inches:g}" for inches in default_size(figure))
+        message = f"labels of the plot overlap at this size; the default is {default} inches"
+        console.warning("plot-too-small", message)

@@ -31,10 +31,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Line:
-    """Points in the order of x; a ``level`` is drawn as a horizontal line across the panel.
-
-    A line without points is not drawn: it keeps its place among the styles of a panel beside it.
-    """
+    """At least one point, in the order of x; a ``level`` is a horizontal line across the panel."""
 
     label: str
     points: tuple[tuple[float, float], ...]
@@ -136,7 +133,7 @@ def _sweep(inputs: Document, rows: Sequence[Document]) -> Figure:
         if row["error"] is None:
             label = ", ".join(f"{name.replace('_', ' ')} {_short(_asked(row, name))}" for name in others)
             lines.setdefault(label or _LABELS[y].partition(" (")[0], []).append((_asked(row, x), row[y]))
-    return Figure((_panel("", x, y, _lines(lines)),), _caption(inputs))
+    return Figure((panel_of("", _LABELS[x], _LABELS[y], lines_of(lines)),), _caption(inputs))
 
 
 def _answer(inputs: Document) -> str:
@@ -163,10 +160,11 @@ def _figure_one(inputs: Document, rows: Sequence[Document]) -> Figure:
         for row in curves:
             if row[fixed] == value:
                 lines.setdefault(f"l2-csgm, {row['accountant']}", []).append((row[x], row[y]))
-        drawn = _lines(lines) + tuple(
+        drawn = lines_of(lines) + tuple(
             Line(f"gaussian, {row['accountant']}", ((value, row[y]),), level=True) for row in levels
         )
-        panels.append(_panel(f"{fixed.replace('_', ' ')} {_short(value)}", x, y, drawn))
+        title = f"{fixed.replace('_', ' ')} {_short(value)}"
+        panels.append(panel_of(title, _LABELS[x], _LABELS[y], drawn))
     return Figure(tuple(panels), _caption({**inputs, "accountant": None, "mechanism": None}))
 
 
@@ -184,16 +182,18 @@ def _comparison(inputs: Document, rows: Sequence[Document]) -> Figure:
     level = () if rows[0][y] is None else (Line(label, ((1.0, rows[0][y]),), level=True),)
     caption = _caption({**inputs, "strategy": None})  # the lines name theirs
     caption += f", all at the {plain_mechanism(inputs)} mechanism's MSE" if inputs["at_equal_mse"] else ""
-    return Figure((_panel("", "gamma", y, (*_lines(lines), *level)),), caption)
+    return Figure((panel_of("", _LABELS["gamma"], _LABELS[y], (*lines_of(lines), *level)),), caption)
 
 
-def _lines(lines: dict[str, list[tuple[float, float]]]) -> tuple[Line, ...]:
+def lines_of(lines: dict[str, list[tuple[float, float]]]) -> tuple[Line, ...]:
+    """Return a line for each label, its points in the order of x."""
     return tuple(Line(label, tuple(sorted(points))) for label, points in lines.items())
 
 
-def _panel(title: str, x: str, y: str, lines: tuple[Line, ...]) -> Panel:
-    linear = Panel(title, Axis(_LABELS[x], log=False), Axis(_LABELS[y], log=False), lines)
-    return replace(linear, x=Axis(_LABELS[x], _is_log(linear.xs)), y=Axis(_LABELS[y], _is_log(linear.ys)))
+def panel_of(title: str, x: str, y: str, lines: tuple[Line, ...]) -> Panel:
+    """Return a panel with axis labels ``x`` and ``y``; numbers that span a factor of 5 get a log axis."""
+    linear = Panel(title, Axis(x, log=False), Axis(y, log=False), lines)
+    return replace(linear, x=Axis(x, _is_log(linear.xs)), y=Axis(y, _is_log(linear.ys)))
 
 
 def _is_log(values: Iterable[float]) -> bool:

@@ -41,8 +41,6 @@ def _panel(panel: Panel, width: int) -> Iterator[str]:
     yield " " * (margin + 1) + f"{low}{high:>{columns - len(low)}}"
     yield from (f"{'':{margin + 1}}{line}" for line in wrap(_said(panel.x), columns))
     for line, mark in _marked(panel.lines):
-        if not line.points:
-            continue
         yield from wrap(f"{mark} {line.label}", width)
 
 

@@ -36,6 +36,51 @@ def test_pictures(csgm, line, suffix):
     assert content.startswith({"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[suffix])
 
 
+@pytest.mark.parametrize("command", ["compare --gamma 0.1 --norm-ratio 100", "sweep --preset figure1"])
+def test_size_of_a_picture(csgm, monkeypatch, command):
+    """--plot-size, or its variable, is the width and height in inches; a size too small is reported."""
+    target = "" if "preset" in command else " --epsilon 5 --delta 1e-8 --rounds 1"
+    line = f"{command}{target} --accountant rdp --plot x.svg"
+    outcome = csgm(f"{line} --plot-size 7X3.5")
+    assert (outcome.status, "plot-too-small" in outcome.stderr) == (0, False)
+    assert 'width="504pt" height="252pt"' in Path("x.svg").read_text()
+    monkeypatch.setenv("CSGM_PLOT_SIZE", "2x2")
+    outcome = csgm(line)
+    assert outcome.status == 0
+    assert "warning[plot-too-small]: " in outcome.stderr
+    assert 'width="144pt" height="144pt"' in Path("x.svg").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "slug"),
+    [
+        *(
+            (f"--plot x.svg --plot-size {size}", "out-of-range")
+            for size in ("6", "6x", "x", "6x4x2", "nanx4")
+        ),
+        *(
+            (f"--plot x.svg --plot-size {size}", "out-of-range")
+            for size in ("1.9x4", "6x40.1", "-6x4", "infx4")
+        ),
+        ("--plot-size 6x4", "missing-option"),
+        ("--plot - --plot-size 6x4", "missing-option"),
+    ],
+)
+@pytest.mark.parametrize("line", [GRID, "factorize --T 12"])
+def test_refused_sizes(csgm, line, words, slug):
+    """Anything but two numbers in range is refused, and so is a size without a file."""
+    outcome = csgm(f"{line} {words}")
+    assert (outcome.status, outcome.stdout) == (2, "")
+    assert outcome.stderr.startswith(f"error[{slug}]: --plot-size ")
+    assert not Path("x.svg").exists()
+
+
+def test_size_without_a_plot_in_the_settings(csgm, monkeypatch):
+    """A size in the environment is for whenever a plot is asked for."""
+    monkeypatch.setenv("CSGM_PLOT_SIZE", "6x4")
+    assert csgm(GRID).status == csgm(f"{GRID} --plot -").status == 0
+
+
 def test_picture_beside_streamed_rows(csgm):
     """CSV rows are the same with a picture, and the picture the same with any format."""
     rows = csgm(f"{GRID} --format csv").stdout

@@ -15,7 +15,7 @@ from csgm_cli.factorization import (
 )
 from csgm_cli.model.factorization import Objective, Workload, strategy_named
 from csgm_cli.render.plots.factorization import rows_figure, strategies_figure
-from csgm_cli.render.plots.image_file import canvas_of, picture
+from csgm_cli.render.plots.image_file import canvas_of, default_size, picture
 from csgm_cli.render.plots.text_chart import chart
 
 
@@ -42,8 +42,18 @@ def test_errors_against_the_size(by_size, reference):
         height = T.bit_length() - 1
         assert errors["tree"][T] == pytest.approx((height + 1) * (height / 2 + 1 / T))
         assert excess["output"][T] == pytest.approx(T / best - 1, rel=1e-6)
-    assert excess["optimal"] == {}
     assert errors.keys() == excess.keys()  # so that a strategy looks the same in both
+
+
+def test_optimum_is_drawn_at_its_certified_gap(by_size):
+    """The excess of the optimum has a point for each T: its gap, or the rounding error where that is zero."""
+    excess = lines(strategies_figure(by_size).panels[1])
+    gaps = {rows[0].T: rows[0].gap for rows in by_size}
+    assert excess["optimal"] == {T: max(gap, 2.0**-52) for T, gap in gaps.items()}
+    assert max(gaps.values()) < 1e-8
+    drawn = canvas_of(strategies_figure(by_size), (10.0, 4.0)).axes[1].lines[0]
+    assert drawn.get_label() == "optimal"
+    assert list(drawn.get_xdata()) == list(gaps)
 
 
 def test_sizes():
@@ -104,6 +114,7 @@ def test_rows_from_the_diagonal_backwards():
     figure = rows_figure(found, [(499, row)])
     ((line,),) = (panel.lines for panel in figure.panels)
     assert line.label == "row 500 of C"
+    assert figure.panels[0].x.label.startswith("lag + 1 ")
     assert line.points[0] == (1.0, row[499])
     assert line.points[-1] == (500.0, row[0])
     assert len(line.points) <= 24
@@ -118,13 +129,14 @@ def test_drawn(objective):
     """Axes are logarithmic and named, nothing lies outside, and the bytes are the same each time."""
     found = strategies_by_size(Workload(20), objective)
     figure = strategies_figure(found)
-    canvas = canvas_of(figure)
+    canvas = canvas_of(figure, default_size(figure))
     canvas.draw_without_rendering()
     for axes in canvas.axes:
         assert axes.get_xscale() == axes.get_yscale() == "log"
         assert "T (rows" in axes.get_xlabel()
         assert f"{objective.value} squared error" in axes.get_ylabel().replace("\n", " ")
     assert picture(figure, ".svg") == picture(figure, ".svg")
+    assert picture(figure, ".svg")[1]
     said = chart(figure, 80)
     assert "toeplitz-optimal" in said
     assert max(map(len, said.splitlines())) <= 80
@@ -134,6 +146,5 @@ def test_negative_entries_have_a_linear_axis():
     """A workload whose C has entries below 0."""
     found = factorize(matrix_workload(np.array([[1.0, 0.0], [-2.0, 1.0]])))
     figure = rows_figure(found, list(enumerate(factor_rows(found, [0, 1]))))
-    assert figure.panels[0].x.log
     assert not figure.panels[0].y.log
-    canvas_of(figure).draw_without_rendering()
+    canvas_of(figure, default_size(figure)).draw_without_rendering()

@@ -3,16 +3,18 @@
 import copy
 import itertools
 import re
+import struct
 
 import matplotlib as mpl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csgm_cli.errors import UsageError
 from csgm_cli.render.plots.figure import MOST_LINES, Axis, Figure, Line, Panel, check_lines, figure_of
-from csgm_cli.render.plots.image_file import canvas_of, check_can_draw, picture
+from csgm_cli.render.plots.image_file import canvas_of, check_can_draw, default_size, picture, styled
 from csgm_cli.render.plots.text_chart import chart
+from csgm_cli.render.plots.typeset import typeset
 
 
 @pytest.fixture
@@ -126,6 +128,13 @@ def busy(panels=2, lines=8, low=1.0, high=2000.0):
     return Figure((Panel("norm ratio 1000", x, y, made + levels),) * panels, "epsilon 5, delta 1e-8, " * 9)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def style():
+    """Draw with csgm's settings of matplotlib."""
+    with styled():
+        yield
+
+
 FIGURES = [busy(), busy(1), busy(1, 1), busy(2, 3, 1.1, 1.2), busy(1, 8, 1e-300, 1e4), busy(1, 2, 0.0, 3.0)]
 
 
@@ -135,7 +144,7 @@ def test_no_text_lies_on_another(figure):
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.text import Text
 
-    canvas = canvas_of(figure)
+    canvas = canvas_of(figure, default_size(figure))
     FigureCanvasAgg(canvas).draw()
     texts = [text for text in canvas.findobj(Text) if text.get_visible() and text.get_text().strip()]
     inside = [text for text in texts if _is_shown(text, canvas)]
@@ -162,13 +171,14 @@ def _is_shown(text, canvas):
 
 
 def test_lines_differ_without_colour():
-    """Each line has a marker and dashes that no other has, and each level dashes of its own."""
-    axes = canvas_of(busy(1)).axes[0]
+    """Each line has a marker of its own, its neighbours other dashes, and each level dashes of its own."""
+    axes = canvas_of(busy(1), (5.0, 4.0)).axes[0]
     lines, levels = axes.lines[:8], axes.lines[8:]
     assert len({line.get_marker() for line in lines}) == 8
     assert len({line.get_color() for line in lines}) == 8
-    assert len({str(line._unscaled_dash_pattern) for line in lines}) == 8
-    assert len({str(line._unscaled_dash_pattern) for line in levels}) == 2
+    dashes = [str(line._unscaled_dash_pattern) for line in axes.lines]
+    assert all(left != right for left, right in itertools.pairwise(dashes[:8]))
+    assert len(set(dashes[8:])) == 2
     assert {line.get_marker() for line in levels} == {"None"}
 
 
@@ -178,7 +188,88 @@ def test_same_bytes(suffix):
     expected = picture(FIGURES[0], suffix)
     with mpl.rc_context({"font.size": 30, "svg.hashsalt": None, "axes.grid": False}):
         assert picture(FIGURES[0], suffix) == expected
-    assert not re.search(rb"20\d\d-\d\d-\d\d|CreationDate|<dc:date", expected)
+    assert not re.search(rb"20\d\d-\d\d-\d\d|CreationDate|<dc:date", expected[0])
+
+
+def test_text_of_svg_is_text():
+    """A program can search and edit the words of an SVG: no glyph is drawn as a path."""
+    content = picture(FIGURES[1], ".svg")[0].decode()
+    assert all(f">{word}<" in content for word in ("norm ratio 1000", "gaussian, exact"))
+    assert chr(0x3B3) in content  # gamma
+    assert "glyph" not in content
+    assert "DejaVuSans-" not in content
+
+
+def test_fonts_of_pdf_are_truetype():
+    """Journals refuse Type 3 fonts: a PDF embeds TrueType, which is Type 42."""
+    content = picture(FIGURES[1], ".pdf")[0]
+    assert b"/FontFile2" in content
+    assert b"/Type3" not in content
+
+
+@pytest.mark.parametrize("size", [(3.5, 2.5), (8.0, 6.0)])
+def test_size(size):
+    """A PNG has 160 pixels per inch, and SVG and PDF 72 points."""
+    content = {suffix: picture(FIGURES[2], suffix, size)[0] for suffix in (".png", ".svg", ".pdf")}
+    assert struct.unpack(">II", content[".png"][16:24]) == tuple(round(160 * inches) for inches in size)
+    width, height = (72 * inches for inches in size)
+    assert f'width="{width:g}pt" height="{height:g}pt"'.encode() in content[".svg"]
+    assert re.search(rf"/MediaBox \[ 0 0 {width:g} {height:g} \]".encode(), content[".pdf"])
+
+
+@pytest.mark.parametrize(
+    ("figure", "size", "is_clear"),
+    [
+        (busy(1, 2), (3.5, 2.5), True),
+        (busy(2, 8), (10.0, 4.0), True),
+        (busy(2, 8), (3.5, 2.5), False),
+        (busy(1, 8), (2.0, 2.0), False),
+    ],
+)
+def test_overlapping_labels_are_reported(figure, size, is_clear):
+    """One panel fits into a column of a journal; two with a long legend do not, and it is said."""
+    assert picture(figure, ".png", size)[1] is is_clear
+
+
+@given(st.floats(-12, 12), st.floats(0.31, 30))
+@settings(max_examples=30, deadline=None)
+def test_at_least_three_numbers_along_a_logarithmic_axis(start, decades):
+    """Wherever it begins and ends, and all of them as powers of ten or none."""
+    line = Line("", ((10.0**start, 10.0**start), (10.0 ** (start + decades), 10.0 ** (start + decades))))
+    canvas = canvas_of(
+        Figure((Panel("", Axis("x", log=True), Axis("y", log=True), (line,)),), ""), (5.0, 4.0)
+    )
+    canvas.draw_without_rendering()
+    [axes] = canvas.axes
+    for axis in (axes.xaxis, axes.yaxis):
+        low, high = axis.get_view_interval()
+        said = [
+            label.get_text()
+            for label, at in zip(axis.get_ticklabels(), axis.get_ticklocs(), strict=True)
+            if low <= at <= high
+        ]
+        assert len(set(said)) == len(said) >= 3
+        assert len({"10^{" in text for text in said}) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("gamma 0.01", r"$\gamma$ = 0.01"),
+        ("epsilon 5, delta 1e-8", r"$\varepsilon$ = 5, $\delta$ = $10^{-8}$"),
+        ("delta 2.5e-06", r"$\delta$ = $2.5\times10^{-6}$"),
+        ("sigma / (gamma L2 clip norm)", r"$\sigma$ / ($\gamma$ $\Delta_2$)"),
+        ("norm ratio (L2 clip norm / L-inf clip norm)", r"norm ratio ($\Delta_2$ / $\Delta_\infty$)"),
+        ("in the unit of the L2 clip norm squared", r"in the unit of $\Delta_2^2$"),
+        ("dim 1000000, rounds 200, l2 norm 1", r"dim $10^{6}$, rounds 200, $\Delta_2$ = 1"),
+        ("T 4,096, cohort size 1234567", "T 4,096, cohort size 1234567"),
+        ("l2-csgm, toeplitz-sqrt, adjacency add-remove", "l2-csgm, toeplitz-sqrt, adjacency add-remove"),
+        ("a$b", r"a\$b"),
+    ],
+)
+def test_symbols_and_numbers(text, expected):
+    """Names become the symbols of the paper, and exponents powers of ten."""
+    assert typeset(text) == expected
 
 
 @pytest.mark.parametrize("suffix", ["", ".jpg", ".svgz", "png"])

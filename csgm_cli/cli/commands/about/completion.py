@@ -28,7 +28,8 @@ command = Command(
     help="""Print the completion script of a shell.
 
     Bash: add `eval "$(csgm completion bash)"` to ~/.bashrc. Zsh: save it as _csgm in a folder of fpath.
-    Fish: save it as ~/.config/fish/completions/csgm.fish.""",
+    Fish: save it as ~/.config/fish/completions/csgm.fish. PowerShell: add
+    `csgm completion powershell | Out-String | Invoke-Expression` to $PROFILE.""",
     options=[click.Argument(["shell"], type=Choice(SHELLS))],
     examples=("csgm completion bash", "csgm completion fish"),
 )

@@ -1,0 +1,1 @@
+"""Commands about csgm itself: help, completion, version."""
