@@ -71,6 +71,12 @@ def note(text: str) -> None:
     _say(one_line(text))
 
 
+def elapsed(text: str) -> None:
+    """Put how long the work took on stderr where that is a terminal; a log file stays the same every time."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        note(text)
+
+
 def is_live() -> bool:
     """Say whether stderr is a terminal on which a line can be written over."""
     return sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"

@@ -1,5 +1,7 @@
 """Factorizations to be written: rounded to a precision, measured, and checked against their claims."""
 
+# ruff: noqa: N803 - C is what it is called in every formula
+
 from __future__ import annotations
 
 import math
@@ -10,17 +12,19 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from csgm_cli.errors import NoAnswerError, UsageError
-from csgm_cli.factorization.array_contents import AGREE, Pair, pair_of
+from csgm_cli.factorization.array_contents import AGREE
 from csgm_cli.factorization.dense import Precision, dense_factors
 from csgm_cli.factorization.factorize import factorization_of
 from csgm_cli.factorization.inspection import alike
 from csgm_cli.factorization.matrices.semiseparable import cast, column_norms_squared, norm_margin, row_errors
-from csgm_cli.factorization.norms import noise_sensitivity, norms_of_arrays
+from csgm_cli.factorization.norms import noise_sensitivity, norms_of_arrays, norms_of_pair
+from csgm_cli.factorization.pair import Pair, pair_of, squared_norms
+from csgm_cli.factorization.workload import inverse_norm_bound
 from csgm_cli.model.factorization import DENSE, StrategyName
 from csgm_cli.ranges import check_range
 
 if TYPE_CHECKING:
-    from csgm_cli.model.factorization import AnyFloatArray, Factorization, Factors, Generators
+    from csgm_cli.model.factorization import AnyFloatArray, Factorization, Factors, Generators, Workload
 
 #: By how much more sensitivity noise made with the rounded arrays may need than their C has.
 _FAITHFUL = {"float32": 1e-3, "float64": 1e-6}
@@ -146,12 +150,34 @@ def _ill_conditioned(kept: Collection[str], precision: Precision, hint: str = ""
 def _is_faithful(
     factorization: Factorization, factors: Factors, names: Collection[str], precision: Precision
 ) -> bool:
-    arrays = {name: getattr(factors, name) for name in names}
+    workload, arrays = factorization.workload, {name: getattr(factors, name) for name in names}
+    most = factorization.sensitivity * (1.0 + _FAITHFUL[precision])
     try:
-        needed = norms_of_arrays(factorization.workload, arrays, factorization.objective).sensitivity
+        if factors.C_inv is not None and "C" in names:
+            pair = _pair(factorization, factors, names)
+            growth = max(_noise_growth(workload, name, getattr(factors, name), pair.C) for name in names)
+            if norms_of_pair(workload, pair).sensitivity * growth <= most:
+                return True
+        return norms_of_arrays(workload, arrays, factorization.objective).sensitivity <= most
     except UsageError:  # beyond what mechanisms take
         return False
-    return needed <= factorization.sensitivity * (1.0 + _FAITHFUL[precision])
+
+
+def _noise_growth(workload: Workload, name: str, x: AnyFloatArray, C: AnyFloatArray) -> float:
+    """At most so many times the sensitivity of C is that of noise from X: B or C^-1, a quotient by C; O(T^2).
+
+    Every entry of E = X C - A (A = 1 for C^-1) is within eps of (|X| |C|), by `right_quotient` and the
+    rounding of X and C. Noise X Z has the sensitivity of X^-1 A = C - X^-1 E, whose columns are at most
+    1 + eps ||X^-1|| ||X||_F times as long as those of C; and X^-1 = C (A + E)^-1. All norms but that of A^-1
+    are Frobenius norms. Infinity where A + E might be singular, or A^-1 is not known.
+    """
+    if name == "C":
+        return 1.0
+    eps = (len(C) + 2.0) * 2.0**-53 + 4.0 * float(np.finfo(x.dtype).eps)
+    size, divisor = (math.sqrt(float(squared_norms(part, axis=1).sum())) for part in (x, C))
+    a_inverse = 1.0 if name == "C_inv" else inverse_norm_bound(workload)
+    off = eps * size * divisor * a_inverse  # at least ||E A^-1||
+    return 1.0 + eps * size * divisor * a_inverse / (1.0 - off) if off < 0.5 else math.inf
 
 
 def _check_gap(found: Factorization, attained: Factorization, precision: Precision, tolerance: float) -> None:

@@ -164,6 +164,14 @@ def structure(workload: Workload) -> Structure:
     return Structure(1.0, workload.momentum, np.ones(workload.T) if rates is None else np.asarray(rates))
 
 
+def inverse_norm_bound(workload: Workload) -> float:
+    """At least the spectral norm of A^-1, up to rounding; infinity for a matrix, whose inverse is unknown."""
+    if workload.matrix is not None:
+        return math.inf
+    ones = np.ones(workload.T)
+    return math.sqrt(structure(workload).inverse_norm_bound(ones, ones))
+
+
 def apply(workload: Workload, x: Array) -> Array:
     """A x, along the first axis of ``x``."""
     if workload.matrix is not None:
@@ -181,7 +189,19 @@ def dense(workload: Workload) -> Array:
     """A itself, T x T."""
     if workload.matrix is not None:
         return np.asarray(workload.matrix)
-    return apply(workload, np.eye(workload.T))
+    return columns(workload, 0, workload.T)
+
+
+def columns(workload: Workload, start: int, stop: int) -> Array:
+    """Columns ``start`` to ``stop`` of A, shape (T, stop - start), as an array of its own."""
+    if workload.matrix is not None:
+        return np.array(workload.matrix[:, start:stop], dtype=np.float64)
+    if workload.momentum:
+        return apply(workload, np.eye(workload.T, stop - start, -start))
+    found = np.tri(workload.T, stop - start, -start)
+    if workload.learning_rates is not None:
+        found *= workload.learning_rates[start:stop]
+    return found
 
 
 def row_norms_squared(workload: Workload) -> Array:
