@@ -39,12 +39,28 @@ def loaded(folder: Path, *words: str, **environment: str) -> set[str]:
     return set(modules)
 
 
-@pytest.mark.parametrize("line", ["--help", "--version", "completion bash", "version"])
+@pytest.mark.parametrize(
+    "line", ["--help", "--version", "completion bash", "version", "version --format text"]
+)
 def test_light_commands(tmp_path, line):
     """Help and version need no library, no config parser and no model."""
     modules = loaded(tmp_path, *line.split())
     assert modules.isdisjoint(HEAVY | {"tomllib"})
-    assert ("importlib.metadata" in modules) == (line == "version")
+    assert ("importlib.metadata" in modules) == (line == "version --format text")
+
+
+def test_version_without_the_framework_of_commands(tmp_path):
+    """No option, no setting: nothing beyond what the root group takes is imported, and the words are the same."""
+    extra = loaded(tmp_path, "version") - loaded(tmp_path, "--version")
+    assert {name for name in extra if name.startswith("csgm_cli.")} == {"csgm_cli.cli.plain_version"}
+    fast, full = (
+        subprocess.run(
+            [sys.executable, "-m", "csgm_cli", *words], cwd=tmp_path, capture_output=True, text=True
+        )
+        for words in (["version"], ["version", "--format", "text"])
+    )
+    assert (fast.returncode, fast.stdout) == (full.returncode, full.stdout)
+    assert "numpy" in fast.stdout
 
 
 def test_root_help_imports_no_command(tmp_path):
