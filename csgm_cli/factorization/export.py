@@ -1,7 +1,5 @@
 """Factorizations to be written: rounded to a precision, measured, and checked against their claims."""
 
-# ruff: noqa: N803 - C is what it is called in every formula
-
 from __future__ import annotations
 
 import math
@@ -153,9 +151,8 @@ def _is_faithful(
     workload, arrays = factorization.workload, {name: getattr(factors, name) for name in names}
     most = factorization.sensitivity * (1.0 + _FAITHFUL[precision])
     try:
-        if factors.C_inv is not None and "C" in names:
+        if "C" in names and math.isfinite(growth := _noise_growth(workload, factors)):
             pair = _pair(factorization, factors, names)
-            growth = max(_noise_growth(workload, name, getattr(factors, name), pair.C) for name in names)
             if norms_of_pair(workload, pair).sensitivity * growth <= most:
                 return True
         return norms_of_arrays(workload, arrays, factorization.objective).sensitivity <= most
@@ -163,21 +160,22 @@ def _is_faithful(
         return False
 
 
-def _noise_growth(workload: Workload, name: str, x: AnyFloatArray, C: AnyFloatArray) -> float:
-    """At most so many times the sensitivity of C is that of noise from X: B or C^-1, a quotient by C; O(T^2).
+def _noise_growth(workload: Workload, factors: Factors) -> float:
+    """At most so many times the sensitivity of C is that of noise made with B or C^-1; in O(T^2).
 
-    Every entry of E = X C - A (A = 1 for C^-1) is within eps of (|X| |C|), by `right_quotient` and the
-    rounding of X and C. Noise X Z has the sensitivity of X^-1 A = C - X^-1 E, whose columns are at most
-    1 + eps ||X^-1|| ||X||_F times as long as those of C; and X^-1 = C (A + E)^-1. All norms but that of A^-1
-    are Frobenius norms. Infinity where A + E might be singular, or A^-1 is not known.
+    Both are X with E = X C - A (for C^-1: X C - 1), where column j of E is at most eps ||X||_F ||C e_j||
+    long, by `right_quotient` and the rounding of X and C; for C^-1 = A^-1 B it is at most eps ||A^-1||
+    ||B||_F ||C e_j||. Noise X Z has the sensitivity of X^-1 A = C - X^-1 E, and X^-1 = C (A + E)^-1, so that
+    no column is longer than 1 + off / (1 - off) times that of C. Infinity where A + E might be singular.
     """
-    if name == "C":
-        return 1.0
-    eps = (len(C) + 2.0) * 2.0**-53 + 4.0 * float(np.finfo(x.dtype).eps)
-    size, divisor = (math.sqrt(float(squared_norms(part, axis=1).sum())) for part in (x, C))
-    a_inverse = 1.0 if name == "C_inv" else inverse_norm_bound(workload)
-    off = eps * size * divisor * a_inverse  # at least ||E A^-1||
-    return 1.0 + eps * size * divisor * a_inverse / (1.0 - off) if off < 0.5 else math.inf
+    b, c, inverse = (_frobenius(x) for x in (factors.B, factors.C, factors.C_inv))
+    eps = (len(factors.C) + 4.0) * 2.0**-53 + 4.0 * float(np.finfo(factors.C.dtype).eps)
+    off = eps * c * max(inverse, b * inverse_norm_bound(workload))
+    return 1.0 + off / (1.0 - off) if off < 0.5 else math.inf
+
+
+def _frobenius(x: AnyFloatArray | None) -> float:
+    return math.inf if x is None else math.sqrt(float(squared_norms(x, axis=1).sum()))
 
 
 def _check_gap(found: Factorization, attained: Factorization, precision: Precision, tolerance: float) -> None:

@@ -172,6 +172,15 @@ def inverse_norm_bound(workload: Workload) -> float:
     return math.sqrt(structure(workload).inverse_norm_bound(ones, ones))
 
 
+def solve(workload: Workload, x: Array) -> Array:
+    """A^-1 x for T x T ``x``, without momentum and not for a matrix; an entry takes two roundings."""
+    found = np.array(x)
+    found[1:] -= x[:-1]
+    if workload.learning_rates is not None:
+        found /= np.asarray(workload.learning_rates)[:, None]
+    return found
+
+
 def apply(workload: Workload, x: Array) -> Array:
     """A x, along the first axis of ``x``."""
     if workload.matrix is not None:
