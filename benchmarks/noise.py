@@ -189,8 +189,8 @@ def _throughput() -> Table:
             yield [on, show(1e3 * found["cpu"]), show(1e3 * found["normals"]), f"{show(share)}{mark}"]
 
     said = (
-        f"{_DIM:,} coordinates, streaming:{_BUFFERS}, float64, beside `default_rng().standard_normal` (least of"
-        f" 20 rounds each). Limit: at least {_LEAST_SHARE:g} of its throughput."
+        f"{_DIM:,} coordinates, streaming:{_BUFFERS}, float64, beside `default_rng().standard_normal`, the"
+        f" least of 20 rounds each. Limit: at least {_LEAST_SHARE:g} of its throughput."
     )
     return Table("Noise in float64", said, ["noise on", "ms per round", "normals ms", "share"], list(rows()))
 
