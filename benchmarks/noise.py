@@ -23,6 +23,8 @@ _MARK = "<!-- figures -->\n"
 _DIM, _T, _BUFFERS, _BLOCK = 10**6, 1000, 4, 16_384
 #: Limits: time as a multiple of drawing and N multiply-adds, or of a matrix product; memory in MB.
 _STREAMING_LIMIT, _DENSE_LIMIT, _MEMORY_LIMIT = 2.0, 1.5, 100.0
+#: Of the throughput of NumPy's normals in float64.
+_LEAST_SHARE = 0.5
 _DENSE_T, _DENSE_DIM = 1024, 8 * _BLOCK
 
 
@@ -35,7 +37,9 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="50 rounds of 1000")
     parser.add_argument("--record", action="store_true", help="write the tables to docs/noise.md")
     options = parser.parse_args()
-    found = "\n".join(str(table) for table in (_streaming(50 if options.quick else _T), _dense()))
+    found = "\n".join(
+        str(table) for table in (_streaming(50 if options.quick else _T), _throughput(), _dense())
+    )
     print(found)
     if options.record:
         text = _RECORD.read_text(encoding="utf-8").partition(_MARK)[0]
@@ -52,13 +56,13 @@ def _timed(work: Callable[[], object]) -> dict[str, float]:
     return {"cpu": used, "peak": own_peak() * 2**20 / 1e6}
 
 
-def _stream(on: str) -> NoiseStream:
+def _stream(on: str, dtype: str = "float32") -> NoiseStream:
     from csgm_cli import NoiseStream
     from csgm_cli.factorization import factorize, parse_workload
     from csgm_cli.model.factorization import Strategy, StrategyName
 
     found = factorize(parse_workload("prefix-sum", _T), Strategy(StrategyName.STREAMING, _BUFFERS))
-    return NoiseStream(found, sigma=1.0, dim=_DIM, on=on, dtype="float32")
+    return NoiseStream(found, sigma=1.0, dim=_DIM, on=on, dtype=dtype)
 
 
 def _by_round(on: str, rounds: str) -> dict[str, float]:
@@ -71,6 +75,20 @@ def _by_block(on: str, rounds: str) -> dict[str, float]:
     """Block by block, all rounds of each."""
     stream = _stream(on)
     return _timed(lambda: [b.next_round()[0] for b in stream.blocks(_BLOCK) for _ in range(int(rounds))])
+
+
+def _doubles(on: str, rounds: str) -> dict[str, float]:
+    """Round by round in float64, beside as many of NumPy's own normals; the least of each round."""
+    import numpy as np
+
+    stream, generator = _stream(on, "float64"), np.random.default_rng()
+    stream.next_round()
+
+    def pair() -> tuple[float, float]:
+        return _timed(stream.next_round)["cpu"], _timed(lambda: generator.standard_normal(_DIM))["cpu"]
+
+    ours, theirs = (min(column) for column in zip(*(pair() for _ in range(int(rounds))), strict=True))
+    return {"cpu": ours, "normals": theirs}
 
 
 def _draws(rounds: str) -> dict[str, float]:
@@ -122,6 +140,7 @@ def _matrix(dtype: str) -> dict[str, float]:
 _CASES: dict[str, Callable[..., dict[str, float]]] = {
     "round": _by_round,
     "block": _by_block,
+    "doubles": _doubles,
     "draws": _draws,
     "matrix": _matrix,
 }
@@ -159,6 +178,21 @@ def _streaming(rounds: int) -> Table:
     )
     header = ["noise on", "CPU s", "ms per round", "multiple", "peak MB"]
     return Table("Streaming noise", said, header, list(rows()))
+
+
+def _throughput() -> Table:
+    def rows() -> Iterator[list[str]]:
+        for on in ("increments", "sums"):
+            found = _case("doubles", on, "20")
+            share = found["normals"] / found["cpu"]
+            mark = "" if share >= _LEAST_SHARE else " (missed)"
+            yield [on, show(1e3 * found["cpu"]), show(1e3 * found["normals"]), f"{show(share)}{mark}"]
+
+    said = (
+        f"{_DIM:,} coordinates, streaming:{_BUFFERS}, float64, beside `default_rng().standard_normal`, the"
+        f" least of 20 rounds each. Limit: at least {_LEAST_SHARE:g} of its throughput."
+    )
+    return Table("Noise in float64", said, ["noise on", "ms per round", "normals ms", "share"], list(rows()))
 
 
 def _dense() -> Table:

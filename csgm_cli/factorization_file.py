@@ -38,7 +38,7 @@ def norms_of_file(path: str | Path) -> FactorNorms:
     elsewhere are factors of the ``A`` or ``learning_rates`` beside them, else of prefix sums.
 
     ``UsageError``: no factorization, an edited one (slug ``hash-mismatch``), a claim that does not hold
-    (``claim-failed``), noise that is not causal (``not-causal``). ``StorageError``: it cannot be read.
+    (``claim-failed``). ``StorageError``: it cannot be read.
     """
     return read_factorization(path)[0]
 
@@ -88,8 +88,6 @@ def _check_room(workload: Workload, saved: SavedArrays) -> None:
 
 
 def _broken(claim: Claim, workload: str, *, made_elsewhere: bool) -> UsageError:
-    if claim.name == "causal":
-        return UsageError("not-causal", "row t of its B, or C_inv, uses what is known only after step t")
     said = f"its {claim.name} is {claim.computed!r}, not {claim.claimed!r} as it claims"
     if claim.name == "product":
         said = f"its B C is not {workload}: the largest entry of the difference is {claim.computed!r}"

@@ -41,6 +41,7 @@ def test_claims_and_hash_of_a_file(momentum):
     csgm.write_arrays(folder / "sums.npz", sums)
     files = (ZipFile(folder / "m.npz"), ZipFile(folder / "larger.npz"), ZipFile(folder / "edited.npz", "w"))
     with files[0] as saved, files[1] as other, files[2] as edited:
+        edited.comment = saved.comment
         for name in saved.namelist():
             edited.writestr(name, (other if name == "C.npy" else saved).read(name))
     for name, slug in (("larger", "claim-failed"), ("sums", "claim-failed"), ("edited", "hash-mismatch")):

@@ -39,12 +39,35 @@ def loaded(folder: Path, *words: str, **environment: str) -> set[str]:
     return set(modules)
 
 
-@pytest.mark.parametrize("line", ["--help", "--version", "completion bash", "version", "help", "help sweep"])
+@pytest.mark.parametrize(
+    "line",
+    ["--help", "--version", "completion bash", "version", "version --format text", "help", "help sweep"],
+)
 def test_light_commands(tmp_path, line):
     """Help and version need no library, no config parser and no model."""
     modules = loaded(tmp_path, *line.split())
     assert modules.isdisjoint(HEAVY | {"tomllib"})
-    assert ("importlib.metadata" in modules) == (line == "version")
+    assert ("importlib.metadata" in modules) == (line == "version --format text")
+
+
+def test_version_without_the_framework_of_commands(tmp_path):
+    """Without options and settings it imports what the root group does, and prints the same words."""
+    extra = loaded(tmp_path, "version") - loaded(tmp_path, "--version")
+    assert {name for name in extra if name.startswith("csgm_cli.")} == {"csgm_cli.cli.plain_version"}
+    command = [sys.executable, "-m", "csgm_cli", "version"]
+    fast = subprocess.check_output(command, cwd=tmp_path, text=True)
+    assert fast == subprocess.check_output([*command, "--format", "text"], cwd=tmp_path, text=True)
+    assert "numpy" in fast
+
+
+@pytest.mark.parametrize("name", ["csgm.toml", "pyproject.toml"])
+def test_version_in_a_configured_format(tmp_path, name):
+    """A file above the folder that sets the format is not passed over."""
+    (tmp_path / name).write_text("[tool.csgm]\nformat = 'json'\n")
+    (tmp_path / "below").mkdir()
+    command = [sys.executable, "-m", "csgm_cli", "version"]
+    found = subprocess.check_output(command, cwd=tmp_path / "below", text=True)
+    assert json.loads(found)["schema"] == "csgm/version/1"
 
 
 def test_root_help_imports_no_command(tmp_path):

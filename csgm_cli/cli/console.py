@@ -89,6 +89,12 @@ def failed(text: str) -> None:
     _say(f"{_coloured('failed', _RED)}: {one_line(text)}")
 
 
+def elapsed(text: str) -> None:
+    """Put how long the work took on stderr where that is a terminal; a log file stays the same every time."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        note(text)
+
+
 def is_live() -> bool:
     """Say whether stderr is a terminal on which a line can be written over."""
     is_terminal = sys.stderr is not None and sys.stderr.isatty()

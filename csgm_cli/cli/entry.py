@@ -51,6 +51,12 @@ def _run(arguments: list[str]) -> int:
 
         complete(instruction)
         return ExitCode.OK
+    if arguments == ["version"]:
+        from csgm_cli.cli.plain_version import plain_version
+
+        if (line := plain_version()) is not None:
+            console.write(line)
+            return ExitCode.OK
     try:
         with root.make_context("csgm", arguments.copy()) as context:
             status: int = root.invoke(context)

@@ -1,26 +1,20 @@
-"""The content of arrays: a workload, B and C, a streaming form, a dual; and the memory to measure them."""
+"""The content of arrays: a workload, a streaming form, a dual; and the memory to measure them."""
 
-# ruff: noqa: N803, N806 - A, B, C and T are what they are called in every formula
+# ruff: noqa: N806 - T is what it is called in every formula
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from csgm_cli.errors import UsageError, shown
-from csgm_cli.factorization.matrices.triangular import left_quotient, right_quotient
+from csgm_cli.factorization.matrices.triangular import PANEL
 from csgm_cli.factorization.memory import solving_bytes
 from csgm_cli.factorization.strategies.streaming import check_streams
-from csgm_cli.factorization.workload import (
-    dense,
-    matrix_workload,
-    parse_workload,
-    schedule_workload,
-)
+from csgm_cli.factorization.workload import matrix_workload, parse_workload, schedule_workload
 from csgm_cli.model.factorization import (
     GENERATORS,
     SIDES,
@@ -80,16 +74,21 @@ def workload_within(arrays: Arrays) -> Workload | None:
 def inspecting_bytes(workload: Workload, arrays: Arrays) -> int:
     """About the peak memory of `inspect_arrays`, beside the ``arrays`` themselves; nothing is allocated.
 
-    A thin B and C, of one row of C, are still multiplied out.
+    B and C are multiplied out in panels, also where they are thin; a missing one of them is computed.
     """
     T = workload.T
-    solving = solving_bytes(workload, Strategy(StrategyName.OPTIMAL))
     nodes = [arrays[name].shape[axis] for name, axis in (("B", 1), ("C", 0), ("C_inv", 1)) if name in arrays]
-    return max(solving, 8 * T * (5 * T + 2 * max(nodes))) if nodes else solving
+    panels = 8 * T * 6 * PANEL if nodes else 0
+    if nodes and not ({"B", "C"} <= arrays.keys() and max(nodes) <= T):
+        panels += 8 * T * (T + 3 * max(nodes))
+    return max(solving_bytes(workload, Strategy(StrategyName.OPTIMAL)), panels)
 
 
 def check_arrays(workload: Workload, arrays: Arrays) -> None:
-    """Raise ``UsageError`` unless these are arrays of numbers whose sides agree with ``workload``."""
+    """Raise ``UsageError`` unless these are arrays of numbers whose sides agree with ``workload``.
+
+    A workload has rank T, and so have B, C and C_inv: R is at least T (slug ``shape-mismatch``).
+    """
     check_type("arrays", arrays, Mapping)
     known = {"T": workload.T}
     for name in MEASURED & arrays.keys():
@@ -103,66 +102,11 @@ def check_arrays(workload: Workload, arrays: Arrays) -> None:
             raise UsageError(
                 "shape-mismatch", f"{name} has shape {shape}, not ({', '.join(sides)}) with T = {workload.T}"
             )
+        if known.get("R", known["T"]) < known["T"]:
+            message = f"{name} has shape {shape}: of rank below T = {known['T']} it factorizes no workload"
+            raise UsageError("shape-mismatch", message, "was it transposed?")
         if not np.isfinite(array).all():
             raise UsageError("not-finite", f"{name} holds NaN or infinity")
-
-
-@dataclass(frozen=True, eq=False)
-class Pair:
-    """B and C in float64."""
-
-    B: Array
-    C: Array
-
-    def measured(self) -> tuple[float, float, float]:
-        """Squared sensitivity, mean and largest squared error."""
-        squared = float(_squares(self.C, axis=0).max())
-        rows = squared * _squares(self.B, axis=1)
-        return squared, float(rows.mean()), float(rows.max())
-
-    def residual(self, A: Array) -> float:
-        """The largest entry of B C - A, each over its row's norm in B and column's in C; NaN beyond float64.
-
-        An entry of B C is no larger than that. A scale for all would hide small rows behind a large one.
-        """
-        scale = np.sqrt(np.outer(_squares(self.B, axis=1), _squares(self.C, axis=0)))
-        off = np.abs(self.B @ self.C - A)
-        return float(np.where(off > 0.0, off / scale, 0.0).max() if np.isfinite(scale).all() else np.nan)
-
-    @property
-    def is_causal(self) -> bool:
-        """True where row t of B uses no row of C that has a step after t."""
-        later = self.C[:, ::-1] != 0
-        last = np.where(later.any(axis=1), self.C.shape[1] - 1 - later.argmax(axis=1), -1)
-        return not bool(((self.B != 0) & (last > np.arange(len(self.B))[:, None])).any())
-
-
-def _squares(x: Array, axis: int) -> Array:
-    return np.asarray(np.einsum("ij,ij->j" if axis == 0 else "ij,ij->i", x, x))
-
-
-def pair_of(workload: Workload, arrays: Arrays) -> Pair | None:
-    """B and C as given, or the missing one from the other; None where neither is there."""
-    B, C = (widened(arrays, name) for name in ("B", "C"))
-    if C is None and "C_inv" in arrays:
-        C = left_quotient(_divisor(arrays, "C_inv"), np.eye(workload.T))
-    if B is None and C is None:
-        return None
-    if C is None:
-        C = left_quotient(_divisor(arrays, "B"), dense(workload))
-    if B is None:
-        B = right_quotient(dense(workload), _divisor({"C": C}, "C"))
-    return Pair(B, C)
-
-
-def _divisor(arrays: Arrays, name: str) -> Array:
-    """``UsageError`` (slug ``incomplete-arrays``) unless it is lower-triangular with an inverse."""
-    x = wide(arrays[name])
-    if x.shape[0] != x.shape[1] or np.triu(x, 1).any():
-        raise incomplete(f"it holds {name} alone, which is no lower-triangular square")
-    if not np.diag(x).all():
-        raise incomplete(f"it holds {name} alone, which is singular")
-    return x
 
 
 def generators_of(workload: Workload, arrays: Arrays) -> Generators | None:

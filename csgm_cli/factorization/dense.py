@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
@@ -18,7 +19,7 @@ from csgm_cli.factorization.solve.singular_values import singular_pairs
 from csgm_cli.factorization.solve.solver import column_norms
 from csgm_cli.factorization.strategies import tree
 from csgm_cli.factorization.strategies.toeplitz import column_norms as column_norms_of
-from csgm_cli.factorization.workload import dense, structure
+from csgm_cli.factorization.workload import columns, dense, inverse_norm_bound, solve, structure
 from csgm_cli.model.factorization import (
     Dual,
     Factorization,
@@ -36,6 +37,10 @@ Precision: TypeAlias = Literal["float32", "float64"]
 
 #: Relative errors of the quadrature for all of C, and for a few rows in a plot.
 _ERROR, _ROW_ERROR = 1e-14, 1e-7
+#: Up to this bound on ||A^-1 (B C - A)|| the inverse of C is A^-1 B: of prefix sums to about T = 10^4.
+_ACCURATE = 1e-7
+#: Rows that are scaled at a time, so that no second C is in memory.
+_ROWS = 512
 #: Norms are summed in float64: this relative margin exceeds their rounding for every T that fits in memory.
 _MARGIN = 2.0**-44
 #: A squared norm that rounding changes by more than this, relative, has subnormal or lost entries.
@@ -62,9 +67,20 @@ def dense_factors(factorization: Factorization, precision: Precision = "float64"
     sensitivity = factorization.sensitivity
     scale = sensitivity if name is StrategyName.IDENTITY else _scale(c, sensitivity, precision)
     # From the exact C: what belongs to the rounded one is as far from it as the condition of C says.
-    b = _rounded("B", right_quotient(dense(factorization.workload), c), 1.0 / scale, precision, axis=1)
-    c_inverse = _rounded("C^-1", inverse(c), 1.0 / scale, precision, axis=1)
+    b = right_quotient(columns(factorization.workload, 0, factorization.T), c)
+    c_inverse = _inverse(factorization.workload, b, c)
+    b = _rounded("B", b, 1.0 / scale, precision, axis=1)
+    c_inverse = _rounded("C^-1", c_inverse, 1.0 / scale, precision, axis=1)
     return _measured(b, _rounded("C", c, scale, precision, axis=0), c_inverse)
+
+
+def _inverse(workload: Workload, b: Array, c: Array) -> Array:
+    """C^-1: A^-1 B in O(T^2), where B C = A to so many digits that this is as good."""
+    if workload.matrix is not None or workload.momentum:
+        return inverse(c)
+    size = math.sqrt(float(_squares(b, axis=1).sum()) * float(_squares(c, axis=1).sum()))
+    rounding = len(c) * 2.0**-53 * size * inverse_norm_bound(workload)
+    return solve(workload, b) if rounding <= _ACCURATE else inverse(c)
 
 
 def _rounded(name: str, x: Array, scale: float, precision: Precision, axis: int) -> Array:
@@ -100,8 +116,9 @@ def _scale(c: Array, sensitivity: float, precision: Precision) -> float:
     scale, extra = 1.0, float(np.finfo(precision).eps) / 16.0
     while True:
         with np.errstate(over="ignore"):
-            rounded = (c if scale == 1.0 else c * scale).astype(precision, copy=False)
-        norm = float(_squares(rounded, axis=0).max()) ** 0.5
+            parts = (c[i : i + _ROWS] * scale for i in range(0, len(c), _ROWS))
+            squares = sum(_squares(part.astype(precision, copy=False), axis=0) for part in parts)
+        norm = float(np.max(squares)) ** 0.5
         if norm <= limit or not np.isfinite(norm):
             return scale
         # A step below the spacing of the numbers may change nothing: each is longer than the last.

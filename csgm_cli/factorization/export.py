@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from csgm_cli.errors import NoAnswerError, UsageError
-from csgm_cli.factorization.array_contents import AGREE, Pair, pair_of
+from csgm_cli.factorization.array_contents import AGREE
 from csgm_cli.factorization.dense import Precision, dense_factors
 from csgm_cli.factorization.factorize import factorization_of
 from csgm_cli.factorization.inspection import alike
 from csgm_cli.factorization.matrices.semiseparable import cast, column_norms_squared, norm_margin, row_errors
-from csgm_cli.factorization.norms import noise_sensitivity, norms_of_arrays
+from csgm_cli.factorization.norms import noise_sensitivity, norms_of_arrays, norms_of_pair
+from csgm_cli.factorization.pair import Pair, pair_of, squared_norms
+from csgm_cli.factorization.workload import inverse_norm_bound
 from csgm_cli.model.factorization import DENSE, StrategyName
 from csgm_cli.ranges import check_range
 
 if TYPE_CHECKING:
-    from csgm_cli.model.factorization import AnyFloatArray, Factorization, Factors, Generators
+    from csgm_cli.model.factorization import AnyFloatArray, Factorization, Factors, Generators, Workload
 
 #: By how much more sensitivity noise made with the rounded arrays may need than their C has.
 _FAITHFUL = {"float32": 1e-3, "float64": 1e-6}
@@ -146,12 +148,34 @@ def _ill_conditioned(kept: Collection[str], precision: Precision, hint: str = ""
 def _is_faithful(
     factorization: Factorization, factors: Factors, names: Collection[str], precision: Precision
 ) -> bool:
-    arrays = {name: getattr(factors, name) for name in names}
+    workload, arrays = factorization.workload, {name: getattr(factors, name) for name in names}
+    most = factorization.sensitivity * (1.0 + _FAITHFUL[precision])
     try:
-        needed = norms_of_arrays(factorization.workload, arrays, factorization.objective).sensitivity
+        if "C" in names and math.isfinite(growth := _noise_growth(workload, factors)):
+            pair = _pair(factorization, factors, names)
+            if norms_of_pair(workload, pair).sensitivity * growth <= most:
+                return True
+        return norms_of_arrays(workload, arrays, factorization.objective).sensitivity <= most
     except UsageError:  # beyond what mechanisms take
         return False
-    return needed <= factorization.sensitivity * (1.0 + _FAITHFUL[precision])
+
+
+def _noise_growth(workload: Workload, factors: Factors) -> float:
+    """At most so many times the sensitivity of C is that of noise made with B or C^-1; in O(T^2).
+
+    Both are X with E = X C - A (for C^-1: X C - 1), where column j of E is at most eps ||X||_F ||C e_j||
+    long, by `right_quotient` and the rounding of X and C; for C^-1 = A^-1 B it is at most eps ||A^-1||
+    ||B||_F ||C e_j||. Noise X Z has the sensitivity of X^-1 A = C - X^-1 E, and X^-1 = C (A + E)^-1, so that
+    no column is longer than 1 + off / (1 - off) times that of C. Infinity where A + E might be singular.
+    """
+    b, c, inverse = (_frobenius(x) for x in (factors.B, factors.C, factors.C_inv))
+    eps = (len(factors.C) + 4.0) * 2.0**-53 + 4.0 * float(np.finfo(factors.C.dtype).eps)
+    off = eps * c * max(inverse, b * inverse_norm_bound(workload))
+    return 1.0 + off / (1.0 - off) if off < 0.5 else math.inf
+
+
+def _frobenius(x: AnyFloatArray | None) -> float:
+    return math.inf if x is None else math.sqrt(float(squared_norms(x, axis=1).sum()))
 
 
 def _check_gap(found: Factorization, attained: Factorization, precision: Precision, tolerance: float) -> None:

@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,19 +16,19 @@ from csgm_cli.factorization.array_contents import (
     AGREE,
     MEASURED,
     Arrays,
-    Pair,
     check_arrays,
     dual_of,
     generators_of,
     incomplete,
-    pair_of,
     require_finite,
     widened,
 )
 from csgm_cli.factorization.factorize import factorization_of, factorize
 from csgm_cli.factorization.matrices.semiseparable import column_norms_squared, dense_from, row_errors
+from csgm_cli.factorization.matrices.triangular import unit_columns
+from csgm_cli.factorization.pair import Pair, pair_of
 from csgm_cli.factorization.solve.solver import Progress, lower_bound
-from csgm_cli.factorization.workload import dense
+from csgm_cli.factorization.workload import columns
 from csgm_cli.model.factorization import (
     Claim,
     Dual,
@@ -61,11 +63,12 @@ def inspect_arrays(
     """Recompute sensitivity, errors and bound of a factorization of ``workload`` from its ``arrays``.
 
     ``arrays`` (float32 or float64, finite): ``B`` (T, R) and ``C`` (R, T), or one of ``B``, ``C``, ``C_inv``
-    where it is lower-triangular; or ``decays``, ``inputs``, ``outputs`` (T, N) and ``diagonal`` (T) of a
-    streaming form; or the dual ``v`` (T; with ``u``, T, where it is needed) of an optimal one. The bound is
-    what the dual proves, and without a dual the solver's, to 1e-9. ``claimed``: numbers by their key in a
-    result; the errors and the sensitivity must be those found, the bound not above and the gap not below.
-    ``strategy``: a claim too.
+    of rank T, from which `pair_of` computes the rest; or ``decays``, ``inputs``, ``outputs`` (T, N) and
+    ``diagonal`` (T) of a streaming form; or the dual ``v`` (T; with ``u``, T, where it is needed) of an
+    optimal one. The bound is what the dual proves, and without a dual the solver's, to 1e-9. ``claimed``:
+    numbers by their key in a result; the errors and the sensitivity must be those found, the bound not above
+    and the gap not below. ``strategy``: a claim too. Without ``claimed`` the arrays claim nothing; B C = A is
+    checked all the same, as a claim whose ``claimed`` is None.
 
     ``UsageError`` where the arrays are not enough (slug ``incomplete-arrays``), the dual is not positive
     (``bad-dual``), or the numbers are too large to be squared (``out-of-range``).
@@ -74,7 +77,7 @@ def inspect_arrays(
     objective = objective_named(objective)
     check_arrays(workload, arrays)
     with np.errstate(all="ignore"):  # the result is checked
-        return _inspected(workload, arrays, objective, strategy, claimed or {}, progress)
+        return _inspected(workload, arrays, objective, strategy, claimed, progress)
 
 
 def _inspected(
@@ -82,7 +85,7 @@ def _inspected(
     arrays: Arrays,
     objective: Objective,
     strategy: Strategy | None,
-    claimed: Mapping[str, float],
+    claimed: Mapping[str, float] | None,
     progress: Progress | None,
 ) -> Inspection:
     dual = dual_of(workload, arrays, objective)
@@ -97,12 +100,12 @@ def _inspected(
         found = (1.0, bound.mean_squared_error, bound.max_squared_error)
     require_finite(found)
     inspection = Inspection(workload, strategy, objective, *found, bound.lower_bound, bound.iterations)
-    agree = max(AGREE[arrays[name].dtype.name] for name in MEASURED & arrays.keys())
-    claims = [*_number_claims(inspection, claimed)]
-    claims += _array_claims(workload, arrays, pair, generators, agree)
+    claims = _number_claims(inspection, claimed or {})
+    products = _array_claims(workload, arrays, pair, generators)
+    claims += products if claimed is not None else [replace(product, claimed=None) for product in products]
     claims += _strategy_claims(inspection, bound, generators)
     if is_optimal and dual is not None and (pair is not None or generators is not None):
-        claims.append(_dual_claim(inspection, bound, agree))
+        claims.append(_dual_claim(inspection, bound, _agreement(arrays)))
     return Inspection(
         workload, strategy, objective, *found, bound.lower_bound, bound.iterations, tuple(claims)
     )
@@ -151,28 +154,25 @@ def _number_claims(found: Inspection, claimed: Mapping[str, float]) -> list[Clai
 
 
 def _array_claims(
-    workload: Workload, arrays: Arrays, pair: Pair | None, generators: Generators | None, agree: float
+    workload: Workload, arrays: Arrays, pair: Pair | None, generators: Generators | None
 ) -> list[Claim]:
     """What arrays claim by standing in one file."""
     differences = {}
     if pair is not None and "B" in arrays and ("C" in arrays or "C_inv" in arrays):
-        differences["product"] = pair.residual(dense(workload))
-    if pair is not None and "C" in arrays and (inverse := widened(arrays, "C_inv")) is not None:
-        differences["inverse"] = Pair(inverse, pair.C).residual(np.eye(workload.T))
+        differences["product"] = pair.residual(partial(columns, workload))
+    if pair is not None and "C" in arrays and "C_inv" in arrays:
+        differences["inverse"] = Pair(arrays["C_inv"], pair.C).residual(unit_columns(workload.T))
     if generators is not None and pair is not None:
         differences["generators"] = _from_streaming(workload, arrays, dense_from(generators))
-    claims = [
+    agree = _agreement(arrays)
+    return [
         Claim(name, 0.0, found if np.isfinite(found) else None, found <= agree)
         for name, found in differences.items()
     ]
-    causal = pair is None or _is_causal(pair, arrays)  # other forms cannot be anything else
-    return [*claims, Claim("causal", claimed=True, computed=causal, holds=causal)]
 
 
-def _is_causal(pair: Pair, arrays: Arrays) -> bool:
-    """Of noise on sums and on increments: row t of B and of C_inv has no row of C with a step after t."""
-    inverse = widened(arrays, "C_inv")
-    return pair.is_causal and (inverse is None or Pair(inverse, pair.C).is_causal)
+def _agreement(arrays: Arrays) -> float:
+    return max(AGREE[arrays[name].dtype.name] for name in MEASURED & arrays.keys())
 
 
 def alike(found: Inspection | Factorization, true: Factorization) -> bool:
@@ -210,8 +210,8 @@ def _from_streaming(workload: Workload, arrays: Arrays, C: Array) -> float:
     if (held := widened(arrays, "C")) is not None:
         same = held.shape == C.shape
         found.append(float(np.abs(C - held).max() / np.abs(C).max()) if same else 1.0)
-    for name, product in (("B", dense(workload)), ("C_inv", np.eye(workload.T))):
-        if (held := widened(arrays, name)) is not None:
+    for name, product in (("B", partial(columns, workload)), ("C_inv", unit_columns(workload.T))):
+        if (held := arrays.get(name)) is not None:
             same = held.shape == C.shape
             found.append(Pair(held, C).residual(product) if same else 1.0)
     return float(np.max(found))

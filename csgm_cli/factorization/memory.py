@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 from csgm_cli.model.factorization import StrategyName
 
 if TYPE_CHECKING:
-    from csgm_cli.factorization.dense import Precision
     from csgm_cli.model.factorization import Strategy, Workload
 
 #: Measured bytes per row: of the solver, of a search or a streaming form (and of each of its buffers).
 _PER_ROW = {"solver": 560, "momentum": 1000, "search": 900, "stream": 160, "buffer": 56}
-#: T x T float64 arrays alive at the peak: of the solver for a matrix, of ``dense_factors`` without and with
-#: a matrix or momentum.
-_SOLVER_ARRAYS, _STRUCTURED_ARRAYS, _DENSE_ARRAYS = 7, 5, 8
+#: T x T float64 arrays alive at the peak: of the solver for a matrix, of ``dense_factors`` without (three of
+#: them and panels) and with a matrix or momentum.
+_SOLVER_ARRAYS, _STRUCTURED_ARRAYS, _DENSE_ARRAYS = 7, 3.5, 7.25
 
 
 def solving_bytes(workload: Workload, strategy: Strategy) -> int:
@@ -27,8 +26,7 @@ def solving_bytes(workload: Workload, strategy: Strategy) -> int:
     return workload.T * max(row, _PER_ROW["stream"] + _PER_ROW["buffer"] * (strategy.buffers or 0))
 
 
-def dense_bytes(workload: Workload, precision: Precision = "float64") -> int:
-    """Peak memory of ``dense_factors`` and ``rounded``, to a quarter for large T."""
+def dense_bytes(workload: Workload) -> int:
+    """Peak memory of ``dense_factors`` and ``rounded``, in either precision, to a quarter for large T."""
     is_structured = workload.matrix is None and workload.momentum == 0.0
-    arrays = 8 * (_STRUCTURED_ARRAYS if is_structured else _DENSE_ARRAYS)
-    return workload.T**2 * (arrays + (12 if precision == "float32" else 0))
+    return int(8 * workload.T**2 * (_STRUCTURED_ARRAYS if is_structured else _DENSE_ARRAYS))

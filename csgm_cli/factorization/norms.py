@@ -5,24 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from csgm_cli.errors import UsageError
-from csgm_cli.factorization.array_contents import (
-    Arrays,
-    dual_of,
-    generators_of,
-    pair_of,
-    require_finite,
-    wide,
-)
+from csgm_cli.factorization.array_contents import Arrays, dual_of, generators_of, require_finite, wide
 from csgm_cli.factorization.factorize import baseline_rows, optimal_rows
 from csgm_cli.factorization.matrices.semiseparable import column_norms_squared, norm_margin, row_errors
-from csgm_cli.factorization.matrices.triangular import left_quotient
+from csgm_cli.factorization.matrices.triangular import left_quotient_panels, unit_columns
+from csgm_cli.factorization.pair import Pair, is_triangular, pair_of, squared_norms
 from csgm_cli.factorization.solve.solver import certificate
-from csgm_cli.factorization.workload import dense, row_norms_squared
+from csgm_cli.factorization.workload import columns, row_norms_squared
 from csgm_cli.model.factorization import (
     DENSE,
     Dual,
@@ -65,6 +60,11 @@ def norms_of_arrays(
         return _measured(workload, arrays, objective, strategy)
 
 
+def norms_of_pair(workload: Workload, pair: Pair) -> FactorNorms:
+    """The norms of B and C as they are; errors as for `norms_of_arrays`."""
+    return _norms(workload, None, _most(pair.C), squared_norms(pair.B, axis=1))
+
+
 def _measured(
     workload: Workload, arrays: Arrays, objective: Objective, strategy: Strategy | None
 ) -> FactorNorms:
@@ -73,7 +73,7 @@ def _measured(
     rows = None if generators is None else row_errors(workload, generators)
     if pair is not None:
         squares += _each_square(workload, arrays, pair.C)
-        rows = np.asarray(np.einsum("ij,ij->i", pair.B, pair.B))
+        rows = squared_norms(pair.B, axis=1)
     if rows is None:
         dual = dual_of(workload, arrays, objective)
         if dual is None:
@@ -84,7 +84,7 @@ def _measured(
     return _norms(workload, strategy, max(squares), rows)
 
 
-def _each_square(workload: Workload, arrays: Arrays, c: Array) -> Iterator[float]:
+def _each_square(workload: Workload, arrays: Arrays, c: NDArray[np.floating]) -> Iterator[float]:
     """The squared sensitivity of C as each of the arrays has it."""
     yield _most(c)
     if len(arrays.keys() & set(DENSE)) > 1:
@@ -105,19 +105,16 @@ def noise_sensitivity(workload: Workload, name: str, matrix: NDArray[np.floating
 def _squares_of_noise(workload: Workload, name: str, matrix: NDArray[np.floating]) -> Iterator[float]:
     """That of noise B Z is that of B^-1 A or B^+ A, of noise C^-1 Z likewise; none without full rank."""
     x = wide(matrix)
-    if not _is_triangular(x):  # L Q has the columns of L^-1 A turned: of the same norms
+    if not is_triangular(x):  # L Q has the columns of L^-1 A turned: of the same norms
         x = np.asarray(np.linalg.qr(x.T, mode="r")).T
-    if _is_triangular(x):  # else no product with it is A
-        yield _most(left_quotient(x, dense(workload) if name == "B" else np.eye(workload.T)))
+    if is_triangular(x):  # else no product with it is A
+        a = partial(columns, workload) if name == "B" else unit_columns(workload.T)
+        yield max(_most(panel) for _, panel in left_quotient_panels(x, a))
 
 
-def _is_triangular(x: NDArray[np.floating]) -> bool:
-    return x.shape[0] == x.shape[1] and not np.triu(x, 1).any() and bool(np.diag(x).all())
-
-
-def _most(c: Array) -> float:
+def _most(c: NDArray[np.floating]) -> float:
     """At least the largest squared column norm: each sum's relative rounding is below its length in ulps."""
-    return float(np.einsum("ij,ij->j", c, c).max()) * (1.0 + (len(c) + 2) * 2.0**-53)
+    return float(squared_norms(c, axis=0).max()) * (1.0 + (len(c) + 2) * 2.0**-53)
 
 
 def _streaming_sensitivity_squared(generators: Generators) -> float:

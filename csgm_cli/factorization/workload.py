@@ -164,6 +164,23 @@ def structure(workload: Workload) -> Structure:
     return Structure(1.0, workload.momentum, np.ones(workload.T) if rates is None else np.asarray(rates))
 
 
+def inverse_norm_bound(workload: Workload) -> float:
+    """At least the spectral norm of A^-1, up to rounding; infinity for a matrix, whose inverse is unknown."""
+    if workload.matrix is not None:
+        return math.inf
+    ones = np.ones(workload.T)
+    return math.sqrt(structure(workload).inverse_norm_bound(ones, ones))
+
+
+def solve(workload: Workload, x: Array) -> Array:
+    """A^-1 x for T x T ``x``, without momentum and not for a matrix; an entry takes two roundings."""
+    found = np.array(x)
+    found[1:] -= x[:-1]
+    if workload.learning_rates is not None:
+        found /= np.asarray(workload.learning_rates)[:, None]
+    return found
+
+
 def apply(workload: Workload, x: Array) -> Array:
     """A x, along the first axis of ``x``."""
     if workload.matrix is not None:
@@ -181,7 +198,19 @@ def dense(workload: Workload) -> Array:
     """A itself, T x T."""
     if workload.matrix is not None:
         return np.asarray(workload.matrix)
-    return apply(workload, np.eye(workload.T))
+    return columns(workload, 0, workload.T)
+
+
+def columns(workload: Workload, start: int, stop: int) -> Array:
+    """Columns ``start`` to ``stop`` of A, shape (T, stop - start), as an array of its own."""
+    if workload.matrix is not None:
+        return np.array(workload.matrix[:, start:stop], dtype=np.float64)
+    if workload.momentum:
+        return apply(workload, np.eye(workload.T, stop - start, -start))
+    found = np.tri(workload.T, stop - start, -start)
+    if workload.learning_rates is not None:
+        found *= workload.learning_rates[start:stop]
+    return found
 
 
 def row_norms_squared(workload: Workload) -> Array:

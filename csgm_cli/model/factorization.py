@@ -236,8 +236,8 @@ class Claim:
 
     ``name``: one of the keys of a factorization's result, ``sha256``, or what every file claims by being
     one: ``product`` (B C = A: the largest entry of the difference, relative), ``inverse`` (C_inv C = 1,
-    likewise), ``generators`` (B, C and C_inv are those of the streaming form, likewise) and ``causal`` (row t
-    of B and of C_inv uses nothing that is known only after step t); of those ``claimed`` is 0 or True.
+    likewise) and ``generators`` (B, C and C_inv are those of the streaming form, likewise); of those
+    ``claimed`` is 0, and None for arrays made elsewhere, which come without claims.
     ``dual``: arrays that are said to be optimal have no more error than the dual in the same file attains.
     ``strategy``: any other has the errors of its name, a streaming form its number of buffers.
     """

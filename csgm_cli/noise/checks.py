@@ -99,7 +99,10 @@ def _whole_seed(seed: object) -> int:
 
 
 def checked_matrix(factors: object) -> Floats:
-    """The matrix ``factors``: two-sided, finite, with a column for each row at least, causal if square."""
+    """The matrix ``factors``: two-sided, finite, with a column for each row at least, no upper triangle.
+
+    It need not be lower-triangular: noise B Z has the law of L Z', B = L Q with a lower-triangular L.
+    """
     if not isinstance(factors, np.ndarray):
         raise UsageError(
             "invalid-type",
@@ -115,13 +118,13 @@ def checked_matrix(factors: object) -> Floats:
         raise UsageError(
             "shape-mismatch",
             f"the matrix has more rows than columns, {rows} and {columns}: it is neither a B nor a C_inv",
-            "for a tree, pass B: its C has one row per node",
+            "if it is a C, pass its B for sums, or its C_inv (np.linalg.pinv(C)) for increments",
         )
-    if rows == columns and np.triu(matrix, 1).any():
+    if rows == columns and np.triu(matrix, 1).any() and not np.tril(matrix, -1).any():
         raise UsageError(
-            "not-causal",
-            "a square matrix must be lower-triangular: row t must not use later rounds",
-            "was it transposed?",
+            "transposed",
+            "upper-triangular matrices are not supported: a triangular B or C_inv is lower-triangular",
+            "if it was transposed by mistake, pass its transpose",
         )
     return matrix
 

@@ -77,7 +77,7 @@ class NoiseStream:
     of an output (Mironov 2012); that is outside the model in which sigma is calibrated.
 
     Raises ``UsageError``: ``invalid-type``, ``out-of-range``, ``unknown-choice``, ``wrong-dtype``,
-    ``shape-mismatch``, ``not-finite``, ``not-causal`` (a square matrix that is not lower-triangular),
+    ``shape-mismatch``, ``not-finite``, ``transposed`` (an upper-triangular matrix),
     ``no-inverse`` (trees have noise on sums only), ``no-privacy``, ``conflicting-options``, ``other-noise``
     (a state of another stream), ``bad-normals``; docs/json.md lists them. ``NoAnswerError`` (slug
     ``not-certified``) for a factorization too ill-conditioned for ``dtype``.

@@ -28,11 +28,10 @@ class StreamingNoise:
         dtype: np.dtype[np.floating],
     ) -> None:
         g = generators
-        # Columns, to be multiplied with states of shape (N, width).
-        self.decays, self.inputs, self.outputs = (
-            part.astype(dtype)[:, :, None] for part in (g.decays, g.inputs, g.outputs)
-        )
-        self.diagonal = g.diagonal.astype(dtype)
+        # Columns, to be multiplied with states of shape (N, length).
+        self.decays, self.inputs = (part.astype(dtype)[:, :, None] for part in (g.decays, g.inputs))
+        self.outputs = g.outputs.astype(dtype)
+        self.reciprocals = _reciprocals_above(g.diagonal.astype(dtype))
         self.rates = None if rates is None else rates.astype(dtype)
         self.sigma = not_below(sigma, dtype)
         self.dtype = dtype
@@ -41,7 +40,7 @@ class StreamingNoise:
     def coefficients(self) -> list[Floats]:
         """All that the noise depends on, besides the normals."""
         rates = [] if self.rates is None else [self.rates]
-        return [self.decays, self.inputs, self.outputs, self.diagonal, *rates]
+        return [self.decays, self.inputs, self.outputs, self.reciprocals, *rates]
 
     def workers(self, fill: Fill, cut: list[Piece]) -> list[Recursion]:
         """Noise on each of the pieces, from row 0 on."""
@@ -51,15 +50,16 @@ class StreamingNoise:
 
 
 class Recursion:
-    """The state of one piece; ``row`` must be called for 0, 1, 2, ... in turn."""
+    """The state of the chunk of one piece; ``row`` must be called for 0, 1, 2, ... in turn.
+
+    Whole chunks, because the rounding of a product may depend on its width.
+    """
 
     def __init__(self, noise: StreamingNoise, fill: Fill, piece: Piece, scratch: Floats) -> None:
         self.noise, self.fill, self.piece = noise, fill, piece
-        states = noise.decays.shape[1]
-        self.states = np.zeros((states, piece.width), noise.dtype)
-        self.total = None if noise.rates is None else np.zeros(piece.width, noise.dtype)
-        self.scratch = scratch[:states, : piece.width]
-        self.drawn = None if piece.whole else scratch[states, : piece.length]
+        self.states = np.zeros((noise.decays.shape[1], piece.length), noise.dtype)
+        self.total = None if noise.rates is None else np.zeros(piece.length, noise.dtype)
+        self.scratch, self.chunk = scratch[:-1, : piece.length], scratch[-1, : piece.length]
 
     def skip(self, rows: int) -> None:
         """Go through the first ``rows`` rows."""
@@ -68,25 +68,35 @@ class Recursion:
             self.row(t, out)
 
     def row(self, t: int, out: Floats) -> None:
-        """Fill ``out`` with row ``t``. In place throughout; every operation works on single coordinates."""
-        noise, states, scratch = self.noise, self.states, self.scratch
-        if self.drawn is None:
-            self.fill(t, self.piece.chunk, out)
+        """Fill ``out`` with row ``t``."""
+        if self.piece.whole:
+            self._chunk_row(t, out)
         else:
-            self.fill(t, self.piece.chunk, self.drawn)
-            out[:] = self.drawn[self.piece.inside]
-        out *= noise.sigma
-        np.multiply(states, noise.outputs[t], out=scratch)
-        for part in scratch:  # one by one: the order of a sum over an axis depends on the width
-            out -= part
-        out /= noise.diagonal[t]
+            self._chunk_row(t, self.chunk)
+            out[:] = self.chunk[self.piece.inside]
+
+    def _chunk_row(self, t: int, x: Floats) -> None:
+        """Fill ``x`` with row ``t`` of the chunk, in place throughout; sigma is multiplied last."""
+        noise, states, scratch = self.noise, self.states, self.scratch
+        self.fill(t, self.piece.chunk, x)
+        x -= np.matmul(noise.outputs[t], states, out=scratch[0])
+        x *= noise.reciprocals[t]
         states *= noise.decays[t]
-        np.multiply(out, noise.inputs[t], out=scratch)
-        states += scratch
-        if self.total is not None and noise.rates is not None:
-            out *= noise.rates[t]
-            self.total += out
-            out[:] = self.total
+        states += np.multiply(x, noise.inputs[t], out=scratch)
+        if self.total is None or noise.rates is None:
+            x *= noise.sigma
+            return
+        if noise.rates[t] != 1.0:
+            x *= noise.rates[t]
+        self.total += x
+        np.multiply(self.total, noise.sigma, out=x)
+
+
+def _reciprocals_above(diagonal: Floats) -> Floats:
+    """1 / ``diagonal``, rounded up: those of a C with no larger diagonal, whose columns are no longer."""
+    reciprocals = 1 / diagonal
+    is_exact = np.frexp(diagonal)[0] == 0.5  # a power of two
+    return np.where(is_exact, reciprocals, np.nextafter(reciprocals, np.asarray(np.inf, diagonal.dtype)))
 
 
 def rounded_sensitivity(generators: Generators, dtype: np.dtype[np.floating]) -> float:

@@ -137,3 +137,11 @@ def test_progress_now_and_then(monkeypatch, clock):
 def test_no_progress(monkeypatch, clock, how):
     """Nothing is shown to a file or a pipe, or where rows go to the same terminal."""
     assert shown_progress(monkeypatch, clock, 5.0, **how) == ""
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_elapsed_time_only_at_a_terminal(monkeypatch, capsys, is_terminal):
+    """The stderr of a script is the same every time."""
+    monkeypatch.setattr("sys.stderr.isatty", lambda: is_terminal)
+    console.elapsed("solved in 1 s")
+    assert capsys.readouterr().err == ("solved in 1 s\n" if is_terminal else "")

@@ -93,6 +93,6 @@ def test_memory_is_as_said(momentum, precision):
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak <= dense_bytes(workload, precision) * 1.1
-    assert peak >= dense_bytes(workload, precision) * 0.5
+    assert peak <= dense_bytes(workload) * 1.1
+    assert peak >= dense_bytes(workload) * 0.5
     assert dense_bytes(Workload(10**7)) > 10**15

@@ -129,7 +129,7 @@ def test_bad_arguments(changed, slug, said):
         (np.ones((3, 0)), "shape-mismatch"),
         (np.diag([1.0, math.nan]), "not-finite"),
         (np.diag([1.0, math.inf]), "not-finite"),
-        (np.triu(np.ones((3, 3))), "not-causal"),
+        (np.triu(np.ones((3, 3))), "transposed"),
         (np.ones((3, 2)), "shape-mismatch"),
         (generators(decays=np.ones((2, 2))), "shape-mismatch"),
         (generators(inputs=np.ones((3, 1))), "shape-mismatch"),
@@ -229,7 +229,7 @@ def test_hints_for_arrays_of_files(factorization, tmp_path):
     assert "given as Generators" in refused(np.ones(3)).hint
     tree = dense_factors(factorization("tree", 4))
     assert tree.C.shape == (7, 4)
-    assert "pass B: its C has one row per node" in refused(tree.C).hint
+    assert "if it is a C, pass its B" in refused(tree.C).hint
     assert NoiseStream(tree.B, **OPTIONS).T == 4
     error = refused(generators(diagonal=np.ones(2)))
     assert "decays (3, 2), inputs (3, 2), outputs (3, 2), diagonal (2,)" in error.message

@@ -68,7 +68,9 @@ def _factorize(request: Request, workload: Workload) -> ExitCode:
     document = factorization_document(inputs(request, **settled), found)
     figure = _rows_of(found) if request["plot"] is not None else None
     report_with_picture(request.without(["output"]), document, figure)
-    console.note(f"solved in {took:.3g} s{steps}")
+    if groups and request["output"].lower().endswith(".csv"):
+        console.note(f"wrote the folder {request['output']}, with one .csv file per array and metadata.json")
+    console.elapsed(f"solved in {took:.3g} s{steps}")
     return ExitCode.OK
 
 
@@ -88,7 +90,7 @@ def _compare(request: Request, workload: Workload, settled: dict[str, object]) -
     settled |= {"strategy": None, "arrays": None, "dtype": None}
     document = strategies_document(inputs(request, **settled), rows, notices)
     report_with_picture(request, document, figure)
-    console.note(f"compared in {progress.seconds:.3g} s")
+    console.elapsed(f"compared in {progress.seconds:.3g} s")
     return ExitCode.OK
 
 
@@ -106,7 +108,7 @@ def _check_rows(workload: Workload, strategy: Strategy) -> None:
     from csgm_cli.factorization import rows_take_all
 
     if rows_take_all(workload, strategy):
-        _check_memory(workload, strategy, "float64")
+        _check_memory(workload, strategy)
 
 
 def _rows_of(found: Factorization) -> Figure:
@@ -130,14 +132,14 @@ def _groups(request: Request, workload: Workload, strategy: Strategy) -> tuple[s
     groups = tuple(dict.fromkeys(asked)) if request["arrays"] is not None else default_groups(strategy)
     check_groups(strategy, groups)
     if not set(DENSE).isdisjoint(groups):
-        _check_memory(workload, strategy, request["dtype"])
+        _check_memory(workload, strategy)
     itemsize = 4 if _precision(request["dtype"]) == "float32" else 8
     shapes = shapes_of(workload, strategy, groups)
     check_destination(request["output"], shapes, itemsize=itemsize, force=request["force"])
     return groups
 
 
-def _check_memory(workload: Workload, strategy: Strategy, dtype: str) -> None:
+def _check_memory(workload: Workload, strategy: Strategy) -> None:
     from csgm_cli.factorization import dense_bytes
 
     streams = workload.matrix is None and not workload.momentum
@@ -146,7 +148,7 @@ def _check_memory(workload: Workload, strategy: Strategy, dtype: str) -> None:
         small = "--arrays v writes the dual alone"
     elif strategy.name is StrategyName.STREAMING:
         small = "leave out B, C and C_inv: --arrays generators,v"
-    check_memory(dense_bytes(workload, _precision(dtype)), f"dense factors at T = {workload.T} need", small)
+    check_memory(dense_bytes(workload), f"dense factors at T = {workload.T} need", small)
 
 
 def _precision(dtype: str) -> Literal["float32", "float64"]:
@@ -162,6 +164,9 @@ def _resumed(
         return None, Progress(request["tolerance"])
     if strategy.name not in _SOLVED:
         raise UsageError("conflicting-options", f"--checkpoint: {strategy} solves nothing", "leave it out")
+    if path.lower().endswith(".npy"):
+        message = "--checkpoint: a .npy file does not record which problem it belongs to"
+        raise UsageError("unknown-format", message, "--checkpoint FILE.npz")
     from csgm_cli.storage.arrays import check_destination
     from csgm_cli.storage.factorizations import load_checkpoint, save_checkpoint
 
@@ -196,7 +201,7 @@ command = Command(
 
     Factorizes the workload A (running sums) as B C, for noise B Z in place of Z. The certified gap bounds
     how far the error is above the optimum. With --output the arrays go to a file, by its
-    suffix: .npz, .safetensors (an extra), .json, or .csv (a folder).""",
+    suffix: .npz, .safetensors (an extra), .json, .csv (a folder, a file per array) or .npy (one array).""",
     options=[
         *options("T", "workload", "objective", "strategy", "tolerance", "compare", "checkpoint"),
         *options(*_ARRAYS),

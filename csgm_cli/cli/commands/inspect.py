@@ -43,11 +43,11 @@ def run(request: Request) -> ExitCode:
     report(request, inspection_document(inputs(request, **settled), found))
     for claim in found.claims:
         if not claim.holds:
-            said = f"claimed {claim.claimed!r}, computed {claim.computed!r}"
-            console.note(f"failed: {claim.name}: {said}")
+            said = "" if claim.claimed is None else f"claimed {claim.claimed!r}, "
+            console.note(f"failed: {claim.name}: {said}computed {claim.computed!r}")
             if claim.name == "product" and not saved.metadata and request.rank(["workload"]) is not Rank.FLAG:
                 console.note(f"  try: pass --workload if B C is not {found.workload.name}")
-    console.note(f"inspected in {progress.seconds:.3g} s")
+    console.elapsed(f"inspected in {progress.seconds:.3g} s")
     return ExitCode.OK if found.holds else ExitCode.CLAIM_FAILED
 
 
@@ -80,7 +80,7 @@ command = Command(
     run,
     help="""Recompute everything that a file of factors claims.
 
-    Reads what `csgm factorize` writes, and arrays B and C made elsewhere (.npz, .npy
+    Reads what `csgm factorize` writes, and arrays B and C, or one of them, made elsewhere (.npz, .npy
     or a folder of .npy). Exits with 1 if a claim does not hold, with 2 if the file is broken.""",
     options=[
         click.Argument(["file"], type=File()),

@@ -36,6 +36,8 @@ _TINY = 1e-200
 _BATCH = 16384
 #: With fewer blocks it is faster to go through the rows once, in one.
 _FEWEST_BLOCKS = 8
+#: Rows of the dense C that are computed together.
+_ROWS = 64
 
 
 def generators(workload: Workload, dual: Dual, poles: Poles, norms: Array) -> Generators:
@@ -291,14 +293,24 @@ def row_from(g: Generators, t: int) -> Array:
 
 
 def dense_from(g: Generators) -> Array:
-    """C as a T x T array."""
+    """C as a T x T array.
+
+    A block of rows is, left of the diagonal, the product of (rows, N) and (N, columns) factors.
+    """
     T, n = g.decays.shape
-    c, columns = np.zeros((T, T)), np.zeros((n, T))
-    for i in range(T):
-        c[i, :i] = g.outputs[i] @ columns[:, :i]
-        c[i, i] = g.diagonal[i]
-        columns[:, :i] *= g.decays[i][:, None]
-        columns[:, i] = g.inputs[i]
-        if i % 64 == 0:  # subnormal numbers are slow
-            columns[np.abs(columns) < _TINY] = 0.0
+    c, states = np.zeros((T, T)), np.zeros((n, T))
+    for start in range(0, T, _ROWS):
+        stop = min(start + _ROWS, T)
+        outputs = np.empty((stop - start, n))  # as seen from the state at ``start``
+        passed = np.ones(n)
+        for i in range(start, stop):
+            outputs[i - start] = g.outputs[i] * passed
+            passed *= g.decays[i]
+            c[i, start:i] = g.outputs[i] @ states[:, start:i]
+            c[i, i] = g.diagonal[i]
+            states[:, start:i] *= g.decays[i][:, None]
+            states[:, i] = g.inputs[i]
+        c[start:stop, :start] = outputs @ states[:, :start]
+        states[:, :start] *= passed[:, None]
+        states[np.abs(states) < _TINY] = 0.0  # subnormal numbers are slow
     return c

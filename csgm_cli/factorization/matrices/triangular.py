@@ -5,37 +5,54 @@ Products with an inverse would leave a remainder that grows with the condition o
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+#: (start, stop) -> columns start to stop of an n x n matrix, as an array of its own.
+Columns: TypeAlias = Callable[[int, int], Array]
 
-#: Columns that are done at once: the rest of the work is matrix products.
+#: Rows, or columns, of the quotient that are computed together: what lies beyond the diagonal is skipped.
+PANEL = 512
+#: Up to this size a triangle is solved row by row; the rest of the work is matrix products.
 _BLOCK = 64
 
 
 def right_quotient(a: Array, c: Array) -> Array:
-    """The X with X C = A; all three are n x n and lower-triangular, and C has no zero on its diagonal.
+    """The X with X C = A, which overwrites ``a``.
 
+    All are n x n and lower-triangular, and C has no zero on its diagonal.
     Backward stable by rows: each entry of row i of X C - A is within n 2^-53 of (|X_i| |C|), whatever the
-    condition of C (Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition, theorem 8.5).
+    condition of C and the order of the sums (Higham, Accuracy and Stability of Numerical Algorithms, 2nd
+    edition, theorem 8.5).
     """
-    x = np.array(a, dtype=np.float64)
     n = len(c)
     with np.errstate(over="ignore", invalid="ignore"):  # the result is checked for overflow
-        for start in reversed(range(0, n, _BLOCK)):
-            stop = min(start + _BLOCK, n)
-            x[stop:, start:stop] -= x[stop:, stop:] @ c[stop:, start:stop]
-            part = x[start:, start:stop]  # above are zeros
-            for j in reversed(range(stop - start)):
-                part[:, j] -= part[:, j + 1 :] @ c[start + j + 1 : stop, start + j]
-                part[:, j] /= c[start + j, start + j]
+        for start in range(0, n, PANEL):
+            stop = min(start + PANEL, n)
+            _solve_rows(a[start:stop, :stop], c[:stop, :stop])
+    return a
+
+
+def left_quotient(b: Array, columns: Columns) -> Array:
+    """The X with B X = A, A given by its ``columns``; backward stable by columns, as `right_quotient`."""
+    x = np.zeros_like(b)
+    for start, panel in left_quotient_panels(b, columns):
+        x[:, start : start + panel.shape[1]] = panel
     return x
 
 
-def left_quotient(b: Array, a: Array) -> Array:
-    """The X with B X = A, likewise: backward stable by columns."""
-    return _flipped(right_quotient(_flipped(a), _flipped(b)))
+def left_quotient_panels(b: Array, columns: Columns) -> Iterator[tuple[int, Array]]:
+    """`left_quotient`, a few of its columns at a time: the first of them, and all their rows."""
+    n = len(b)
+    for start in range(0, n, PANEL):
+        panel = columns(start, min(start + PANEL, n))
+        with np.errstate(over="ignore", invalid="ignore"):
+            _solve_columns(b[start:, start:], panel[start:])
+        yield start, panel
 
 
 def inverse(c: Array) -> Array:
@@ -43,6 +60,36 @@ def inverse(c: Array) -> Array:
     return right_quotient(np.eye(len(c)), c)
 
 
-def _flipped(x: Array) -> Array:
-    """Transposed and with its indices reversed: lower-triangular again, products in the other order."""
-    return x[::-1, ::-1].T
+def unit_columns(n: int) -> Columns:
+    """The columns of the identity."""
+    return lambda start, stop: np.eye(n, stop - start, -start)
+
+
+def _solve_rows(x: Array, c: Array) -> None:
+    """Replace ``x``, of any number of rows, by x C^-1."""
+    n = len(c)
+    if n > _BLOCK:
+        half = n // 2
+        _solve_rows(x[:, half:], c[half:, half:])
+        x[:, :half] -= x[:, half:] @ c[half:, :half]
+        _solve_rows(x[:, :half], c[:half, :half])
+        return
+    rows = x.T.copy()  # so that each step works on memory in one piece
+    for j in reversed(range(n)):
+        rows[j] -= c[j + 1 :, j] @ rows[j + 1 :]
+        rows[j] /= c[j, j]
+    x[...] = rows.T
+
+
+def _solve_columns(b: Array, x: Array) -> None:
+    """Replace ``x``, of any number of columns, by B^-1 x."""
+    n = len(b)
+    if n > _BLOCK:
+        half = n // 2
+        _solve_columns(b[:half, :half], x[:half])
+        x[half:] -= b[half:, :half] @ x[:half]
+        _solve_columns(b[half:, half:], x[half:])
+        return
+    for i in range(n):
+        x[i] -= b[i, :i] @ x[:i]
+        x[i] /= b[i, i]

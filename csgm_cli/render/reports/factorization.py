@@ -9,6 +9,8 @@ from csgm_cli.render.reports.parts import Column, Fact, Report, table
 from csgm_cli.rounding import exact, round_down, round_up
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from csgm_cli.render.document import Document
 
 #: Characters of a hash that are shown.
@@ -59,22 +61,31 @@ def factorize_report(inputs: Document, result: Document) -> Report:
 
 def inspect_report(inputs: Document, result: Document) -> Report:
     """Every claim, and the numbers that were computed."""
+    claims = result["claims"]
+    claimed = any(claim["claimed"] is not None for claim in claims)
     columns: list[Column] = [
-        ("claim", lambda row: row["name"]),
+        ("claim" if claimed else "check", lambda row: row["name"]),
         ("result", lambda row: "holds" if row["holds"] else "FAILS"),
-        ("claimed", lambda row: _shown(row["claimed"])),
+        ("claimed", lambda row: _shown(row["claimed"]) if claimed else None),
         ("computed", lambda row: _shown(row["computed"])),
     ]
-    claims = result["claims"]
-    failed = sum(not claim["holds"] for claim in claims)
-    summary = f"{failed} of {len(claims)} claims FAIL" if failed else f"all {len(claims)} claims hold"
+    listed = table(columns, claims) if claims else None
     facts = (
         *_errors(result),
         *_certificate(result),
         *_setting(result),
         Fact("file", one_line(inputs["file"])),
     )
-    return Report(table=table(columns, claims), facts=facts, paragraph=summary)
+    return Report(table=listed, facts=facts, paragraph=_summary(claims, claimed=claimed))
+
+
+def _summary(claims: Sequence[Document], *, claimed: bool) -> str:
+    failed, total = sum(not claim["holds"] for claim in claims), len(claims)
+    if claimed:
+        return f"{failed} of {total} claims FAIL" if failed else f"all {total} claims hold"
+    if failed:
+        return f"{failed} of {total} checks FAIL; the file itself claims nothing"
+    return "the file claims nothing: every number was computed from its arrays"
 
 
 def _errors(result: Document) -> tuple[Fact, ...]:

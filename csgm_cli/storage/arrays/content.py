@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -24,6 +24,9 @@ MOST_BYTES = 1 << 32
 _MOST_BESIDE = 1 << 22
 
 _BLOCK = 1 << 20
+
+#: Names that a message lists.
+_MOST_LISTED = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +91,17 @@ def check_names(names: Iterable[str]) -> None:
         message = f"it holds an array {strangers[0]!r}"
         raise UsageError("unknown-array", message, f"arrays are named {', '.join(SIDES)}")
     if not names:
-        raise UsageError("no-arrays", f"it holds none of the arrays {', '.join(SIDES)}")
+        raise no_arrays([])
+
+
+def no_arrays(found: Collection[str]) -> UsageError:
+    """The error of a file whose arrays have other names, those ``found``."""
+    listed = ", ".join(sorted(found)[:_MOST_LISTED]) + (", ..." if len(found) > _MOST_LISTED else "")
+    message = f"it holds {listed or 'nothing'}; expected arrays named {', '.join(SIDES)}"
+    hint = "name the factors: np.savez(FILE, B=B, C=C), or B.npy and C.npy in a folder"
+    if any(name.lower().endswith(".csv") for name in found):
+        hint = "a folder of .csv is read only with the metadata.json of csgm: save C by np.save('C.npy', C)"
+    return UsageError("no-arrays", message, hint)
 
 
 def known_names(found: Iterable[str], *, ours: bool) -> dict[str, str]:
@@ -109,6 +122,8 @@ def known_names(found: Iterable[str], *, ours: bool) -> dict[str, str]:
             raise UsageError("duplicate-array", message)
         else:
             names[our_name] = name
+    if strangers and not ours and not names:
+        raise no_arrays(strangers)
     check_names([*names, *(strangers if ours else [])])
     return names
 

@@ -21,6 +21,7 @@ from csgm_cli.storage.arrays.content import (
     check_finite,
     check_total,
     digest,
+    no_arrays,
 )
 from csgm_cli.storage.arrays.metadata import JSON
 from csgm_cli.storage.files import (
@@ -51,6 +52,7 @@ _FORMATS = {
     ".safetensors": _Format(lambda _: tensors.library(), tensors.write, tensors.read),
     ".json": _Format(text.check_json_size, text.write_json, text.read_json),
     ".csv": _Format(text.check_csv_size, text.write_folder, text.read_folder),
+    ".npy": _Format(npy.check_alone, npy.write_file, lambda path: npy.read_files([path])),
 }
 
 
@@ -58,7 +60,8 @@ def check_destination(path: str | Path, shapes: Shapes, *, itemsize: int = 8, fo
     """Refuse before any work what `write_arrays` would refuse after it.
 
     ``shapes``: of the arrays to be written, by name; ``itemsize``: bytes of one number. ``UsageError``: a
-    suffix that names no format (slug ``unknown-format``), ``missing-extra``, ``too-large``.
+    suffix that names no format (slug ``unknown-format``), ``missing-extra``, ``too-large``,
+    ``several-arrays`` for .npy.
     ``StorageError``: ``file-exists`` unless ``force``, and ``cannot-write`` where there is no such folder,
     or what is there was not written by csgm.
     """
@@ -67,7 +70,9 @@ def check_destination(path: str | Path, shapes: Shapes, *, itemsize: int = 8, fo
 
 
 def write_arrays(path: str | Path, file: ArrayFile, *, force: bool = False) -> None:
-    """Write ``file`` as the suffix of ``path`` says: .npz, .safetensors, .json, or .csv for a folder.
+    """Write ``file`` as the suffix of ``path`` says: .npz, .safetensors, .json, .csv for a folder, or .npy.
+
+    A .npy file holds one array and no metadata.
 
     The same arrays and metadata make the same bytes. At every moment ``path`` has the old content or the
     new; no second copy of the arrays is made. Errors: those of `check_destination`, those of
@@ -143,17 +148,21 @@ def _format(path: str | Path) -> _Format:
 
 def _reader(path: Path) -> Callable[[Path], Content]:
     if _check_readable(path):
-        return (
-            text.read_folder if text.is_folder(path) else lambda folder: npy.read_files(folder.glob("*.npy"))
-        )
+        return text.read_folder if text.is_folder(path) else _read_folder
     suffix = path.suffix.lower()
-    if suffix == ".npy":
-        return lambda file: npy.read_files([file])
     if suffix not in _FORMATS.keys() - {".csv"}:
         message = "arrays are read from .npz, .safetensors, .json, .npy and folders of .csv or .npy"
         raise UsageError("unknown-format", message)
     check_file_size(path.stat().st_size)
     return _FORMATS[suffix].read
+
+
+def _read_folder(path: Path) -> Content:
+    """The .npy files of a folder made elsewhere; ``UsageError`` lists what else it holds, for want of any."""
+    files = list(path.glob("*.npy"))
+    if not files:
+        raise no_arrays([entry.name for entry in path.iterdir()])
+    return npy.read_files(files)
 
 
 def _check_readable(path: Path) -> bool:

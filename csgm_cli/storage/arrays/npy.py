@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from tokenize import TokenError
 from typing import IO, Any
@@ -12,8 +12,10 @@ from typing import IO, Any
 import numpy as np
 from numpy.lib import format as numpy_format
 
+from csgm_cli.errors import UsageError
 from csgm_cli.storage.arrays.content import (
     Array,
+    ArrayFile,
     blocks,
     check_dtype,
     check_file_size,
@@ -25,10 +27,12 @@ from csgm_cli.storage.files import check_regular
 
 _BLOCK = 1 << 20
 
-#: By version of the format; the third exists only for arrays with named fields.
+#: By version of the format. The third differs from the second in the encoding of names of fields, which no
+#: array of floats has.
 _HEADERS = {
     (1, 0): numpy_format.read_array_header_1_0,
     (2, 0): numpy_format.read_array_header_2_0,
+    (3, 0): numpy_format.read_array_header_2_0,
 }
 
 
@@ -42,6 +46,20 @@ def write(stream: IO[bytes], array: Array) -> None:
     numpy_format.write_array_header_1_0(stream, header)
     for block in blocks(array):
         stream.write(block)
+
+
+def write_file(path: Path, file: ArrayFile, sealed: object) -> None:  # noqa: ARG001 - it has no room for metadata
+    """Write the only array of ``file``."""
+    (array,) = file.arrays.values()
+    with path.open("xb") as stream:
+        write(stream, array)
+
+
+def check_alone(shapes: Collection[str]) -> None:
+    """Raise ``UsageError`` (slug ``several-arrays``) unless there is one array."""
+    if len(shapes) != 1:
+        message = f"a .npy file holds one array, and these are {', '.join(shapes)}"
+        raise UsageError("several-arrays", message, "`arrays` C writes C alone; .npz holds them all")
 
 
 def read(stream: IO[bytes], size: int, name: str) -> Array:
@@ -82,7 +100,10 @@ def _header(stream: IO[bytes], name: str) -> tuple[tuple[int, ...], bool, np.dty
     try:
         version = numpy_format.read_magic(stream)
         if version not in _HEADERS:
-            raise broken(f"{name} is in version {version} of the .npy format")
+            number = ".".join(map(str, version))
+            raise UsageError(
+                "unknown-format", f"{name} is in version {number} of .npy, which is not supported"
+            )
         with warnings.catch_warnings():  # NumPy remarks on files of Python 2
             warnings.simplefilter("ignore")
             shape, fortran_order, dtype = _HEADERS[version](stream)

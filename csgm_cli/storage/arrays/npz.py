@@ -1,6 +1,7 @@
-"""``.npz``: a zip archive with one ``.npy`` per array, and ``metadata.json``.
+"""``.npz``: a zip archive with one ``.npy`` per array, and the metadata as the comment of the archive.
 
-``numpy.load`` reads it without pickling, and ``unzip -p FILE metadata.json`` shows the metadata.
+``numpy.load`` reads it without pickling and lists arrays alone; ``unzip -z FILE`` shows the metadata. Files
+of earlier versions hold them as an entry ``metadata.json``, which is still read.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from csgm_cli.storage.arrays import metadata, npy
 from csgm_cli.storage.arrays.content import Array, ArrayFile, check_file_size, known_names
 from csgm_cli.storage.arrays.metadata import JSON, broken
 
+#: The entry for metadata in files of earlier versions.
 _METADATA = "metadata.json"
 
 #: An archive may grow by this factor when read (floating-point arrays compress little), or to this size.
@@ -27,9 +29,16 @@ _MOST_AT_ONCE = 1 << 20
 
 
 def write(path: Path, file: ArrayFile, sealed: dict[str, JSON]) -> None:
-    """Write an archive that depends on nothing but its content: uncompressed, in order, dated 1980."""
+    """Write an archive that depends on nothing but its content: uncompressed, in order, dated 1980.
+
+    ``UsageError`` (slug ``too-large``) for metadata that are too long for a zip comment.
+    """
+    comment = metadata.canonical(sealed).encode()
+    if len(comment) > zipfile.ZIP_MAX_COMMENT:
+        message = f"the metadata take {len(comment)} bytes, and .npz holds {zipfile.ZIP_MAX_COMMENT}"
+        raise UsageError("too-large", message, "write .safetensors or .json")
     with path.open("xb") as raw, zipfile.ZipFile(raw, "w") as archive:
-        archive.writestr(_entry(_METADATA), metadata.canonical(sealed) + "\n")
+        archive.comment = comment
         for name in sorted(file.arrays):
             entry = _entry(f"{name}.npy")
             entry.file_size = file.arrays[name].nbytes  # more than 2 GiB need another header
@@ -40,14 +49,16 @@ def write(path: Path, file: ArrayFile, sealed: dict[str, JSON]) -> None:
 def read(path: Path) -> tuple[dict[str, Array], dict[str, JSON] | None]:
     """The arrays and the metadata as held, None for an archive without them; ``UsageError`` otherwise."""
     with _broken_archives(), _Bounded(path) as raw, zipfile.ZipFile(raw) as archive:
-        entries = _entries(archive, path.stat().st_size)
-        held = entries.pop(_METADATA, None)
+        size = path.stat().st_size
+        entries = _entries(archive, size)
+        _check_end(raw, size, len(archive.comment))
+        held = _metadata(archive, entries.pop(_METADATA, None))
         stems = {name.removesuffix(".npy"): name for name in entries if name.endswith(".npy")}
         if strangers := sorted(entries.keys() - stems.values()):
             raise UsageError("unknown-array", f"it holds an entry {strangers[0]!r}, which is no array")
         names = known_names(stems, ours=held is not None)
         arrays = {name: _array(archive, entries[stems[stem]], name) for name, stem in names.items()}
-        return arrays, None if held is None else _metadata(archive, held)
+        return arrays, held
 
 
 def _entry(name: str) -> zipfile.ZipInfo:
@@ -104,12 +115,24 @@ def _entries(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
     return entries
 
 
+def _check_end(raw: io.BufferedReader, size: int, length: int) -> None:
+    """Raise ``UsageError`` unless the comment has its recorded length, which zipfile does not check."""
+    raw.seek(size - length - 2)
+    if int.from_bytes(raw.read(2), "little") != length:
+        raise broken("its end is cut off")
+
+
 def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> Array:
     with archive.open(entry) as stream:
         return npy.read(stream, entry.file_size, name)
 
 
-def _metadata(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> dict[str, JSON]:
+def _metadata(archive: zipfile.ZipFile, entry: zipfile.ZipInfo | None) -> dict[str, JSON] | None:
+    """From the comment of the archive or the entry of an earlier version; None without either."""
+    if entry is None:
+        return metadata.parse_object(archive.comment, "its comment") if archive.comment else None
+    if archive.comment:
+        raise broken(f"it holds metadata twice: in its comment and as {_METADATA}")
     if entry.file_size > metadata.MOST_BYTES:
         raise UsageError("too-large", f"its metadata take {entry.file_size} bytes")
     with archive.open(entry) as stream:

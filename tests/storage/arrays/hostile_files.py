@@ -23,13 +23,14 @@ def npy(array, *, version=(1, 0)):
     return stream.getvalue()
 
 
-def archive(*entries, compression=zipfile.ZIP_STORED):
+def archive(*entries, compression=zipfile.ZIP_STORED, comment=b""):
     """A zip archive of (name, bytes) pairs, in which names may repeat."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", compression) as file, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # zipfile remarks on names that repeat
         for name, data in entries:
             file.writestr(zipfile.ZipInfo(name), data, compression)
+        file.comment = comment
     return stream.getvalue()
 
 

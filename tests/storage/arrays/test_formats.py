@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 
+from csgm_cli.errors import UsageError
 from csgm_cli.storage.arrays import ArrayFile, check_hash, read_arrays, read_matrix, write_arrays
 
 FORMATS = ["npz", "safetensors", "json", "csv"]
@@ -123,17 +124,86 @@ def test_one_hash_for_all_formats(tmp_path, factorization):
 
 
 def test_numpy_reads_npz(tmp_path, factorization):
-    """numpy.load needs no pickle, and the metadata are JSON for unzip -p; entries are from 1980."""
+    """numpy.load lists arrays alone; the metadata are JSON for unzip -z; entries are from 1980."""
     write_arrays(tmp_path / "x.npz", factorization)
     with np.load(tmp_path / "x.npz", allow_pickle=False) as found:
-        assert sorted(found.files) == ["B", "C", "metadata.json", "v"]
+        assert {name: found[name].shape for name in found.files} == {"B": (5, 5), "C": (5, 5), "v": (5,)}
         for name, array in factorization.arrays.items():
             np.testing.assert_array_equal(found[name], array, strict=True)
-        metadata = json.loads(found["metadata.json"])
+    with zipfile.ZipFile(tmp_path / "x.npz") as archive:
+        metadata = json.loads(archive.comment)
+        assert archive.testzip() is None
     assert metadata.items() >= factorization.metadata.items()
     with zipfile.ZipFile(tmp_path / "x.npz") as archive:
-        assert archive.testzip() is None
         assert {entry.date_time for entry in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+
+
+def test_npz_of_earlier_versions(tmp_path, factorization):
+    """Their metadata are an entry of the archive, which is read; in both places they are refused."""
+    write_arrays(tmp_path / "x.npz", factorization)
+    with zipfile.ZipFile(tmp_path / "x.npz") as new, zipfile.ZipFile(tmp_path / "old.npz", "w") as old:
+        for name in new.namelist():
+            old.writestr(name, new.read(name))
+        old.writestr("metadata.json", new.comment)
+    assert_same(read_arrays(tmp_path / "old.npz"), factorization)
+    with zipfile.ZipFile(tmp_path / "old.npz", "a") as both:
+        both.comment = b"{}"
+    with pytest.raises(UsageError, match="metadata twice"):
+        read_arrays(tmp_path / "old.npz")
+
+
+def test_metadata_too_long_for_npz(tmp_path, factorization):
+    """A zip comment holds 65,535 bytes; nothing is left behind."""
+    metadata = {"notes": "x" * 70_000}
+    with pytest.raises(UsageError, match="65535") as caught:
+        write_arrays(tmp_path / "x.npz", ArrayFile(factorization.arrays, metadata))
+    assert caught.value.slug == "too-large"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_one_array_as_npy(tmp_path, factorization):
+    """numpy.load reads it, and so does csgm, by the name of the file; there is no room for a second."""
+    write_arrays(tmp_path / "B.npy", ArrayFile({"B": factorization.arrays["B"]}, {"T": 5}))
+    np.testing.assert_array_equal(np.load(tmp_path / "B.npy"), factorization.arrays["B"], strict=True)
+    read = read_arrays(tmp_path / "B.npy")
+    assert (list(read.arrays), read.metadata, read.recorded_hash) == (["B"], {}, None)
+    with pytest.raises(UsageError, match="B, C, v") as caught:
+        write_arrays(tmp_path / "x.npy", factorization)
+    assert caught.value.slug == "several-arrays"
+
+
+@pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_every_npy_version(tmp_path, version, order):
+    """NumPy writes 3.0 on request only, with the same numbers."""
+    array = np.asarray(np.arange(6.0).reshape(2, 3), order=order)
+    with (tmp_path / "B.npy").open("wb") as file:
+        np.lib.format.write_array(file, array, version=version)
+    np.testing.assert_array_equal(read_arrays(tmp_path / "B.npy").arrays["B"], array)
+
+
+@pytest.mark.parametrize(
+    ("names", "listed"),
+    [
+        (["W.npy", "H.npy"], "it holds H, W; expected arrays named A, B, C"),
+        (["C.csv"], "it holds C.csv; expected"),
+    ],
+)
+@pytest.mark.parametrize("form", ["folder", "npz"])
+def test_names_that_were_found(tmp_path, names, listed, form):
+    """A file without any array that csgm knows lists those that it has, and those that it could have."""
+    path = tmp_path / f"x.{form}"
+    if form == "folder":
+        path.mkdir()
+        for name in names:
+            (np.savetxt if name.endswith(".csv") else np.save)(path / name, np.eye(2))
+    else:
+        np.savez(path, **{name.removesuffix(".npy"): np.eye(2) for name in names})
+    with pytest.raises(UsageError) as caught:
+        read_arrays(path)
+    assert caught.value.slug == "no-arrays"
+    assert listed in caught.value.message
+    assert "C.npy" in caught.value.hint
 
 
 def test_safetensors_reads_its_own(tmp_path, factorization):

@@ -89,11 +89,12 @@ def _rewrite(path, change):
     if path.suffix == ".npz":
         with zipfile.ZipFile(path) as file:
             entries = {name: file.read(name) for name in file.namelist()}
+            comment = file.comment
         if change == "number":
             entries["B.npy"] = entries["B.npy"][:-1] + b"\x40"
         else:
-            entries["metadata.json"] = entries["metadata.json"].decode().replace(old, new).encode()
-        path.write_bytes(archive(*entries.items()))
+            comment = comment.decode().replace(old, new).encode()
+        path.write_bytes(archive(*entries.items(), comment=comment))
     elif path.suffix == ".safetensors":
         from safetensors import safe_open
         from safetensors.numpy import save_file

@@ -8,11 +8,10 @@ from csgm_cli.cli.command import Command
 from csgm_cli.cli.exits import ExitCode
 from csgm_cli.cli.options.definitions import OUTPUT, options
 from csgm_cli.cli.output.report import report
+from csgm_cli.cli.plain_version import LIBRARIES
 
 if TYPE_CHECKING:
     from csgm_cli.cli.options.request import Request
-
-_LIBRARIES = ("numpy", "scipy", "mpmath", "click", "rich")
 
 
 def run(request: Request) -> ExitCode:
@@ -23,7 +22,7 @@ def run(request: Request) -> ExitCode:
     from csgm_cli.render.document import version_document
 
     versions: dict[str, str | None] = {"python": python_version()}
-    for library in _LIBRARIES:
+    for library in LIBRARIES:
         try:
             versions[library] = version(library)
         except PackageNotFoundError:
