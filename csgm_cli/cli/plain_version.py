@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from csgm_cli.version import __version__
+from csgm_cli.version import NUMBERS_VERSION, __version__
 
 #: In the order of the output.
 LIBRARIES = ("numpy", "scipy", "mpmath", "click", "rich")
@@ -23,7 +23,8 @@ def plain_version() -> str | None:
     if not found.keys() >= set(LIBRARIES):
         return None
     versions = [f"{name} {found[name]}" for name in LIBRARIES]
-    return f"csgm {__version__} (python {sys.version.split()[0]}, {', '.join(versions)})\n"
+    versions = [f"numbers version {NUMBERS_VERSION}", f"python {sys.version.split()[0]}", *versions]
+    return f"csgm {__version__} ({', '.join(versions)})\n"
 
 
 def _may_be_configured() -> bool:

@@ -71,6 +71,8 @@ def _check(request: Request) -> ExitCode:
 
 #: The budget that is checked if none is named.
 _DEFAULT = "budget.toml"
+
+
 @contextmanager
 def _error_in_report(request: Request) -> Iterator[None]:
     """Put an error into the JUnit file, too, so that no report of an earlier run stands for this one.

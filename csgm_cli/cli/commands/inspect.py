@@ -40,15 +40,19 @@ def run(request: Request) -> ExitCode:
             found = _inspected(request, saved, progress)
         progress.finish()
     settled = {"workload": found.workload.name, "objective": found.objective.value}
-    report(request, inspection_document(inputs(request, **settled), found))
-    for claim in found.claims:
-        if not claim.holds:
-            said = "" if claim.claimed is None else f"claimed {claim.claimed!r}, "
-            console.note(f"failed: {claim.name}: {said}computed {claim.computed!r}")
-            if claim.name == "product" and not saved.metadata and request.rank(["workload"]) is not Rank.FLAG:
-                console.note(f"  try: pass --workload if B C is not {found.workload.name}")
+    failed = [claim for claim in found.claims if not claim.holds]
+    document = inspection_document(inputs(request, **settled), found)
+    report(request, document, [_failure(claim) for claim in failed])
+    is_workload_guessed = not saved.metadata and request.rank(["workload"]) is not Rank.FLAG
+    if is_workload_guessed and "product" in [claim.name for claim in failed]:
+        console.note(f"  try: pass --workload if B C is not {found.workload.name}")
     console.elapsed(f"inspected in {progress.seconds:.3g} s")
     return ExitCode.OK if found.holds else ExitCode.CLAIM_FAILED
+
+
+def _failure(claim: Claim) -> str:
+    claimed = "" if claim.claimed is None else f"claimed {claim.claimed!r}, "
+    return f"{claim.name}: {claimed}computed {claim.computed!r}"
 
 
 def _inspected(request: Request, saved: SavedArrays, progress: Progress) -> Inspection:
