@@ -67,7 +67,7 @@ def raising(error):
 def test_exit_code_of_what_a_command_raises(csgm, monkeypatch, error, status):
     """Whatever a command raises becomes an exit code and at most one error on stderr."""
     monkeypatch.setattr(version, "run", raising(error))
-    outcome = csgm("version")
+    outcome = csgm("version --format text")
     assert (outcome.status, outcome.stdout) == (status, "")
     assert "Traceback" not in outcome.stderr
     assert outcome.stderr.count("error[") == (status in (2, 3, 4, 70))
@@ -76,11 +76,11 @@ def test_exit_code_of_what_a_command_raises(csgm, monkeypatch, error, status):
 def test_bug_asks_for_a_report(csgm, monkeypatch):
     """A bug says what happened and how to report it; its traceback is shown only on demand."""
     monkeypatch.setattr(version, "run", raising(ZeroDivisionError("division by zero")))
-    plain = csgm("version").stderr
+    plain = csgm("version --format text").stderr
     assert "ZeroDivisionError: division by zero" in plain
     assert "csgm version" in plain
     monkeypatch.setenv("CSGM_DEBUG", "1")
-    assert "Traceback (most recent call last)" in csgm("version").stderr
+    assert "Traceback (most recent call last)" in csgm("version --format text").stderr
 
 
 def test_bug_in_json_mode(csgm, monkeypatch):

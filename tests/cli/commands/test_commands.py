@@ -335,5 +335,5 @@ def test_version(csgm):
 
 def test_missing_library(csgm, monkeypatch):
     """A library that is not installed is null, so that a broken installation can still be reported."""
-    monkeypatch.setattr("csgm_cli.cli.commands.about.version._LIBRARIES", ("nosuchlibrary",))
+    monkeypatch.setattr("csgm_cli.cli.commands.about.version.LIBRARIES", ("nosuchlibrary",))
     assert csgm("version --format json").document["result"]["nosuchlibrary"] is None

@@ -25,7 +25,7 @@ def left_quotient(b, a):
 def test_against_lapack(n):
     """At sizes around the blocks."""
     rng = np.random.default_rng(n)
-    a, c = (np.tril(rng.standard_normal((n, n))) + 5 * np.eye(n) for _ in range(2))
+    a, c = (np.tril(rng.standard_normal((n, n))) / np.sqrt(n) + 5 * np.eye(n) for _ in range(2))
     np.testing.assert_allclose(inverse(c), np.linalg.inv(c), atol=1e-12)
     np.testing.assert_allclose(right_quotient(a, c), a @ np.linalg.inv(c), atol=1e-12)
     np.testing.assert_allclose(left_quotient(c, a), np.linalg.inv(c) @ a, atol=1e-12)
