@@ -138,9 +138,11 @@ def _check_plan(inputs: dict[str, Any], result: dict[str, Any], row: dict[str, A
 
 
 def _check_overhead(inputs: dict[str, Any], row: dict[str, Any]) -> None:
-    names = [name for name in _OVERHEADS if name in inputs]
+    names = [name for name in (*_OVERHEADS, "gamma") if name in inputs]
     if names and [inputs[name] is None for name in names].count(False) != 1:
-        raise bad_result(f"inputs must hold one of {' and '.join(_OVERHEADS)}")
+        raise bad_result(f"inputs must hold one of {', '.join(_OVERHEADS)} and gamma")
+    if inputs.get("gamma") is not None:
+        _check_same("inputs.gamma", inputs["gamma"], "gamma in the row", row.get("gamma"))
     overhead, mse = inputs.get("max_mse_overhead"), row.get("mse")
     ratio = mse.get("ratio") if isinstance(mse, dict) else None
     if isinstance(overhead, int | float) and is_positive(ratio) and ratio > (1 + overhead) * (1 + AGREEMENT):

@@ -83,7 +83,7 @@ def test_help_of_plan_has_the_plain_gaussian_as_a_reference_only():
         ("calibrate", {"--sigma", "--noise-multiplier", "--max-epsilon", "--at-equal-mse"}),
         ("account", {"--value-bits", "--max-mse-overhead"}),
         ("compare", {"--mechanism", "--value", "--sigma"}),
-        ("plan", {"--gamma", "--compression", "--sigma"}),
+        ("plan", {"--noise-multiplier", "--sigma"}),
         ("sweep", {"--value", "--max-epsilon", "--from", "--at-equal-mse"}),
         ("factorize", {"--epsilon", "--gamma", "--verify"}),
         ("inspect", {"--T", "--value", "--tolerance", "--strategy"}),

@@ -129,7 +129,10 @@ def test_bad_value_in_json_mode(csgm, option, value, said):
             "plan --epsilon 3 --delta 1e-6 --norm-ratio 9 --max-noise-overhead 1 --mechanism gaussian",
             "unknown-choice",
         ),
-        ("plan --epsilon 3 --delta 1e-6 --norm-ratio 9 --max-noise-overhead 1 --gamma 0.1", "unknown-option"),
+        (
+            "plan --epsilon 3 --delta 1e-6 --norm-ratio 9 --max-noise-overhead 1 --gamma 0.1",
+            "conflicting-options",
+        ),
         ("selftest --value", "unknown-option"),
         ("completion", "missing-option"),
         ("completion tcsh", "unknown-choice"),

@@ -110,7 +110,7 @@ from csgm_cli.storage.arrays import read_arrays
         ("factorize --T 4 --workload momentum:0.9", "try: momentum=0.9\n"),
         (
             "account --mechanism gaussian --sigma 1 --delta 1e-6 --rounds 1 --max-epsilon 2",
-            " is above 2.0 (--max-epsilon); csgm calibrate with --epsilon 2.0 and the same mechanism and ",
+            " is above 2.0 (--max-epsilon); csgm calibrate --epsilon 2.0 with the same options",
         ),
         (
             "calibrate --epsilon --delta 1e-8",
@@ -215,7 +215,7 @@ def test_help_beside_a_stray_word(csgm):
     ("line", "hint"),
     [
         ("calibrate --sigma 3", "--sigma is an option of csgm account and sweep; csgm calibrate --help"),
-        ("plan --gamma 0.1", "--gamma is an option of csgm calibrate, account, compare and sweep; csgm plan"),
+        ("check --gamma 0.1", "--gamma is an option of csgm calibrate, account, compare, plan and sweep"),
         ("calibrate --T 32", "--T is an option of csgm factorize; here: --factorization STRATEGY:T"),
         ("plan --strategy tree", "--strategy is an option of csgm factorize; here: --factorization"),
         ("inspect --strategy tree", "--strategy is an option of csgm factorize; csgm inspect --help"),

@@ -89,7 +89,7 @@ _USUAL = {
     "rounds": (1, 1e4),
     "dim": (1e3, 1e9),
     "cohort_size": (10, 1e4),
-    "population": (1e3, 1e7),
+    "population_size": (1e3, 1e7),
     "training_rounds": (1, 1e4),
     "epochs": (1, 1e4),
     "max_epsilon": (0.1, 100.0),
@@ -201,9 +201,9 @@ def _rounds(random: Random, cohort_size: float | None) -> dict[str, float | str]
         return {"factorization": random.choice(_FACTORIZATIONS), **epochs}
     if cohort_size is None or random.random() < 0.5:
         return {"rounds": _number(random, "rounds")} if random.random() < 0.7 else {}
-    population = max(_number(random, "population"), cohort_size)
+    population = max(_number(random, "population_size"), cohort_size)
     most = max(1, min(10**12, int(0.999e9 * population / cohort_size)))
-    return {"population": population, "training_rounds": min(_number(random, "training_rounds"), most)}
+    return {"population_size": population, "training_rounds": min(_number(random, "training_rounds"), most)}
 
 
 def _with_population(line: Line, *, well_formed: bool) -> Line:
@@ -215,13 +215,13 @@ def _with_population(line: Line, *, well_formed: bool) -> Line:
     random = Random(ascii(str(line)))
     if factorization is None or cohort_size is None or random.random() < 0.5:
         return line
-    population, most = _number(random, "population"), int(RANGES["population"].high)
+    population, most = _number(random, "population_size"), int(RANGES["population_size"].high)
     if well_formed:
         least = int(factorization.rpartition(":")[2]) * int(cohort_size)
         if least > most:
             return line
         population = min(least * 10 ** random.choice([0, 0, 1, 3, 6]), most)
-    return line.changed(population=population)
+    return line.changed(population_size=population)
 
 
 def _spoiled(line: Line, random: Random) -> Line:

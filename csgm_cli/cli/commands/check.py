@@ -43,7 +43,7 @@ def _check(request: Request) -> ExitCode:
     from csgm_cli.cli.inputs.budgets import load_budget
     from csgm_cli.render.check_document import check_document
 
-    paths, accountant = request["files"] or (_DEFAULT,), Accountant(request["accountant"])
+    paths, accountant = request["files"] or _default_budget(), Accountant(request["accountant"])
     populations, notices, files = load_budget(paths)
     check_places(request, files)
     with working():
@@ -71,6 +71,13 @@ def _check(request: Request) -> ExitCode:
 
 #: The budget that is checked if none is named.
 _DEFAULT = "budget.toml"
+
+
+def _default_budget() -> tuple[str]:
+    if not Path(_DEFAULT).exists():
+        message = f"no budget file given, and no {_DEFAULT} in the current folder"
+        raise UsageError("missing-argument", message, f"for example {command.examples[0]}; csgm check --help")
+    return (_DEFAULT,)
 
 
 @contextmanager

@@ -132,7 +132,7 @@ def utility_facts(inputs: Document, result: Document) -> tuple[Fact, ...]:
         facts.append(Fact("MSE", round_up(mse["total"]), average + error_parts_text(mse)))
         facts += last_row
         if "ratio" in mse:
-            note = f"relative to the {plain_mechanism(inputs)} mechanism ({_baseline(inputs, mse)})"
+            note = f"relative to {round_up(mse['gaussian_total'])}: {_baseline(inputs)}"
             facts.append(Fact("MSE ratio", round_up(mse["ratio"]), note))
     if (bits := result.get("bits_per_client")) is not None:
         facts.append(Fact("bits per client", round_up(bits), "expected, for the values alone"))
@@ -148,6 +148,8 @@ def _rows(result: Document) -> tuple[tuple[Fact, ...], tuple[Fact, ...]]:
     return row_noise(result), last_row_error(result)
 
 
-def _baseline(inputs: Document, mse: Document) -> str:
-    accountant = inputs["accountant"] if inputs["accountant"] in ("rdp", "paper") else "exact"
-    return f"{round_up(mse['gaussian_total'])}, {accountant}"
+def _baseline(inputs: Document) -> str:
+    plain, accountant = f"{plain_mechanism(inputs)} mechanism", inputs["accountant"]
+    if accountant in ("rdp", "paper"):
+        return f"{plain}, {accountant} accountant; smaller by exact"
+    return f"{plain}, exact accountant"

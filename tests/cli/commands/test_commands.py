@@ -45,7 +45,8 @@ def test_examples_in_the_help(csgm, place, name, example):
 
 def test_two_examples_each():
     """Every command's help has two examples, or the test above would pass without any."""
-    assert {name: len(command.examples) for name, command in COMMANDS.items()} == dict.fromkeys(REGISTRY, 2)
+    assert COMMANDS.keys() == set(REGISTRY)
+    assert {name for name, command in COMMANDS.items() if len(command.examples) < 2} == set()
 
 
 @pytest.mark.parametrize(
@@ -146,8 +147,8 @@ def test_ratio_inputs_are_resolved(csgm):
     ):
         inputs = csgm(f"{line} {common}").document["inputs"]
         assert (inputs["norm_ratio"], inputs["linf_norm"]) == (8.0, 0.25)
-        settled = {} if line.startswith("plan") else {"gamma": 0.25, "compression": 4.0}
-        assert {key: inputs[key] for key in ("gamma", "compression") if key in inputs} == settled
+        settled = (None, None) if line.startswith("plan") else (0.25, 4.0)
+        assert (inputs["gamma"], inputs["compression"]) == settled
     rotated = csgm(f"calibrate --gamma 0.1 --dim 1e6 --cohort-size 1000 {common}").document["inputs"]
     assert rotated["linf_norm"] == pytest.approx(2 * math.sqrt(2 * math.log(1e9) / 1e6), rel=1e-14)
     capped = csgm(f"calibrate --gamma 0.1 --linf-norm 5 {common}").document["inputs"]
@@ -187,12 +188,8 @@ def test_a_delta_that_covers_a_client(csgm, line, warned):
 
 
 def test_one_round_is_said_to_be_one(csgm):
-    """Text says that the default is one release per client, and how to change it."""
-    assert re.search(
-        r"^rounds +1 +one release per client; pass --rounds",
-        csgm(CALIBRATE).stdout,
-        re.MULTILINE,
-    )
+    text = csgm(CALIBRATE).stdout
+    assert re.search(r"^rounds +1 +release that one client can influence$", text, re.MULTILINE)
     assert "releases that one client can influence\n" in csgm(f"{CALIBRATE} --rounds 20").stdout
 
 
@@ -267,9 +264,9 @@ def test_the_linf_norm_to_clip_at(csgm):
         f"account --sigma 1 {rotated}",
         f"compare --epsilon 5 {rotated}",
     ):
-        [shown] = re.findall(r", l2 norm 1, linf norm ([^ ,]+),", csgm(f"{line} --delta 1e-8").stdout)
+        [shown] = re.findall(r"L2 1, L-inf ([^ ,]+), ratio", csgm(f"{line} --delta 1e-8").stdout)
         assert float(shown) == linf_norm
-    assert "linf norm" not in csgm("calibrate --epsilon 5 --delta 1e-8 --mechanism gaussian").stdout
+    assert "L-inf" not in csgm("calibrate --epsilon 5 --delta 1e-8 --mechanism gaussian").stdout
 
 
 @pytest.mark.parametrize(

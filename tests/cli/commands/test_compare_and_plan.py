@@ -27,7 +27,7 @@ import pytest
 def test_the_ratio_names_its_baseline(csgm, options, said, accountant):
     """The MSE ratio is relative to the Gaussian mechanism by the accountant that the text names."""
     common = "calibrate --epsilon 5 --delta 1e-8 --dim 1e6 --cohort-size 1000"
-    assert f", {said})\n" in csgm(f"{common} {options}").stdout
+    assert f", {said}\n" in csgm(f"{common} {options}").stdout
     document = csgm(f"{common} {options} --format json").document
     adjacency = document["inputs"]["adjacency"]
     plain = f"{common} --mechanism gaussian --accountant {accountant} --adjacency {adjacency} --value"

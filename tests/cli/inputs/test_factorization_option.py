@@ -43,7 +43,7 @@ def test_every_command_and_format(csgm, file, line, kind):
         assert inputs["sensitivity"] == pytest.approx(1, rel=1e-12)
         assert len(inputs["factorization_sha256"]) == 64
     if kind == "text":
-        for part in ("optimal, for prefix-sum of T = 8 steps", "prefix8.npz", "one participation per epoch"):
+        for part in ("optimal, for prefix-sum of T = 8 steps", "prefix8.npz", "at most one step of each"):
             assert part in outcome.stdout
         assert "rounds  " not in outcome.stdout
 
@@ -113,7 +113,7 @@ def test_compare_names_strategies(csgm):
     text = csgm(line).stdout
     header = text.splitlines()[0].split("  ")
     assert {"strategy", "MSE"} <= {cell.strip() for cell in header}
-    assert "the MSE of the matrix mechanism in the first row, without compression" in text
+    assert "MSE of the matrix mechanism, the first row" in text
     plain = csgm(f"compare --epsilon 5 --delta 1e-6 --gamma 0.1 {SIZES}").stdout
     assert "strategy" not in plain
 
