@@ -35,11 +35,7 @@ _TRIANGLE_ROOM, _ORDER_ROOM, _GRID_ROOM = 1e-9, 5e-13, 5e-6
 #: A larger target delta counts as this one, except by `exact`: next to order 1 float64 loses its digits.
 LARGEST_TARGET_DELTA = 1 - 1e-6
 #: Relative distance of a closed form from the lower bound (delta: factor) above which csgm warns.
-_LOOSE, _LOOSE_DELTA = 0.05, 5.0
-
-FELL_BACK = (
-    "the privacy profile is out of reach here; the bound is a closed form and may be more than 5 % loose"
-)
+LOOSE, LOOSE_DELTA = 0.05, 5.0
 
 
 @dataclass(frozen=True)
@@ -48,8 +44,8 @@ class Spent:
 
     ``certificates`` prove it: one for each direction, or one for both. ``lower``: a lower bound for every
     analysis; None if none was found, or if the accountant does not compute one. ``high_precision``: float64
-    was not accurate enough, so the value comes from mpmath. ``fell_back``: why the value may be loose, or
-    empty.
+    was not accurate enough, so the value comes from mpmath. ``fell_back``: the privacy profile could not be
+    computed, and the closed form may be further above the lower bound than `LOOSE` or `LOOSE_DELTA`.
     """
 
     value: float
@@ -57,7 +53,7 @@ class Spent:
     certificates: tuple[Certificate, ...]
     lower: float | None = None
     high_precision: bool = False
-    fell_back: str = ""
+    fell_back: bool = False
 
     @property
     def decisive(self) -> Certificate:
@@ -133,7 +129,7 @@ def spent_delta(releases: Sequence[Release], accountant: Accountant, epsilon: fl
     best = min(found, key=lambda spent: spent.decisive.log_delta)
     if not uses_profile(releases, accountant):
         return best
-    return _with_lower(best, _lower_delta(releases, epsilon), _LOOSE_DELTA)
+    return _with_lower(best, _lower_delta(releases, epsilon), LOOSE_DELTA)
 
 
 def log_delta_of(
@@ -223,7 +219,7 @@ def spent_epsilon(
     best = _finite([*found, *([profiled] if profiled else [])])
     if not with_lower:
         return best
-    return _with_lower(best, lower if delta == given else 0.0, 1 + _LOOSE)
+    return _with_lower(best, lower if delta == given else 0.0, 1 + LOOSE)
 
 
 def target_delta(releases: Sequence[Release], accountant: Accountant, delta: float) -> float:
@@ -304,7 +300,7 @@ def _with_lower(best: Spent, lower: float, waste: float) -> Spent:
     exact = proofs & {Proof.PROFILE, Proof.CONCENTRATED} or best.value in (0.0, DELTA_FLOOR)
     loose = not exact and best.value > waste * lower
     known = lower if lower > 0.0 or best.value in (0.0, DELTA_FLOOR) else None
-    return replace(best, lower=known, fell_back=FELL_BACK if loose else "")
+    return replace(best, lower=known, fell_back=loose)
 
 
 # ---------------------------------------------------------------- sigma
@@ -343,14 +339,14 @@ def least_sigma(
     except NoAnswerError:
         if math.isinf(sigma):
             raise
-        return replace(_proven(mechanism, sigma, bound, epsilon, others), fell_back=FELL_BACK)
+        return replace(_proven(mechanism, sigma, bound, epsilon, others), fell_back=True)
     if math.exp(solved.proven) < sigma:
         on_grid = any(part.step for c in solved.certificates for part in (c, *c.parts))
         sigma = math.exp(solved.proven) * (1 + (_GRID_ROOM if on_grid else _ORDER_ROOM))
         best = _by_certificates(sigma, solved.certificates)
     else:
         best = _proven(mechanism, sigma, bound, epsilon, others)
-    return _with_lower(best, math.exp(solved.refuted) if delta == given else 0.0, 1 + _LOOSE)
+    return _with_lower(best, math.exp(solved.refuted) if delta == given else 0.0, 1 + LOOSE)
 
 
 def _proven(
