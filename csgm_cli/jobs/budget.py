@@ -35,7 +35,7 @@ def check_population(
 ) -> Standing:
     """The population against its limit, and each release's part in it.
 
-    ``verify`` recomputes what is spent in 50 digits by independent code.
+    ``verify`` recomputes what is spent by independent code.
 
     Raises:
         UsageError: an accountant without a bound for the releases.
