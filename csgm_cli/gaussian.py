@@ -120,17 +120,3 @@ def log_mills(u: float) -> float:
     if u >= 0.0:
         return math.log(mills(u))
     return math.log1p(-0.5 * math.erfc(-u / math.sqrt(2))) + u * u / 2 + _LOG_SQRT_TWO_PI
-
-
-def exp_upwards(log_delta: float) -> float:
-    """At most 1, and not below exp(``log_delta``)."""
-    if log_delta < -740.0:  # below the smallest float with all its digits
-        return 1e-320
-    if log_delta < -0.5:
-        # exp turns the rounding of its argument into a relative error
-        return math.exp(log_delta) * (1 + 2.0**-52 * (1 - log_delta))
-    # Next to 1 what is left to 1 has more digits than delta: the smallest float that is not below.
-    change = math.expm1(min(0.0, log_delta))
-    change -= change * 2.0**-52
-    value = 1.0 + change
-    return value if value - 1.0 >= change else math.nextafter(value, 1.0)
