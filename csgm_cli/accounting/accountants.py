@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from csgm_cli import gaussian
-from csgm_cli.bounds.worst_case import Release, paper_law, total_mu, worst_case_law
+from csgm_cli.bounds.worst_case import Release, is_replace_one, paper_law, total_mu, worst_case_law
 from csgm_cli.errors import NoAnswerError, UsageError
 from csgm_cli.model.certificate import Certificate, Direction, Proof
 from csgm_cli.model.mechanism import Accountant, Adjacency, Bound
@@ -85,7 +85,7 @@ def bounds_of(releases: Sequence[Release], accountant: Accountant) -> tuple[Boun
         return (Bound(accountant.value),)
     if all(mechanism.is_gaussian for mechanism, _ in releases):
         return (Bound.EXACT,)
-    replaced = releases[0][0].adjacency is Adjacency.REPLACE_ONE
+    replaced = is_replace_one(releases)
     return (Bound.MASK_REVEALED, Bound.RDP) if replaced else (Bound.MASK_REVEALED,)
 
 
@@ -112,10 +112,6 @@ def resolved(accountant: Accountant, bound: Bound) -> Accountant:
     if accountant is not Accountant.AUTO or bound is Bound.MASK_REVEALED:
         return accountant
     return Accountant.EXACT if bound is Bound.EXACT else Accountant.TIGHT
-
-
-def _is_replaced(releases: Sequence[Release]) -> bool:
-    return releases[0][0].adjacency is Adjacency.REPLACE_ONE
 
 
 # ---------------------------------------------------------------- delta
@@ -161,7 +157,7 @@ def _profile_delta(releases: Sequence[Release], epsilon: float) -> Spent:
     from csgm_cli.bounds.triangle import triangle
 
     law = worst_case_law(releases)
-    if _is_replaced(releases):
+    if is_replace_one(releases):
         certificates: tuple[Certificate, ...] = (triangle(law, epsilon),)
     else:
         certificates = tuple(tight(law, epsilon).values())
@@ -193,7 +189,7 @@ def _renyi(releases: Sequence[Release], bound: Bound) -> ByOrder:
     """The Renyi bound of these releases as a method."""
     from csgm_cli.bounds.by_order import RENYI
 
-    return replace(RENYI, replace_one=_is_replaced(releases), integer_orders=bound is Bound.PAPER)
+    return replace(RENYI, replace_one=is_replace_one(releases), integer_orders=bound is Bound.PAPER)
 
 
 def _law_of(bound: Bound, releases: Sequence[Release]) -> Law:
@@ -289,7 +285,7 @@ def _by_certificates(value: float, certificates: tuple[Certificate, ...]) -> Spe
 
 def _near_epsilon(releases: Sequence[Release], delta: float) -> float:
     """Initial guess at log epsilon, from the Gaussian limit of spread vectors."""
-    mu = math.sqrt(worst_case_law(releases).spread_variance) * (2.0 if _is_replaced(releases) else 1.0)
+    mu = math.sqrt(worst_case_law(releases).spread_variance) * (2.0 if is_replace_one(releases) else 1.0)
     return math.log(max(gaussian.epsilon_for(min(max(mu, 1e-9), 1e4), delta), 1e-6))
 
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 from csgm_cli import gaussian
 from csgm_cli.accounting.accountants import bounds_of, least_sigma, log_delta_of, uses_profile
 from csgm_cli.bounds.by_order import RENYI, ByOrder
-from csgm_cli.bounds.worst_case import Release, paper_law, total_mu, unit_mu, worst_case_law
+from csgm_cli.bounds.worst_case import Release, is_replace_one, paper_law, total_mu, unit_mu, worst_case_law
 from csgm_cli.errors import NoAnswerError
-from csgm_cli.model.mechanism import Accountant, Adjacency, Bound
+from csgm_cli.model.mechanism import Accountant, Bound
 from csgm_cli.ranges import RANGES
 from csgm_cli.renyi.conversion import allowed_moment, at_epsilon, best_log_delta
 from csgm_cli.renyi.law import cache_log_moments
@@ -87,7 +87,7 @@ class Headroom:
         forms: list[_Moments | _SquaredMus] = []
         if Bound.EXACT in bounds or Bound.MASK_REVEALED in bounds:
             forms.append(_SquaredMus(self.releases, gaussian.mu_for(self.limit.epsilon, self.limit.delta)))
-        replaced = self.releases[0][0].adjacency is Adjacency.REPLACE_ONE
+        replaced = is_replace_one(self.releases)
         for bound in (bound for bound in bounds if bound in (Bound.RDP, Bound.PAPER)):
             form = replace(RENYI, replace_one=replaced, integer_orders=bound is Bound.PAPER)
             forms.append(_Moments(self.releases, self.limit, (form,), is_paper=bound is Bound.PAPER))

@@ -19,9 +19,9 @@ from csgm_cli.bounds.by_order import ByOrder, Method
 from csgm_cli.bounds.lower import lower_log_delta
 from csgm_cli.bounds.tight import AT_WORST_CASE, CLOSED_FORMS, LEAST_LOG_DELTA
 from csgm_cli.bounds.triangle import triangle
+from csgm_cli.bounds.worst_case import is_replace_one
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.model.certificate import Certificate, Direction
-from csgm_cli.model.mechanism import Adjacency
 from csgm_cli.renyi.conversion import best_epsilon
 from csgm_cli.roots import safe_end
 
@@ -58,7 +58,7 @@ def solve(path: Path, near: float) -> Solved:
         NoAnswerError: no bound in range proves the target.
     """
     releases, _ = path.at(near)
-    if releases[0][0].adjacency is Adjacency.REPLACE_ONE:
+    if is_replace_one(releases):
         method: Method = partial(triangle, by_profile=_uses_profile(path))
         near = _at_half_of_epsilon(path, near)
         refuted = _greatest_refuted(path, near)

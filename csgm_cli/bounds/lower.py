@@ -9,8 +9,7 @@ import math
 from collections.abc import Sequence
 
 from csgm_cli import gaussian
-from csgm_cli.bounds.worst_case import Release, is_elementwise_largest, worst_case_law
-from csgm_cli.model.mechanism import Adjacency
+from csgm_cli.bounds.worst_case import Release, is_elementwise_largest, is_replace_one, worst_case_law
 from csgm_cli.profile.means import in_reach, log_lower_hockey_stick, log_lower_opposite
 from csgm_cli.renyi.law import Coordinates, Law, merged_law
 
@@ -26,7 +25,7 @@ def lower_log_delta(releases: Sequence[Release], epsilon: float, *, by_profile: 
     Under replace-one the pairs are (x, 0) and (x, -x); for spread vectors (x, -x) tends to a Gaussian with
     twice the mu.
     """
-    law, replaced = worst_case_law(releases), releases[0][0].adjacency is Adjacency.REPLACE_ONE
+    law, replaced = worst_case_law(releases), is_replace_one(releases)
     found = [-math.inf]
     if by_profile and replaced and law.coordinates and in_reach(law, epsilon):
         found.append(log_lower_opposite(law, epsilon))
