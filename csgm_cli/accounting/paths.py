@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING
 from csgm_cli.bounds.by_order import ByOrder
 from csgm_cli.bounds.worst_case import Release, worst_case_law
 from csgm_cli.errors import NoAnswerError
-from csgm_cli.renyi.conversion import allowed_moment, at_epsilon
+from csgm_cli.renyi.conversion import (
+    LEAST_LOG_EPSILON,
+    MOST_LOG_EPSILON,
+    allowed_moment,
+    at_epsilon,
+    typical_slope,
+)
 from csgm_cli.renyi.moment import combine
 from csgm_cli.renyi.orders import adjacent_integers, extrapolated, extrapolated_best, initial_order
 from csgm_cli.roots import safe_end
@@ -25,8 +31,6 @@ if TYPE_CHECKING:
     #: Computes the law of releases, at their worst-case vector or in the paper's form.
     LawOf = Callable[[Sequence[Release]], Law]
 
-#: The range of log epsilon that is searched.
-_LEAST_EPSILON, _MOST_EPSILON = math.log(1e-12), math.log(1e60)
 #: The joint search for x and the order: maximal number of iterations, step below which it has converged, and
 #: the smallest step from which a slope is estimated.
 _MOST_TURNS, _CONVERGED, _LEAST_MOVE = 8, 1e-3, 1e-4
@@ -57,15 +61,15 @@ def sigma_path(release: Release, others: Sequence[Release], epsilon: float, log_
         return [(mechanism, math.exp(x)), *others], epsilon
 
     scale = math.log(mechanism.geometry.l2_norm)
-    return Path(at, log_delta, 2.0 * abs(log_delta) + 1.0, 3e-13, scale - 36.0, scale + 42.0)
+    return Path(at, log_delta, typical_slope(log_delta), 3e-13, scale - 36.0, scale + 42.0)
 
 
 def epsilon_path(releases: Sequence[Release], log_delta: float) -> Path:
     """The path with x = log epsilon at fixed noise."""
-    slope = 2.0 * abs(log_delta) + 1.0
+    slope = typical_slope(log_delta)
     law = worst_case_law(releases)
     return Path(
-        lambda x: (releases, math.exp(x)), log_delta, slope, 1e-13, _LEAST_EPSILON, _MOST_EPSILON, law
+        lambda x: (releases, math.exp(x)), log_delta, slope, 1e-13, LEAST_LOG_EPSILON, MOST_LOG_EPSILON, law
     )
 
 

@@ -32,7 +32,12 @@ _ULP = 2.0**-53
 #: Maximal number of iterations of the search for epsilon; relative improvement of log delta at which it ends.
 _MOST_TURNS, _NO_GAIN = 60, 1e-15
 #: The range of log epsilon that is searched, and the width of the final bracket.
-_LEAST_EPSILON, _MOST_EPSILON, _EPSILON_WIDTH = math.log(1e-12), math.log(1e60), 2e-14
+LEAST_LOG_EPSILON, MOST_LOG_EPSILON, _EPSILON_WIDTH = math.log(1e-12), math.log(1e60), 2e-14
+
+
+def typical_slope(log_delta: float) -> float:
+    """Approximate -d log delta / d log epsilon, and / d log sigma, at ``log_delta``."""
+    return 2.0 * abs(log_delta) + 1.0
 
 
 def log_shrink(order: float) -> float:
@@ -120,10 +125,10 @@ def _epsilon_at(order: float, moment: LogMoment, convert: Conversion, log_delta:
         found = safe_end(
             lambda x: convert(order, moment, math.exp(x)) - log_delta,
             near,
-            slope=2.0 * abs(log_delta) + 1.0,
+            slope=typical_slope(log_delta),
             width=_EPSILON_WIDTH,
-            floor=_LEAST_EPSILON,
-            ceiling=_MOST_EPSILON,
+            floor=LEAST_LOG_EPSILON,
+            ceiling=MOST_LOG_EPSILON,
         )
     except NoAnswerError:
         return math.inf
