@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from csgm_cli.renyi.log_moment import FAR, log_gap
+from csgm_cli.renyi.moment import LARGEST_EXPONENT
 from csgm_cli.renyi.tilt import ends
 
 Array = NDArray[np.float64]
@@ -43,8 +44,8 @@ def complex_log_moment(orders: ComplexArray, gamma: float, t: float) -> ComplexA
         return None
     x = low + step * np.arange(count + 1, dtype=np.float64)
     z = s * x - s * s / 2
-    y = gamma * np.expm1(np.minimum(z, 700.0))
-    u = np.where(z < 700.0, np.log1p(y), z + math.log(gamma))
+    y = gamma * np.expm1(np.minimum(z, LARGEST_EXPONENT))
+    u = np.where(z < LARGEST_EXPONENT, np.log1p(y), z + math.log(gamma))
     small = np.abs(y) < 0.125
     gap = np.where(small, log_gap(np.where(small, y, 0.0), terms=18), y - u)
     bell, log_weight, powers, slope = np.exp(-x * x / 2), -x * x / 2, orders, -gap

@@ -18,7 +18,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from csgm_cli.renyi.moment import OUT_OF_REACH, LogMoment, gaussian_moment
+from csgm_cli.renyi.moment import LARGEST_EXPONENT, OUT_OF_REACH, LogMoment, gaussian_moment
 from csgm_cli.renyi.tilt import bumps, ends
 
 Array = NDArray[np.float64]
@@ -98,7 +98,7 @@ def _separate_peaks(a: float, g: float, t: float) -> LogMoment:
     exponent = (a - 1) * (log_g + a * t / 2)
     if not math.isfinite(exponent):
         return OUT_OF_REACH
-    if exponent < 700.0:
+    if exponent < LARGEST_EXPONENT:
         value = math.log1p(g * math.expm1(exponent) + (1 - g) * math.expm1((a - 1) * log_rest))
     else:
         value = exponent + log_g

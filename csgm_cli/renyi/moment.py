@@ -9,6 +9,9 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+#: Logarithms above this count as infinite, since float64 overflows at exp(709).
+LARGEST_EXPONENT = 700.0
+
 
 @dataclass(frozen=True)
 class LogMoment:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import math
 
+from csgm_cli.renyi.moment import LARGEST_EXPONENT
+
 #: The integrand weighs less than exp(-55) of its bumps further away from them than this.
 _REACH = 10.5
 
@@ -23,7 +25,7 @@ def _posterior(g: float, s: float, x: float) -> float:
     """R, the probability that the coordinate was sent."""
     if g == 1.0:
         return 1.0
-    return 1 / (1 + math.exp(min(700.0, math.log1p(-g) - math.log(g) - s * x + s * s / 2)))
+    return 1 / (1 + math.exp(min(LARGEST_EXPONENT, math.log1p(-g) - math.log(g) - s * x + s * s / 2)))
 
 
 def ends(a: float, g: float, s: float) -> tuple[float, float]:
