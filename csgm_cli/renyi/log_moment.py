@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from csgm_cli.renyi.moment import LARGEST_EXPONENT, OUT_OF_REACH, LogMoment, gaussian_moment
-from csgm_cli.renyi.tilt import bumps, ends
+from csgm_cli.renyi.tilt import LOG_ACCURACY, STRIP, bumps, ends
 
 Array = NDArray[np.float64]
 
@@ -162,14 +162,13 @@ def _moment(step: float, shift: float, sums: Sequence[float], uneven: float) -> 
 def _step(s: float) -> float:
     """Step h of the trapezoid rule.
 
-    On a contour Im x = y its relative error is exp(y^2/2 - 2 pi y/h). Y has zeros at
-    Im x = pi/s, so y is at most 0.95 of that; without the zeros y = 2 pi/h would be optimal.
+    By the bound of `csgm_cli.renyi.tilt.STRIP`; without the zeros of Y, y = 2 pi/h would be optimal.
     """
     free = 2 * math.pi / math.sqrt(2 * 100.0)
-    y = 0.95 * math.pi / s
+    y = STRIP * math.pi / s
     if y >= 2 * math.pi / free:
         return free
-    return min(free, 2 * math.pi * y / (44.0 + y * y / 2))
+    return min(free, 2 * math.pi * y / (LOG_ACCURACY + y * y / 2))
 
 
 def _grid(a: float, g: float, s: float, span: tuple[float, float], step: float) -> Array | None:

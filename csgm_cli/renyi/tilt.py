@@ -15,6 +15,11 @@ from csgm_cli.renyi.moment import LARGEST_EXPONENT
 #: The integrand weighs less than exp(-55) of its bumps further away from them than this.
 _REACH = 10.5
 
+#: The trapezoid rule in x with step h has the relative error exp(y^2/2 - 2 pi y/h) if the integrand is
+#: analytic for |Im x| <= y. Y has zeros at Im x = pi/s, so y is at most `STRIP` of that; h makes the error
+#: e^-`LOG_ACCURACY`.
+STRIP, LOG_ACCURACY = 0.95, 44.0
+
 
 def tilt(a: float, g: float, s: float) -> float:
     """How far Y^a moves the peak of exp(-x^2/2), at most: to x = a s R(x), where R rises with x."""
