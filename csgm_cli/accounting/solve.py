@@ -80,7 +80,7 @@ class _Search:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._excess: dict[int, Excess] = {}
+        self._excess: dict[Method, Excess] = {}
 
     def solve_add(self, near: float) -> tuple[float, float, Method]:
         """The smallest x proven in the add direction, the largest x refuted, and the method of the proof."""
@@ -146,9 +146,9 @@ class _Search:
 
     def excess(self, method: Method) -> Excess:
         """The cached `Excess` of a method."""
-        if id(method) not in self._excess:
-            self._excess[id(method)] = Excess(self.path, method)
-        return self._excess[id(method)]
+        if method not in self._excess:
+            self._excess[method] = Excess(self.path, method)
+        return self._excess[method]
 
     def certificate(self, method: Method, x: float) -> Certificate:
         """The certificate of a method at an x at which it proves the target."""
