@@ -11,6 +11,8 @@ from csgm_cli.errors import NoAnswerError
 Slope = tuple[float, float]
 
 _MAX_STEPS = 300
+#: Longest step of `increasing_root` while the root is not bracketed.
+_LONGEST_STEP = 2.0
 _ULP = math.ulp(1.0) / 2
 #: Relative width of the brackets of `least_safe`.
 _SAFE_WIDTH = 4e-13
@@ -28,13 +30,12 @@ def increasing_root(
     *,
     tolerance: float = 0.0,
     settled: Callable[[float, float, float], bool] | None = None,
-    stride: float = 2.0,
 ) -> float:
     """The root of an increasing function of one real variable, by Newton steps inside a bracket.
 
     Stops when a Newton step is at most ``tolerance`` or rounding (the step is taken), at the current x
     when ``settled(x, value, newton step)``, or when the bracket is down to rounding. While the root is
-    not bracketed, ``stride`` limits a step, and steps grow if Newton's do not halve the smallest so far
+    not bracketed, steps have a maximal length, and grow if Newton's do not halve the smallest so far
     (as on very steep or stepwise functions). In the bracket, bisection replaces a Newton step that
     leaves it or does not halve the previous step. Values may be infinite.
 
@@ -54,7 +55,7 @@ def increasing_root(
             return min(max(x + newton, low), high)
         if math.isinf(high - low):
             reach = 2 * reach if abs(newton) > least / 2 else 0.0
-            reach, least = min(max(abs(newton), reach), stride), min(abs(newton), least)
+            reach, least = min(max(abs(newton), reach), _LONGEST_STEP), min(abs(newton), least)
             step = math.copysign(reach, -value)
         elif low < x + newton < high and abs(newton) <= last / 2:
             step = newton
@@ -139,17 +140,13 @@ def narrowed(
     new: Point,
     old: Point,
     width: float,
-    third: Point | None = None,
     *,
     relative: bool = False,
 ) -> float:
-    """The end where the function is at most 0 of a bracket new ... old narrowed to ``width``.
-
-    ``third`` is another point where its value is known, if there is one.
-    """
+    """The end where the function is at most 0 of a bracket new ... old narrowed to ``width``."""
     steep = old[1] - new[1]
     share = -new[1] / steep if math.isfinite(steep) else 0.5
-    third = third or old
+    third = old
     while True:
         wide = width * (max(abs(old[0]), abs(new[0])) if relative else 1.0)
         if abs(old[0] - new[0]) <= wide:

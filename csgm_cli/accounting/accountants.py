@@ -329,7 +329,7 @@ def least_sigma(
     if mechanism.adjacency is Adjacency.REPLACE_ONE:
         # The relative error is one of delta; at small epsilons delta hardly depends on epsilon.
         inner = epsilon * (1 - _TRIANGLE_ROOM * (1 + min(4 * delta / epsilon, 1e6)))
-    path = sigma_path((mechanism, 1.0), others, inner, math.log(delta))
+    path = sigma_path(mechanism, others, inner, math.log(delta))
     try:
         solved = solve(path, _near_sigma(mechanism, inner, delta, others))
     except NoAnswerError:
@@ -361,7 +361,7 @@ def _closed_sigma(
         return total_mu([(mechanism, 1.0)]) / math.sqrt(left) * (1 + _SIGMA_ROOM) if left > 0.0 else math.inf
     from csgm_cli.accounting.paths import least_by, sigma_path
 
-    path = sigma_path((mechanism, 1.0), others, epsilon, math.log(delta))
+    path = sigma_path(mechanism, others, epsilon, math.log(delta))
     method = _renyi([(mechanism, 1.0)], bound)
     try:
         x, _ = least_by(path, method, _near_sigma(mechanism, epsilon, delta, others), partial(_law_of, bound))

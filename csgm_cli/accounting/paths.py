@@ -25,6 +25,7 @@ from csgm_cli.roots import safe_end
 if TYPE_CHECKING:
     from csgm_cli.bounds.by_order import Method
     from csgm_cli.model.certificate import Certificate
+    from csgm_cli.model.mechanism import Mechanism
     from csgm_cli.renyi.law import Law
     from csgm_cli.renyi.moment import LogMoment
 
@@ -53,9 +54,8 @@ class Path:
     law: Law | None = None
 
 
-def sigma_path(release: Release, others: Sequence[Release], epsilon: float, log_delta: float) -> Path:
-    """The path with x = log sigma of one release, together with ``others`` at fixed noise."""
-    mechanism, _ = release
+def sigma_path(mechanism: Mechanism, others: Sequence[Release], epsilon: float, log_delta: float) -> Path:
+    """The path with x = log sigma of one mechanism, together with ``others`` at fixed noise."""
 
     def at(x: float) -> tuple[Sequence[Release], float]:
         return [(mechanism, math.exp(x)), *others], epsilon
