@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from csgm_cli.roots import Slope, increasing_root, least_safe
+from csgm_cli.roots import Slope, increasing_root, smallest_satisfying
 
 #: Relative inflation of mu; the evaluation is good to 1e-15 of mu (tested against mpmath).
 SAFETY = 2e-14
@@ -48,7 +48,7 @@ def epsilon_for(mu: float, delta: float) -> float:
 
     start = mu * (mu / 2 + math.sqrt(2 * max(-math.log(delta), 0.1)))
     near = math.exp(increasing_root(miss, math.log(start), tolerance=1e-12))
-    return least_safe(lambda e: _log_odds(mu * (1 + SAFETY), e) <= log_odds, near)
+    return smallest_satisfying(lambda e: _log_odds(mu * (1 + SAFETY), e) <= log_odds, near)
 
 
 def elasticity(mu: float, epsilon: float) -> float:
@@ -69,7 +69,7 @@ def mu_for(epsilon: float, delta: float) -> float:
 
     root = math.sqrt(2 * max(-math.log(delta), 1e-3))
     near = math.exp(increasing_root(excess, math.log(epsilon / (root + math.sqrt(epsilon))), tolerance=1e-12))
-    inverse = least_safe(lambda i: _log_odds((1 + SAFETY) / i, epsilon) <= log_odds, 1 / near)
+    inverse = smallest_satisfying(lambda i: _log_odds((1 + SAFETY) / i, epsilon) <= log_odds, 1 / near)
     return 1 / inverse * (1 - 2**-52)
 
 

@@ -39,7 +39,7 @@ LOOSE, LOOSE_DELTA = 0.05, 5.0
 
 
 @dataclass(frozen=True)
-class Spent:
+class Answer:
     """The answer of an accountant: an epsilon, a delta, or a sigma, depending on the question.
 
     ``certificates`` prove it: one for each direction, or one for both. ``lower``: a lower bound for every
@@ -117,7 +117,7 @@ def resolved(accountant: Accountant, bound: Bound) -> Accountant:
 # ---------------------------------------------------------------- delta
 
 
-def spent_delta(releases: Sequence[Release], accountant: Accountant, epsilon: float) -> Spent:
+def spent_delta(releases: Sequence[Release], accountant: Accountant, epsilon: float) -> Answer:
     """The smallest delta, at least `DELTA_FLOOR`, that the accountant's bounds prove at ``epsilon`` >= 0."""
     found = [_closed_delta(releases, bound, epsilon) for bound in bounds_of(releases, accountant)]
     if uses_profile(releases, accountant):
@@ -140,9 +140,9 @@ def log_delta_of(
     return min(found)
 
 
-def _closed_delta(releases: Sequence[Release], bound: Bound, epsilon: float) -> Spent:
+def _closed_delta(releases: Sequence[Release], bound: Bound, epsilon: float) -> Answer:
     certificate = _closed_certificate(releases, bound, epsilon)
-    return Spent(_clamped_delta(certificate), bound, (certificate,))
+    return Answer(_clamped_delta(certificate), bound, (certificate,))
 
 
 def _closed_certificate(releases: Sequence[Release], bound: Bound, epsilon: float) -> Certificate:
@@ -152,7 +152,7 @@ def _closed_certificate(releases: Sequence[Release], bound: Bound, epsilon: floa
     return _renyi(releases, bound)(_law_of(bound, releases), epsilon)
 
 
-def _profile_delta(releases: Sequence[Release], epsilon: float) -> Spent:
+def _profile_delta(releases: Sequence[Release], epsilon: float) -> Answer:
     from csgm_cli.bounds.tight import tight
     from csgm_cli.bounds.triangle import triangle
 
@@ -201,7 +201,7 @@ def _law_of(bound: Bound, releases: Sequence[Release]) -> Law:
 
 def spent_epsilon(
     releases: Sequence[Release], accountant: Accountant, delta: float, *, with_lower: bool = True
-) -> Spent:
+) -> Answer:
     """The smallest epsilon >= 0 that the accountant's bounds prove at ``delta``.
 
     Raises:
@@ -224,14 +224,14 @@ def target_delta(releases: Sequence[Release], accountant: Accountant, delta: flo
     return delta if exact else min(delta, LARGEST_TARGET_DELTA)
 
 
-def _finite(found: Sequence[Spent]) -> Spent:
+def _finite(found: Sequence[Answer]) -> Answer:
     best = min(found, key=lambda spent: spent.value)
     if math.isinf(best.value):
         raise NoAnswerError("out-of-reach", "the privacy loss at this noise is beyond what can be computed")
     return best
 
 
-def _closed_epsilon(releases: Sequence[Release], bound: Bound, delta: float) -> Spent:
+def _closed_epsilon(releases: Sequence[Release], bound: Bound, delta: float) -> Answer:
     if bound in (Bound.EXACT, Bound.MASK_REVEALED):
         return _gaussian_epsilon(releases, bound, delta)
     from csgm_cli.renyi.conversion import best_epsilon
@@ -240,12 +240,12 @@ def _closed_epsilon(releases: Sequence[Release], bound: Bound, delta: float) -> 
     curve, near = method.curve(_law_of(bound, releases)), math.exp(_near_epsilon(releases, delta))
     epsilon, order = best_epsilon(curve, method.convert, math.log(delta), near)
     if epsilon == 0.0:
-        return Spent(0.0, bound, (_closed_certificate(releases, bound, 0.0),))
+        return Answer(0.0, bound, (_closed_certificate(releases, bound, 0.0),))
     certificate = Certificate(Proof.RENYI, None, epsilon, math.log(delta), order=order)
-    return Spent(epsilon, bound, (certificate,))
+    return Answer(epsilon, bound, (certificate,))
 
 
-def _gaussian_epsilon(releases: Sequence[Release], bound: Bound, delta: float) -> Spent:
+def _gaussian_epsilon(releases: Sequence[Release], bound: Bound, delta: float) -> Answer:
     mu = total_mu(releases)
     epsilon, precise = gaussian.epsilon_for(mu, delta), False
     if epsilon > 0.0 and 2 * gaussian.SAFETY * gaussian.elasticity(mu, epsilon) > _TRUST:
@@ -255,12 +255,12 @@ def _gaussian_epsilon(releases: Sequence[Release], bound: Bound, delta: float) -
         value = float(precise_epsilon(releases, delta, None, bound, _ORACLE_DIGITS))
         epsilon, precise = (math.nextafter(value, math.inf) if value > 0.0 else 0.0), True
     if epsilon == 0.0:
-        return Spent(0.0, bound, (_closed_certificate(releases, bound, 0.0),), high_precision=precise)
+        return Answer(0.0, bound, (_closed_certificate(releases, bound, 0.0),), high_precision=precise)
     certificate = Certificate(Proof(bound.value), None, epsilon, math.log(delta))
-    return Spent(epsilon, bound, (certificate,), high_precision=precise)
+    return Answer(epsilon, bound, (certificate,), high_precision=precise)
 
 
-def _profile_epsilon(releases: Sequence[Release], delta: float) -> tuple[Spent | None, float]:
+def _profile_epsilon(releases: Sequence[Release], delta: float) -> tuple[Answer | None, float]:
     """The tight answer (None if no epsilon in range proves delta), and the lower bound on epsilon."""
     from csgm_cli.accounting.paths import epsilon_path
     from csgm_cli.accounting.solve import solve
@@ -278,9 +278,9 @@ def _profile_epsilon(releases: Sequence[Release], delta: float) -> tuple[Spent |
     return proven, math.exp(found.refuted)
 
 
-def _by_certificates(value: float, certificates: tuple[Certificate, ...]) -> Spent:
+def _by_certificates(value: float, certificates: tuple[Certificate, ...]) -> Answer:
     decisive = max(certificates, key=lambda certificate: certificate.log_delta)
-    return Spent(value, bound_of(decisive), certificates)
+    return Answer(value, bound_of(decisive), certificates)
 
 
 def _near_epsilon(releases: Sequence[Release], delta: float) -> float:
@@ -289,7 +289,7 @@ def _near_epsilon(releases: Sequence[Release], delta: float) -> float:
     return math.log(max(gaussian.epsilon_for(min(max(mu, 1e-9), 1e4), delta), 1e-6))
 
 
-def _with_lower(best: Spent, lower: float, waste: float) -> Spent:
+def _with_lower(best: Answer, lower: float, waste: float) -> Answer:
     """With a lower bound, 0 if none was found; ``waste``: the factor above it at which csgm warns."""
     lower = min(lower, best.value)
     proofs = {part.proof for part in (best.decisive, *best.decisive.parts)}
@@ -308,7 +308,7 @@ def least_sigma(
     epsilon: float,
     delta: float,
     others: Sequence[Release] = (),
-) -> Spent:
+) -> Answer:
     """The smallest sigma of one release with which it and the ``others`` together meet (epsilon, delta).
 
     A small margin ensures that account at this sigma, or at a rounded-up sigma, gives at most epsilon.
@@ -347,7 +347,7 @@ def least_sigma(
 
 def _proven(
     mechanism: Mechanism, sigma: float, bound: Bound, epsilon: float, others: Sequence[Release]
-) -> Spent:
+) -> Answer:
     if math.isinf(sigma):
         raise NoAnswerError("no-noise-in-range", "no noise in range meets the target")
     return replace(_closed_delta([(mechanism, sigma), *others], bound, epsilon), value=sigma)
@@ -359,12 +359,14 @@ def _closed_sigma(
     if bound in (Bound.EXACT, Bound.MASK_REVEALED):
         left = gaussian.mu_for(epsilon, delta) ** 2 - (total_mu(others) ** 2 if others else 0.0)
         return total_mu([(mechanism, 1.0)]) / math.sqrt(left) * (1 + _SIGMA_ROOM) if left > 0.0 else math.inf
-    from csgm_cli.accounting.paths import least_by, sigma_path
+    from csgm_cli.accounting.paths import sigma_path, solve_method
 
     path = sigma_path(mechanism, others, epsilon, math.log(delta))
     method = _renyi([(mechanism, 1.0)], bound)
     try:
-        x, _ = least_by(path, method, _near_sigma(mechanism, epsilon, delta, others), partial(_law_of, bound))
+        x, _ = solve_method(
+            path, method, _near_sigma(mechanism, epsilon, delta, others), partial(_law_of, bound)
+        )
     except NoAnswerError:
         return math.inf
     return math.exp(x) * (1 + _ORDER_ROOM)

@@ -16,7 +16,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from csgm_cli.roots import narrowed
+from csgm_cli.roots import narrow_bracket
 
 Array = NDArray[np.float64]
 
@@ -67,7 +67,7 @@ def _numerical_exponent(gamma: float, t: float) -> float:
         return 0.0
     if (high := negative_v(at_zero)) <= 0.0:
         return at_zero
-    return narrowed(negative_v, (_SMALLEST, low), (at_zero, high), 1e-13, relative=True)
+    return narrow_bracket(negative_v, (_SMALLEST, low), (at_zero, high), 1e-13, relative=True)
 
 
 def is_certified(exponent: float, gamma: float, t: float) -> bool:

@@ -10,7 +10,7 @@ from csgm_cli.accounting.accountants import (
     DELTA_FLOOR,
     LOOSE,
     LOOSE_DELTA,
-    Spent,
+    Answer,
     resolved,
     spent_delta,
     spent_epsilon,
@@ -98,7 +98,7 @@ def epsilon_guarantee(
 
 
 def target_guarantee(
-    mechanism: Mechanism, sigma: float, target: Target, spent: Spent, *, verify: bool
+    mechanism: Mechanism, sigma: float, target: Target, spent: Answer, *, verify: bool
 ) -> Guarantee:
     """The guarantee of a calibrated noise; the caller sets ``lower_bound``."""
     releases = [(mechanism, sigma)]
@@ -106,7 +106,7 @@ def target_guarantee(
     return _guarantee(mechanism, target.epsilon, target.delta, spent, verified)
 
 
-def verified_by(releases: Sequence[Release], spent: Spent, epsilon: float, delta: float) -> Verification:
+def verified_by(releases: Sequence[Release], spent: Answer, epsilon: float, delta: float) -> Verification:
     """The certificates recomputed by independent code.
 
     Raises:
@@ -118,7 +118,7 @@ def verified_by(releases: Sequence[Release], spent: Spent, epsilon: float, delta
 
 
 def _guarantee(
-    mechanism: Mechanism, epsilon: float, delta: float, spent: Spent, verified: Verification | None
+    mechanism: Mechanism, epsilon: float, delta: float, spent: Answer, verified: Verification | None
 ) -> Guarantee:
     return Guarantee(
         epsilon,
@@ -218,7 +218,7 @@ def conversion_of(proof: Proof) -> Conversion | None:
     return Conversion.CKS20 if proof is Proof.RENYI else None
 
 
-def notices_of(spent: Spent, *, asks_delta: bool = False) -> tuple[Notice, ...]:
+def notices_of(spent: Answer, *, asks_delta: bool = False) -> tuple[Notice, ...]:
     """Notices about how ``spent``, an epsilon, a sigma or a delta, was computed."""
     notices = []
     if spent.high_precision:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
-from csgm_cli.accounting.accountants import Spent, spent_epsilon, target_delta, uses_profile
+from csgm_cli.accounting.accountants import Answer, spent_epsilon, target_delta, uses_profile
 from csgm_cli.accounting.headroom import FEW_RELEASES, Headroom, shares
 from csgm_cli.jobs.account import conversion_of, notices_of, one_round, verified_by
 from csgm_cli.jobs.statement import assumptions_of
@@ -102,13 +102,13 @@ def _counted(population: Population) -> list[Release]:
     return [(release.mechanism, release.sigma) for release in population.counted]
 
 
-def _assumptions(counted: Sequence[Release], spent: Spent) -> tuple[str, ...]:
+def _assumptions(counted: Sequence[Release], spent: Answer) -> tuple[str, ...]:
     slugs = [slug for mechanism, _ in counted for slug in assumptions_of(mechanism, spent.bound)]
     return tuple(dict.fromkeys(slugs))
 
 
 def _parts(
-    counted: Sequence[Release], accountant: Accountant, limit: Target, spent: Spent
+    counted: Sequence[Release], accountant: Accountant, limit: Target, spent: Answer
 ) -> tuple[_Part, ...]:
     """Computed once for equal releases."""
     used = replace(limit, delta=target_delta(counted, accountant, limit.delta))

@@ -22,7 +22,7 @@ from csgm_cli.model.mechanism import (
 )
 from csgm_cli.model.result import Notice
 from csgm_cli.ranges import RANGES, check_range, check_type
-from csgm_cli.roots import narrowed
+from csgm_cli.roots import narrow_bracket
 
 #: Relative width of the bracket around the planned gamma.
 _WIDTH = 1e-9
@@ -130,5 +130,5 @@ def _smallest_gamma(
     def of_log(log_gamma: float) -> float:
         return shortage(min(1.0, math.exp(log_gamma)))
 
-    found = math.exp(narrowed(of_log, (math.log(low), at_low), (math.log(high), at_high), _WIDTH))
+    found = math.exp(narrow_bracket(of_log, (math.log(low), at_low), (math.log(high), at_high), _WIDTH))
     return (1.0 if found > 1 - 10 * _WIDTH else found), ()

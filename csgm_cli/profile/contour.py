@@ -27,7 +27,7 @@ from csgm_cli.profile.convex import ConvexFunction, Mean
 from csgm_cli.profile.crossing import LEFT_OF_POLE, crossing, slope_of
 from csgm_cli.profile.decay import decay
 from csgm_cli.renyi.log_moment import log_moment
-from csgm_cli.renyi.moment import LARGEST_EXPONENT, OUT_OF_REACH, LogMoment
+from csgm_cli.renyi.moment import INFINITE_MOMENT, LARGEST_EXPONENT, LogMoment
 from csgm_cli.renyi.tilt import tilt
 from csgm_cli.roots import Slope, increasing_root
 
@@ -133,7 +133,7 @@ def _build(law: Law, direction: Direction, epsilon: float, pole: float) -> Conto
 def _moment(law: Law, order: float) -> LogMoment:
     """S at a real order; infinite if the order needs a grid that is too long."""
     if any(abs(tilt(order, c.gamma, math.sqrt(c.t))) > _REACH for c in law.coordinates):
-        return OUT_OF_REACH
+        return INFINITE_MOMENT
     return law.log_moment(order)
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from csgm_cli.renyi.log_moment import FAR, log_gap
 from csgm_cli.renyi.moment import LARGEST_EXPONENT
-from csgm_cli.renyi.tilt import LOG_ACCURACY, STRIP, ends
+from csgm_cli.renyi.tilt import LOG_ACCURACY, STRIP, integration_interval
 
 Array = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
@@ -38,7 +38,7 @@ def complex_log_moment(orders: ComplexArray, gamma: float, t: float) -> ComplexA
         return None  # the loss has almost an atom, and no contour integral converges
     height = min(STRIP * math.pi / s, 9.2)
     step = 2 * math.pi / ((LOG_ACCURACY + height * height / 2) / height + span * s)
-    low, high = ends(real, gamma, s)
+    low, high = integration_interval(real, gamma, s)
     count = math.ceil((high - low) / step)
     if count > _MOST_COMPLEX:
         return None

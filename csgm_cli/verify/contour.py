@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from csgm_cli.verify.renyi import Coordinates
 
-_MOST_TURNS = 3_000_000  # about three seconds; a turn is one node in x at one node on the line
+_MAX_ITERATIONS = 3_000_000  # about three seconds; an iteration is one node in x at one node on the line
 _MOST_NODES = 12_000  # in x
-_TURNS_PER_NODE = 20  # what it costs to set up a node in x
+_ITERATIONS_PER_NODE = 20  # what it costs to set up a node in x
 _FIRST_NODES = 24  # on the line
 _BISECTIONS = 12  # of the saddle point, which may be off by a percent of its distance from the poles
 _LARGEST_SADDLE = mpmath.mpf(10) ** 9
@@ -209,7 +209,7 @@ class _Line:
         self._law, self._real, self._digits = law, real, digits
         self._height = mpmath.mpf(-1)
         self._nodes: list[TiltedNodes] = []
-        self._turns = 0
+        self._iterations = 0
 
     @property
     def log_moments(self) -> list[mpmath.mpf]:
@@ -222,9 +222,9 @@ class _Line:
         if height != self._height:
             self._height, order = height, law.order(real)
             self._nodes = [TiltedNodes.at(order, g, t, height, self._digits) for _, g, t in law.coordinates]
-            self._turns += _TURNS_PER_NODE * sum(len(each.losses) for each in self._nodes)
-        self._turns += count * sum(len(each.losses) for each in self._nodes)
-        if self._turns > _MOST_TURNS:
+            self._iterations += _ITERATIONS_PER_NODE * sum(len(each.losses) for each in self._nodes)
+        self._iterations += count * sum(len(each.losses) for each in self._nodes)
+        if self._iterations > _MAX_ITERATIONS:
             raise not_converged("a contour integral whose integrand decays too slowly")
         columns = [
             _characteristic(each, sign * first, sign * step, count, self._digits) for each in self._nodes
