@@ -52,7 +52,7 @@ def epsilon_for(mu: float, delta: float) -> float:
 
 
 def elasticity(mu: float, epsilon: float) -> float:
-    """By how much epsilon magnifies a relative error of mu: d log epsilon / d log mu at a fixed delta."""
+    """Condition number of epsilon with respect to mu: d log epsilon / d log mu."""
     return mu / (epsilon * mills(epsilon / mu + mu / 2))
 
 

@@ -222,7 +222,7 @@ def notices_of(spent: Answer, *, asks_delta: bool = False) -> tuple[Notice, ...]
     """Notices about how ``spent``, an epsilon, a sigma or a delta, was computed."""
     notices = []
     if spent.high_precision:
-        said = "float64 could not be trusted here; the value was computed in 30-digit arithmetic"
+        said = "float64 is not accurate enough here; computed with 30 digits"
         notices.append(Notice("high-precision", said))
     if spent.fell_back:
         above = f"{LOOSE_DELTA:g} times the" if asks_delta else f"{100 * LOOSE:g} % above the"

@@ -92,8 +92,8 @@ def _rough_room(population: Population, counted: list[Release], accountant: Acco
     if len(counted) <= FEW_RELEASES or not uses_profile(counted, accountant):
         return ()
     message = (
-        f"{population.name}: of more than {FEW_RELEASES} releases, more rounds and needed noise are what"
-        " closed forms allow; some more may fit"
+        f"{population.name}: with more than {FEW_RELEASES} releases, remaining rounds and required noise come"
+        " from closed forms and are conservative"
     )
     return (Notice("rough-room", message),)
 

@@ -16,7 +16,7 @@ ASSUMPTIONS = {
     "clipping-enforced": "every client's vector is clipped to the stated norms",
     "one-participation-per-round": "a client contributes at most once to each counted round",
     "one-participation-per-epoch": "a client contributes at most once to each epoch",
-    "trusted-server": "the server adds the noise and shows nobody what it received",
+    "trusted-server": "the server adds the noise and reveals only its output",
     "masks-secret": "the masks are not revealed",
     "masks-bernoulli": "every coordinate is sent independently with probability gamma",
 }

@@ -89,7 +89,7 @@ def verify(
     if len(directions) < 2:
         raise _refused("the certificates do not cover both directions")
     if any(certificate.epsilon > epsilon for certificate in certificates):
-        raise _refused("a certificate is for a larger epsilon")
+        raise _refused("a certificate's epsilon exceeds the reported one")
     if paper:
         [certificate] = certificates
         value = renyi.delta(releases, certificate.epsilon, certificate.order, Bound.PAPER, DIGITS)
@@ -126,7 +126,7 @@ def _disagreement(claimed: float, found: _Recomputed) -> VerificationError:
 
 
 def _refused(why: str) -> VerificationError:
-    hint = "run csgm selftest and report this: no answer is given"
+    hint = "run csgm selftest and report this as a bug"
     return VerificationError("verification-failed", why, hint)
 
 
