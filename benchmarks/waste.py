@@ -10,7 +10,7 @@ from random import Random
 from statistics import median
 
 from benchmarks.measure import Table, show, verdict
-from csgm_cli.accounting.accountants import Spent, least_sigma
+from csgm_cli.accounting.accountants import Answer, least_sigma
 from csgm_cli.model.mechanism import Accountant, Adjacency, Geometry, Mechanism, MechanismName
 
 #: Between these, log-uniform.
@@ -59,7 +59,7 @@ class Solved:
     """The answer to one problem, and the CPU milliseconds that it took."""
 
     setting: Setting
-    spent: Spent
+    spent: Answer
     ms: float
 
     @property

@@ -15,15 +15,16 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from csgm_cli.roots import Slope, increasing_root, least_safe
+from csgm_cli.roots import Slope, increasing_root, smallest_satisfying
 
 #: Relative inflation of mu; the evaluation is good to 1e-15 of mu (tested against mpmath).
 SAFETY = 2e-14
 
-_LOG_SQRT_TWO_PI = 0.5 * math.log(2 * math.pi)
-#: The trapezoid rule in log x, from e^-26 of the last node on.
-_NODE_STEP = 0.11
-_NODES = tuple(math.exp(-_NODE_STEP * i) for i in range(math.ceil(26.0 / _NODE_STEP), -1, -1))
+LOG_SQRT_TWO_PI = 0.5 * math.log(2 * math.pi)
+#: Trapezoid rule in log x for integrals over x > 0: step, and nodes relative to the last one, from e^-26
+#: (error 1e-15).
+NODE_STEP = 0.11
+NODES = tuple(math.exp(-NODE_STEP * i) for i in range(math.ceil(26.0 / NODE_STEP), -1, -1))
 
 
 def log_delta(mu: float, epsilon: float) -> float:
@@ -41,17 +42,17 @@ def epsilon_for(mu: float, delta: float) -> float:
     def miss(log_epsilon: float) -> Slope:
         epsilon = math.exp(log_epsilon)
         log_d, log_rest, u1, u2 = _log_pair(mu * (1 + SAFETY), epsilon)
-        density = -u1 * u1 / 2 - _LOG_SQRT_TWO_PI
+        density = -u1 * u1 / 2 - LOG_SQRT_TWO_PI
         slope = math.exp(density - log_d - log_rest) * mills(u2) * epsilon
         return log_odds - (log_d - log_rest), slope
 
     start = mu * (mu / 2 + math.sqrt(2 * max(-math.log(delta), 0.1)))
     near = math.exp(increasing_root(miss, math.log(start), tolerance=1e-12))
-    return least_safe(lambda e: _log_odds(mu * (1 + SAFETY), e) <= log_odds, near)
+    return smallest_satisfying(lambda e: _log_odds(mu * (1 + SAFETY), e) <= log_odds, near)
 
 
 def elasticity(mu: float, epsilon: float) -> float:
-    """By how much epsilon magnifies a relative error of mu: d log epsilon / d log mu at a fixed delta."""
+    """Condition number of epsilon with respect to mu: d log epsilon / d log mu."""
     return mu / (epsilon * mills(epsilon / mu + mu / 2))
 
 
@@ -63,12 +64,12 @@ def mu_for(epsilon: float, delta: float) -> float:
     def excess(log_mu: float) -> Slope:
         mu = math.exp(log_mu)
         log_d, log_rest, u1, _ = _log_pair(mu, epsilon)
-        slope = math.exp(-u1 * u1 / 2 - _LOG_SQRT_TWO_PI - log_d - log_rest) * mu
+        slope = math.exp(-u1 * u1 / 2 - LOG_SQRT_TWO_PI - log_d - log_rest) * mu
         return (log_d - log_rest) - log_odds, slope
 
     root = math.sqrt(2 * max(-math.log(delta), 1e-3))
     near = math.exp(increasing_root(excess, math.log(epsilon / (root + math.sqrt(epsilon))), tolerance=1e-12))
-    inverse = least_safe(lambda i: _log_odds((1 + SAFETY) / i, epsilon) <= log_odds, 1 / near)
+    inverse = smallest_satisfying(lambda i: _log_odds((1 + SAFETY) / i, epsilon) <= log_odds, 1 / near)
     return 1 / inverse * (1 - 2**-52)
 
 
@@ -85,9 +86,9 @@ def _log_pair(mu: float, epsilon: float) -> tuple[float, float, float, float]:
     """(log delta, log(1 - delta), u1, u2): the smaller of the two is computed, never subtracted."""
     u1, u2 = epsilon / mu - mu / 2, epsilon / mu + mu / 2
     if u1 < -1.0:
-        log_rest = -u1 * u1 / 2 - _LOG_SQRT_TWO_PI + math.log(mills(-u1) + mills(u2))
+        log_rest = -u1 * u1 / 2 - LOG_SQRT_TWO_PI + math.log(mills(-u1) + mills(u2))
         return math.log1p(-math.exp(log_rest)), log_rest, u1, u2
-    log_d = -u1 * u1 / 2 - _LOG_SQRT_TWO_PI + math.log(_mills_difference(u1, mu))
+    log_d = -u1 * u1 / 2 - LOG_SQRT_TWO_PI + math.log(_mills_difference(u1, mu))
     return log_d, math.log1p(-math.exp(log_d)), u1, u2
 
 
@@ -97,18 +98,23 @@ def _mills_difference(u: float, mu: float) -> float:
     By the trapezoid rule in log x; the integrand is analytic in |Im log x| < pi/4, so the error
     is exp(-2 pi 0.7/step) relative.
     """
-    last = 90.0 / (max(u, 0.0) + math.sqrt(u * u + 90.0)) + 2.0 * max(-u, 0.0)
+    last = last_node(u)
     total = 0.0
-    for node in _NODES:
+    for node in NODES:
         x = last * node
         total -= x * math.exp(-x * (u + x / 2)) * math.expm1(-mu * x)
-    return total * _NODE_STEP
+    return total * NODE_STEP
+
+
+def last_node(u: float) -> float:
+    """The x beyond which exp(-u x - x^2/2) is below e^-45 of its maximum."""
+    return 90.0 / (max(u, 0.0) + math.sqrt(u * u + 90.0)) + 2.0 * max(-u, 0.0)
 
 
 def mills(u: float) -> float:
     """Mills' ratio Phi(-u)/phi(u) for u >= 0."""
     if u < 6.0:
-        return 0.5 * math.erfc(u / math.sqrt(2)) * math.exp(u * u / 2 + _LOG_SQRT_TWO_PI)
+        return 0.5 * math.erfc(u / math.sqrt(2)) * math.exp(u * u / 2 + LOG_SQRT_TWO_PI)
     tail = u  # Laplace's continued fraction u + 1/(u + 2/(u + 3/(u + ...)))
     for j in range(60, 0, -1):
         tail = u + j / tail
@@ -119,18 +125,4 @@ def log_mills(u: float) -> float:
     """Log of Mills' ratio at any real u."""
     if u >= 0.0:
         return math.log(mills(u))
-    return math.log1p(-0.5 * math.erfc(-u / math.sqrt(2))) + u * u / 2 + _LOG_SQRT_TWO_PI
-
-
-def exp_upwards(log_delta: float) -> float:
-    """At most 1, and not below exp(``log_delta``)."""
-    if log_delta < -740.0:  # below the smallest float with all its digits
-        return 1e-320
-    if log_delta < -0.5:
-        # exp turns the rounding of its argument into a relative error
-        return math.exp(log_delta) * (1 + 2.0**-52 * (1 - log_delta))
-    # Next to 1 what is left to 1 has more digits than delta: the smallest float that is not below.
-    change = math.expm1(min(0.0, log_delta))
-    change -= change * 2.0**-52
-    value = 1.0 + change
-    return value if value - 1.0 >= change else math.nextafter(value, 1.0)
+    return math.log1p(-0.5 * math.erfc(-u / math.sqrt(2))) + u * u / 2 + LOG_SQRT_TWO_PI

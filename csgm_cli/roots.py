@@ -11,10 +11,12 @@ from csgm_cli.errors import NoAnswerError
 Slope = tuple[float, float]
 
 _MAX_STEPS = 300
+#: Longest step of `increasing_root` while the root is not bracketed.
+_LONGEST_STEP = 2.0
 _ULP = math.ulp(1.0) / 2
-#: Relative width of the brackets of `least_safe`.
-_SAFE_WIDTH = 4e-13
-#: Longest step away from a guess of `safe_end`, whose arguments are logarithms.
+#: Relative width of the brackets of `smallest_satisfying`.
+_RELATIVE_WIDTH = 4e-13
+#: Longest step away from a guess of `smallest_nonpositive`, whose arguments are logarithms.
 _FARTHEST = 2.0
 #: A minimum at a kink, which rises by more than this (relative) within ``width``, is narrowed by this factor.
 _STEEP, _STEEP_WIDTH = 1e-13, 1e-6
@@ -28,13 +30,12 @@ def increasing_root(
     *,
     tolerance: float = 0.0,
     settled: Callable[[float, float, float], bool] | None = None,
-    stride: float = 2.0,
 ) -> float:
     """The root of an increasing function of one real variable, by Newton steps inside a bracket.
 
     Stops when a Newton step is at most ``tolerance`` or rounding (the step is taken), at the current x
     when ``settled(x, value, newton step)``, or when the bracket is down to rounding. While the root is
-    not bracketed, ``stride`` limits a step, and steps grow if Newton's do not halve the smallest so far
+    not bracketed, steps have a maximal length, and grow if Newton's do not halve the smallest so far
     (as on very steep or stepwise functions). In the bracket, bisection replaces a Newton step that
     leaves it or does not halve the previous step. Values may be infinite.
 
@@ -54,7 +55,7 @@ def increasing_root(
             return min(max(x + newton, low), high)
         if math.isinf(high - low):
             reach = 2 * reach if abs(newton) > least / 2 else 0.0
-            reach, least = min(max(abs(newton), reach), stride), min(abs(newton), least)
+            reach, least = min(max(abs(newton), reach), _LONGEST_STEP), min(abs(newton), least)
             step = math.copysign(reach, -value)
         elif low < x + newton < high and abs(newton) <= last / 2:
             step = newton
@@ -64,30 +65,30 @@ def increasing_root(
     raise NoAnswerError("no-root", "the search did not converge")
 
 
-def least_safe(is_safe: Callable[[float], bool], near: float) -> float:
-    """A point x close to ``near`` with ``is_safe(x)`` and not ``is_safe(x (1 - 8e-13))``.
+def smallest_satisfying(holds: Callable[[float], bool], near: float) -> float:
+    """A point x close to ``near`` with ``holds(x)`` and not ``holds(x (1 - 8e-13))``.
 
-    ``is_safe`` is false below some positive point and true above it, up to rounding noise.
-    ``near`` is an estimate of that point; from it the bracket opens up only as far as needed.
+    ``holds`` is false below some positive point and true above it, up to rounding errors. ``near`` is an
+    estimate of that point; the bracket around it grows only as far as needed.
 
     Raises:
         NoAnswerError: no such point within a factor two of ``near``.
     """
-    high, step = near * (1 + _SAFE_WIDTH), _SAFE_WIDTH
-    while not is_safe(high):
+    high, step = near * (1 + _RELATIVE_WIDTH), _RELATIVE_WIDTH
+    while not holds(high):
         step *= 2
         if step > 1.0:
             raise NoAnswerError("not-certified", "no certified answer near the root that was found")
         high *= 1 + step
-    low, step = high * (1 - 2 * _SAFE_WIDTH), _SAFE_WIDTH
-    while is_safe(low):
+    low, step = high * (1 - 2 * _RELATIVE_WIDTH), _RELATIVE_WIDTH
+    while holds(low):
         high, step = low, step * 2
         if step > 0.5:
             raise NoAnswerError("not-certified", "no certified answer near the root that was found")
         low *= 1 - step
-    while high > low * (1 + 2 * _SAFE_WIDTH):
+    while high > low * (1 + 2 * _RELATIVE_WIDTH):
         middle = math.sqrt(low * high) if high > 2 * low else low + (high - low) / 2
-        low, high = (low, middle) if is_safe(middle) else (middle, high)
+        low, high = (low, middle) if holds(middle) else (middle, high)
     return high
 
 
@@ -95,7 +96,7 @@ def least_safe(is_safe: Callable[[float], bool], near: float) -> float:
 Point = tuple[float, float]
 
 
-def safe_end(
+def smallest_nonpositive(
     function: Callable[[float], float],
     near: float,
     *,
@@ -106,9 +107,8 @@ def safe_end(
 ) -> float:
     """The smallest x, to an absolute ``width``, from which on a decreasing function is at most 0.
 
-    The function is at most 0 at the x returned. ``near`` is a guess and ``slope`` > 0 about how fast the
-    function falls; steps away from the guess grow. ``floor`` where the function is at most 0 even there.
-    Values may be infinite.
+    The function is at most 0 at the x returned, which is ``floor`` if it is at most 0 there. ``near``: a
+    guess; ``slope`` > 0: about minus the derivative. Steps away from the guess grow. Values may be infinite.
 
     Raises:
         NoAnswerError: the function is above 0 up to ``ceiling``.
@@ -126,7 +126,7 @@ def safe_end(
         ahead = max(x - step, floor) if below else min(x + step, ceiling)
         at_ahead = function(ahead)
         if (at_ahead <= 0.0) != below:
-            return narrowed(function, (ahead, at_ahead), (x, value), width)
+            return narrow_bracket(function, (ahead, at_ahead), (x, value), width)
         gain = abs(at_ahead - value)
         left = 1.2 * abs(at_ahead) * abs(ahead - x) / gain if gain > 0.0 and math.isfinite(gain) else math.inf
         least *= 2.0  # secant steps towards the root of a steep exponential are all short
@@ -134,22 +134,18 @@ def safe_end(
         x, value = ahead, at_ahead
 
 
-def narrowed(
+def narrow_bracket(
     function: Callable[[float], float],
     new: Point,
     old: Point,
     width: float,
-    third: Point | None = None,
     *,
     relative: bool = False,
 ) -> float:
-    """The end where the function is at most 0 of a bracket new ... old narrowed to ``width``.
-
-    ``third`` is another point where its value is known, if there is one.
-    """
+    """Narrow a bracket to ``width``; returns its end where the function is at most 0."""
     steep = old[1] - new[1]
     share = -new[1] / steep if math.isfinite(steep) else 0.5
-    third = third or old
+    third = old
     while True:
         wide = width * (max(abs(old[0]), abs(new[0])) if relative else 1.0)
         if abs(old[0] - new[0]) <= wide:

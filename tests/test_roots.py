@@ -6,7 +6,14 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from csgm_cli.errors import NoAnswerError
-from csgm_cli.roots import bracketed_minimum, brent_minimum, increasing_root, least_safe, narrowed, safe_end
+from csgm_cli.roots import (
+    bracketed_minimum,
+    brent_minimum,
+    increasing_root,
+    narrow_bracket,
+    smallest_nonpositive,
+    smallest_satisfying,
+)
 
 
 def counted(function):
@@ -84,41 +91,41 @@ def test_increasing_root_gives_up_without_a_sign_change(value):
 
 @pytest.mark.parametrize("threshold", [1e-30, 0.7, 1.0, 123.456, 1e17])
 @pytest.mark.parametrize("miss", [0.0, 1e-14, -1e-9, 1e-5, -0.3, 0.3])
-def test_least_safe_certifies_its_bracket(threshold, miss):
-    """The answer is safe and the answer (1 - 2 width) is not, however poor the estimate was."""
+def test_smallest_satisfying_certifies_its_bracket(threshold, miss):
+    """It holds at the answer and not at the answer (1 - 2 width), however poor the estimate was."""
 
-    def is_safe(x):
+    def holds(x):
         return x >= threshold
 
-    found = least_safe(is_safe, threshold * (1 + miss))
-    assert is_safe(found)
-    assert not is_safe(found * (1 - 2 * 4e-13))
+    found = smallest_satisfying(holds, threshold * (1 + miss))
+    assert holds(found)
+    assert not holds(found * (1 - 2 * 4e-13))
 
 
-def test_least_safe_is_cheap_where_the_estimate_is_good():
-    """A root known to rounding costs one look on either side."""
+def test_smallest_satisfying_is_cheap_with_a_good_estimate():
+    """A root known to rounding costs one evaluation on either side."""
     counting = counted(lambda x: x >= 2.0)
-    least_safe(counting, 2.0)
+    smallest_satisfying(counting, 2.0)
     assert counting.calls == 2
 
 
-def test_least_safe_survives_noise_around_the_threshold():
-    """Values that flicker within rounding of the threshold still leave a safe answer close to it."""
+def test_smallest_satisfying_tolerates_rounding_around_the_threshold():
+    """Values that change within rounding of the threshold still give an answer that holds, close to it."""
 
-    def is_safe(x):
-        wobble = 1e-14 * math.sin(1e16 * x)
-        return x >= 5.0 * (1 + wobble)
+    def holds(x):
+        rounding = 1e-14 * math.sin(1e16 * x)
+        return x >= 5.0 * (1 + rounding)
 
-    found = least_safe(is_safe, 5.0)
-    assert is_safe(found)
+    found = smallest_satisfying(holds, 5.0)
+    assert holds(found)
     assert found == pytest.approx(5.0, rel=2e-12)
 
 
 @pytest.mark.parametrize("always", [True, False])
-def test_least_safe_refuses_what_it_cannot_certify(always):
-    """Nothing safe, or nothing unsafe, within a factor two of the estimate: no answer."""
+def test_smallest_satisfying_refuses_what_it_cannot_certify(always):
+    """No point that holds, or none that does not, within a factor two of the estimate: no answer."""
     with pytest.raises(NoAnswerError) as caught:
-        least_safe(lambda x: always, 1.0)
+        smallest_satisfying(lambda x: always, 1.0)
     assert caught.value.slug == "not-certified"
 
 
@@ -135,60 +142,60 @@ FALLING = {
 @pytest.mark.parametrize("slope", [1e-3, 1.0, 40.0])
 @pytest.mark.parametrize("near", [-40.0, -3.1, -2.999, 0.0, 30.0])
 @pytest.mark.parametrize("name", FALLING)
-def test_safe_end_is_on_the_side_that_holds(name, near, slope):
+def test_smallest_nonpositive_has_a_value_of_at_most_zero(name, near, slope):
     """The value is at most 0 there, and above 0 a width further left."""
     function, root = FALLING[name]
     counting = counted(function)
-    found = safe_end(counting, near, slope=slope, width=1e-10)
+    found = smallest_nonpositive(counting, near, slope=slope, width=1e-10)
     assert function(found) <= 0.0
     assert function(found - 1.1e-10) > 0.0 or abs(found - root) < 1e-9
     assert counting.calls < 200
 
 
-def test_safe_end_of_a_straight_line_is_quick():
+def test_smallest_nonpositive_of_a_straight_line_is_quick():
     """With the right slope the first step ends next to the root."""
     counting = counted(lambda x: 10.0 * (0.3 - x))
-    assert safe_end(counting, 1.0, slope=10.0, width=1e-12) == pytest.approx(0.3, abs=1e-12)
+    assert smallest_nonpositive(counting, 1.0, slope=10.0, width=1e-12) == pytest.approx(0.3, abs=1e-12)
     assert counting.calls <= 6
 
 
-def test_safe_end_stops_at_the_floor():
+def test_smallest_nonpositive_stops_at_the_floor():
     """A function that stays at most 0 leads to the floor itself, also where the guess is below it."""
     for near in (8.0, 0.5, -3.0):
-        assert safe_end(lambda x: -1.0, near, slope=1.0, width=1e-9, floor=0.5) == 0.5
+        assert smallest_nonpositive(lambda x: -1.0, near, slope=1.0, width=1e-9, floor=0.5) == 0.5
 
 
-def test_safe_end_refuses_a_function_above_zero_up_to_the_ceiling():
+def test_smallest_nonpositive_refuses_a_function_above_zero_up_to_the_ceiling():
     """And looks at the ceiling before it does."""
     seen = []
     with pytest.raises(NoAnswerError) as caught:
-        safe_end(lambda x: seen.append(x) or 1.0, 0.0, slope=1.0, width=1e-9, ceiling=7.0)
+        smallest_nonpositive(lambda x: seen.append(x) or 1.0, 0.0, slope=1.0, width=1e-9, ceiling=7.0)
     assert caught.value.slug == "no-root"
     assert max(seen) == 7.0
-    assert safe_end(lambda x: 7.0 - x, 0.0, slope=1.0, width=1e-9, ceiling=7.0) == 7.0
+    assert smallest_nonpositive(lambda x: 7.0 - x, 0.0, slope=1.0, width=1e-9, ceiling=7.0) == 7.0
 
 
 @pytest.mark.parametrize("relative", [False, True])
 @pytest.mark.parametrize("name", FALLING)
-def test_narrowed_bracket_ends_where_the_function_is_at_most_zero(name, relative):
+def test_narrow_bracket_ends_where_the_function_is_at_most_zero(name, relative):
     """Either end may be the newer one; the width is absolute, or relative to the root."""
     function, root = FALLING[name]
     left, right = (-5.0, function(-5.0)), (-1.0, function(-1.0))
     width = 1e-10
     for new, old in ((left, right), (right, left)):
-        found = narrowed(function, new, old, width, relative=relative)
+        found = narrow_bracket(function, new, old, width, relative=relative)
         assert function(found) <= 0.0
         assert found == pytest.approx(root, abs=width * (6.0 if relative else 1.1))
 
 
-def test_narrowed_ends_at_a_zero():
+def test_narrow_bracket_ends_at_a_zero():
     """No evaluation more than needed."""
     counting = counted(lambda x: 2.0 - x)
-    assert narrowed(counting, (0.0, 2.0), (4.0, -2.0), 1e-12) == 2.0
+    assert narrow_bracket(counting, (0.0, 2.0), (4.0, -2.0), 1e-12) == 2.0
     assert counting.calls == 1
 
 
-VALLEYS = {
+FUNCTIONS = {
     "parabola": lambda x: (x - 0.3) ** 2,
     "steep on one side": lambda x: math.exp(8 * x) - 20 * x,
     "flat": lambda x: (x - 0.3) ** 6,
@@ -196,36 +203,36 @@ VALLEYS = {
     "falling": lambda x: -x,
     "rising": lambda x: x**3,
     "level": lambda x: 1.0,
-    "wall": lambda x: 690.0 if x < 0.2 else x,
+    "steep rise": lambda x: 690.0 if x < 0.2 else x,
 }
 
 
-@pytest.mark.parametrize("name", VALLEYS)
-def test_lowest_is_as_low_as_another_method_finds_and_as_quick(name):
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_brent_minimum_is_as_low_and_as_quick_as_another_method(name):
     """The bounded search of scipy."""
-    function = counted(VALLEYS[name])
+    function = counted(FUNCTIONS[name])
     at, value = brent_minimum(function, -1.0, 2.0, 1e-8)
-    found = minimize_scalar(VALLEYS[name], bounds=(-1.0, 2.0), options={"xatol": 1e-8})
-    assert VALLEYS[name](at) == value
+    found = minimize_scalar(FUNCTIONS[name], bounds=(-1.0, 2.0), options={"xatol": 1e-8})
+    assert FUNCTIONS[name](at) == value
     assert value <= found.fun + 1e-7
     assert function.calls <= 1.3 * found.nfev + 3
 
 
 @pytest.mark.parametrize("start", [-70.0, -0.9, 0.31, 1.9, 60.0])
-@pytest.mark.parametrize("name", [name for name in VALLEYS if name != "wall"])
-def test_valley_is_as_low_as_another_method_finds(name, start):
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name != "steep rise"])
+def test_bracketed_minimum_is_as_low_as_that_of_another_method(name, start):
     """From any start, inside the limits or not."""
-    function = counted(VALLEYS[name])
+    function = counted(FUNCTIONS[name])
     at, value = bracketed_minimum(function, start, stride=0.3, low=-1.0, high=2.0, width=1e-8)
-    found = minimize_scalar(VALLEYS[name], bounds=(-1.0, 2.0), options={"xatol": 1e-8})
+    found = minimize_scalar(FUNCTIONS[name], bounds=(-1.0, 2.0), options={"xatol": 1e-8})
     assert -1.0 <= at <= 2.0
-    assert VALLEYS[name](at) == value
+    assert FUNCTIONS[name](at) == value
     assert value <= found.fun + 1e-7
     assert function.calls <= found.nfev + 60
 
 
 @pytest.mark.parametrize("start", [-30.0, -4.0, 0.0, 5.0, 40.0])
-def test_valley_between_infinite_walls_is_found(start):
+def test_minimum_between_infinite_values_is_found(start):
     """If the value at the start is infinite, the search still finds the minimum."""
     walls = lambda x: (x - 1.0) ** 2 if -6.0 < x < 8.0 else math.inf
     at, value = bracketed_minimum(walls, start, stride=1.5, low=-50.0, high=50.0, width=1e-7)
@@ -233,7 +240,7 @@ def test_valley_between_infinite_walls_is_found(start):
     assert value == pytest.approx(0.0, abs=1e-12)
 
 
-def test_lowest_ends_where_the_width_is_below_rounding():
+def test_brent_minimum_ends_if_the_width_is_below_rounding():
     """Steps that do not move x would be taken for ever."""
     at, value = brent_minimum(lambda x: abs(x - 20.0), 19.0, 21.5, 1e-18)
     assert at == pytest.approx(20.0, rel=1e-15)

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from csgm_cli import gaussian
-from csgm_cli.bounds.worst_case import Release, paper_law, total_mu, worst_case_law
+from csgm_cli.bounds.worst_case import Release, is_replace_one, paper_law, total_mu, worst_case_law
 from csgm_cli.errors import NoAnswerError, UsageError, VerificationError
 from csgm_cli.model.certificate import Certificate, Direction, Proof
 from csgm_cli.model.mechanism import Accountant, Adjacency, Bound
@@ -35,23 +35,19 @@ _TRIANGLE_ROOM, _ORDER_ROOM, _GRID_ROOM = 1e-9, 5e-13, 5e-6
 #: A larger target delta counts as this one, except by `exact`: next to order 1 float64 loses its digits.
 LARGEST_TARGET_DELTA = 1 - 1e-6
 #: Relative distance of a closed form from the lower bound (delta: factor) above which csgm warns.
-_LOOSE, _LOOSE_DELTA = 0.05, 5.0
+LOOSE, LOOSE_DELTA = 0.05, 5.0
 #: Relative amount by which rounding and brackets may put a lower bound above an upper one.
 _CONTRADICTION = 1e-5
 
-FELL_BACK = (
-    "the privacy profile is out of reach here; the bound is a closed form and may be more than 5 % loose"
-)
-
 
 @dataclass(frozen=True)
-class Spent:
+class Answer:
     """The answer of an accountant: an epsilon, a delta, or a sigma, depending on the question.
 
     ``certificates`` prove it: one for each direction, or one for both. ``lower``: a lower bound for every
     analysis; None if none was found, or if the accountant does not compute one. ``high_precision``: float64
-    was not accurate enough, so the value comes from mpmath. ``fell_back``: why the value may be loose, or
-    empty.
+    was not accurate enough, so the value comes from mpmath. ``fell_back``: the privacy profile could not be
+    computed, and the closed form may be further above the lower bound than `LOOSE` or `LOOSE_DELTA`.
     """
 
     value: float
@@ -59,7 +55,7 @@ class Spent:
     certificates: tuple[Certificate, ...]
     lower: float | None = None
     high_precision: bool = False
-    fell_back: str = ""
+    fell_back: bool = False
 
     @property
     def decisive(self) -> Certificate:
@@ -91,7 +87,7 @@ def bounds_of(releases: Sequence[Release], accountant: Accountant) -> tuple[Boun
         return (Bound(accountant.value),)
     if all(mechanism.is_gaussian for mechanism, _ in releases):
         return (Bound.EXACT,)
-    replaced = releases[0][0].adjacency is Adjacency.REPLACE_ONE
+    replaced = is_replace_one(releases)
     return (Bound.MASK_REVEALED, Bound.RDP) if replaced else (Bound.MASK_REVEALED,)
 
 
@@ -120,14 +116,10 @@ def resolved(accountant: Accountant, bound: Bound) -> Accountant:
     return Accountant.EXACT if bound is Bound.EXACT else Accountant.TIGHT
 
 
-def _is_replaced(releases: Sequence[Release]) -> bool:
-    return releases[0][0].adjacency is Adjacency.REPLACE_ONE
-
-
 # ---------------------------------------------------------------- delta
 
 
-def spent_delta(releases: Sequence[Release], accountant: Accountant, epsilon: float) -> Spent:
+def spent_delta(releases: Sequence[Release], accountant: Accountant, epsilon: float) -> Answer:
     """The smallest delta, at least `DELTA_FLOOR`, that the accountant's bounds prove at ``epsilon`` >= 0."""
     found = [_closed_delta(releases, bound, epsilon) for bound in bounds_of(releases, accountant)]
     if uses_profile(releases, accountant):
@@ -135,7 +127,7 @@ def spent_delta(releases: Sequence[Release], accountant: Accountant, epsilon: fl
     best = min(found, key=lambda spent: spent.decisive.log_delta)
     if not uses_profile(releases, accountant):
         return _with_exact_lower(best)
-    return _with_lower(best, _lower_delta(releases, epsilon), _LOOSE_DELTA)
+    return _with_lower(best, _lower_delta(releases, epsilon), LOOSE_DELTA)
 
 
 def log_delta_of(
@@ -150,9 +142,9 @@ def log_delta_of(
     return min(found)
 
 
-def _closed_delta(releases: Sequence[Release], bound: Bound, epsilon: float) -> Spent:
+def _closed_delta(releases: Sequence[Release], bound: Bound, epsilon: float) -> Answer:
     certificate = _closed_certificate(releases, bound, epsilon)
-    return Spent(_clamped_delta(certificate), bound, (certificate,))
+    return Answer(_clamped_delta(certificate), bound, (certificate,))
 
 
 def _closed_certificate(releases: Sequence[Release], bound: Bound, epsilon: float) -> Certificate:
@@ -162,12 +154,12 @@ def _closed_certificate(releases: Sequence[Release], bound: Bound, epsilon: floa
     return _renyi(releases, bound)(_law_of(bound, releases), epsilon)
 
 
-def _profile_delta(releases: Sequence[Release], epsilon: float) -> Spent:
+def _profile_delta(releases: Sequence[Release], epsilon: float) -> Answer:
     from csgm_cli.bounds.tight import tight
     from csgm_cli.bounds.triangle import triangle
 
     law = worst_case_law(releases)
-    if _is_replaced(releases):
+    if is_replace_one(releases):
         certificates: tuple[Certificate, ...] = (triangle(law, epsilon),)
     else:
         certificates = tuple(tight(law, epsilon).values())
@@ -199,7 +191,7 @@ def _renyi(releases: Sequence[Release], bound: Bound) -> ByOrder:
     """The Renyi bound of these releases as a method."""
     from csgm_cli.bounds.by_order import RENYI
 
-    return replace(RENYI, replace_one=_is_replaced(releases), integer_orders=bound is Bound.PAPER)
+    return replace(RENYI, replace_one=is_replace_one(releases), integer_orders=bound is Bound.PAPER)
 
 
 def _law_of(bound: Bound, releases: Sequence[Release]) -> Law:
@@ -211,7 +203,7 @@ def _law_of(bound: Bound, releases: Sequence[Release]) -> Law:
 
 def spent_epsilon(
     releases: Sequence[Release], accountant: Accountant, delta: float, *, with_lower: bool = True
-) -> Spent:
+) -> Answer:
     """The smallest epsilon >= 0 that the accountant's bounds prove at ``delta``.
 
     Raises:
@@ -225,7 +217,7 @@ def spent_epsilon(
     best = _finite([*found, *([profiled] if profiled else [])])
     if not with_lower:
         return best
-    return _with_lower(best, lower if delta == given else 0.0, 1 + _LOOSE)
+    return _with_lower(best, lower if delta == given else 0.0, 1 + LOOSE)
 
 
 def target_delta(releases: Sequence[Release], accountant: Accountant, delta: float) -> float:
@@ -234,14 +226,14 @@ def target_delta(releases: Sequence[Release], accountant: Accountant, delta: flo
     return delta if exact else min(delta, LARGEST_TARGET_DELTA)
 
 
-def _finite(found: Sequence[Spent]) -> Spent:
+def _finite(found: Sequence[Answer]) -> Answer:
     best = min(found, key=lambda spent: spent.value)
     if math.isinf(best.value):
         raise NoAnswerError("out-of-reach", "the privacy loss at this noise is beyond what can be computed")
     return best
 
 
-def _closed_epsilon(releases: Sequence[Release], bound: Bound, delta: float) -> Spent:
+def _closed_epsilon(releases: Sequence[Release], bound: Bound, delta: float) -> Answer:
     if bound in (Bound.EXACT, Bound.MASK_REVEALED):
         return _gaussian_epsilon(releases, bound, delta)
     from csgm_cli.renyi.conversion import best_epsilon
@@ -250,12 +242,12 @@ def _closed_epsilon(releases: Sequence[Release], bound: Bound, delta: float) -> 
     curve, near = method.curve(_law_of(bound, releases)), math.exp(_near_epsilon(releases, delta))
     epsilon, order = best_epsilon(curve, method.convert, math.log(delta), near)
     if epsilon == 0.0:
-        return Spent(0.0, bound, (_closed_certificate(releases, bound, 0.0),))
+        return Answer(0.0, bound, (_closed_certificate(releases, bound, 0.0),))
     certificate = Certificate(Proof.RENYI, None, epsilon, math.log(delta), order=order)
-    return Spent(epsilon, bound, (certificate,))
+    return Answer(epsilon, bound, (certificate,))
 
 
-def _gaussian_epsilon(releases: Sequence[Release], bound: Bound, delta: float) -> Spent:
+def _gaussian_epsilon(releases: Sequence[Release], bound: Bound, delta: float) -> Answer:
     mu = total_mu(releases)
     epsilon, precise = gaussian.epsilon_for(mu, delta), False
     if epsilon > 0.0 and 2 * gaussian.SAFETY * gaussian.elasticity(mu, epsilon) > _TRUST:
@@ -265,12 +257,12 @@ def _gaussian_epsilon(releases: Sequence[Release], bound: Bound, delta: float) -
         value = float(precise_epsilon(releases, delta, None, bound, _ORACLE_DIGITS))
         epsilon, precise = (math.nextafter(value, math.inf) if value > 0.0 else 0.0), True
     if epsilon == 0.0:
-        return Spent(0.0, bound, (_closed_certificate(releases, bound, 0.0),), high_precision=precise)
+        return Answer(0.0, bound, (_closed_certificate(releases, bound, 0.0),), high_precision=precise)
     certificate = Certificate(Proof(bound.value), None, epsilon, math.log(delta))
-    return Spent(epsilon, bound, (certificate,), high_precision=precise)
+    return Answer(epsilon, bound, (certificate,), high_precision=precise)
 
 
-def _profile_epsilon(releases: Sequence[Release], delta: float) -> tuple[Spent | None, float]:
+def _profile_epsilon(releases: Sequence[Release], delta: float) -> tuple[Answer | None, float]:
     """The tight answer (None if no epsilon in range proves delta), and the lower bound on epsilon."""
     from csgm_cli.accounting.paths import epsilon_path
     from csgm_cli.accounting.solve import solve
@@ -288,23 +280,23 @@ def _profile_epsilon(releases: Sequence[Release], delta: float) -> tuple[Spent |
     return proven, math.exp(found.refuted)
 
 
-def _by_certificates(value: float, certificates: tuple[Certificate, ...]) -> Spent:
+def _by_certificates(value: float, certificates: tuple[Certificate, ...]) -> Answer:
     decisive = max(certificates, key=lambda certificate: certificate.log_delta)
-    return Spent(value, bound_of(decisive), certificates)
+    return Answer(value, bound_of(decisive), certificates)
 
 
 def _near_epsilon(releases: Sequence[Release], delta: float) -> float:
     """Initial guess at log epsilon, from the Gaussian limit of spread vectors."""
-    mu = math.sqrt(worst_case_law(releases).spread_variance) * (2.0 if _is_replaced(releases) else 1.0)
+    mu = math.sqrt(worst_case_law(releases).spread_variance) * (2.0 if is_replace_one(releases) else 1.0)
     return math.log(max(gaussian.epsilon_for(min(max(mu, 1e-9), 1e4), delta), 1e-6))
 
 
-def _with_exact_lower(best: Spent) -> Spent:
+def _with_exact_lower(best: Answer) -> Answer:
     """With the answer itself as the lower bound if the profile is exact."""
     return replace(best, lower=best.value) if best.bound is Bound.EXACT else best
 
 
-def _with_lower(best: Spent, lower: float, waste: float) -> Spent:
+def _with_lower(best: Answer, lower: float, waste: float) -> Answer:
     """With a lower bound, 0 if none was found; ``waste``: the factor above it at which csgm warns."""
     if lower > (1 + _CONTRADICTION) * best.value:
         raise VerificationError(
@@ -317,7 +309,7 @@ def _with_lower(best: Spent, lower: float, waste: float) -> Spent:
     exact = proofs & {Proof.PROFILE, Proof.CONCENTRATED} or best.value in (0.0, DELTA_FLOOR)
     loose = not exact and best.value > waste * lower
     known = lower if lower > 0.0 or best.value in (0.0, DELTA_FLOOR) else None
-    return replace(best, lower=known, fell_back=FELL_BACK if loose else "")
+    return replace(best, lower=known, fell_back=loose)
 
 
 # ---------------------------------------------------------------- sigma
@@ -329,7 +321,7 @@ def least_sigma(
     epsilon: float,
     delta: float,
     others: Sequence[Release] = (),
-) -> Spent:
+) -> Answer:
     """The smallest sigma of one release with which it and the ``others`` together meet (epsilon, delta).
 
     A small margin ensures that account at this sigma, or at a rounded-up sigma, gives at most epsilon.
@@ -350,25 +342,25 @@ def least_sigma(
     if mechanism.adjacency is Adjacency.REPLACE_ONE:
         # The relative error is one of delta; at small epsilons delta hardly depends on epsilon.
         inner = epsilon * (1 - _TRIANGLE_ROOM * (1 + min(4 * delta / epsilon, 1e6)))
-    path = sigma_path((mechanism, 1.0), others, inner, math.log(delta))
+    path = sigma_path(mechanism, others, inner, math.log(delta))
     try:
         solved = solve(path, _near_sigma(mechanism, inner, delta, others))
     except NoAnswerError:
         if math.isinf(sigma):
             raise
-        return replace(_proven(mechanism, sigma, bound, epsilon, others), fell_back=FELL_BACK)
+        return replace(_proven(mechanism, sigma, bound, epsilon, others), fell_back=True)
     if math.exp(solved.proven) < sigma:
         on_grid = any(part.step for c in solved.certificates for part in (c, *c.parts))
         sigma = math.exp(solved.proven) * (1 + (_GRID_ROOM if on_grid else _ORDER_ROOM))
         best = _by_certificates(sigma, solved.certificates)
     else:
         best = _proven(mechanism, sigma, bound, epsilon, others)
-    return _with_lower(best, math.exp(solved.refuted) if delta == given else 0.0, 1 + _LOOSE)
+    return _with_lower(best, math.exp(solved.refuted) if delta == given else 0.0, 1 + LOOSE)
 
 
 def _proven(
     mechanism: Mechanism, sigma: float, bound: Bound, epsilon: float, others: Sequence[Release]
-) -> Spent:
+) -> Answer:
     if math.isinf(sigma):
         raise NoAnswerError("no-noise-in-range", "no noise in range meets the target")
     return replace(_closed_delta([(mechanism, sigma), *others], bound, epsilon), value=sigma)
@@ -380,12 +372,14 @@ def _closed_sigma(
     if bound in (Bound.EXACT, Bound.MASK_REVEALED):
         left = gaussian.mu_for(epsilon, delta) ** 2 - (total_mu(others) ** 2 if others else 0.0)
         return total_mu([(mechanism, 1.0)]) / math.sqrt(left) * (1 + _SIGMA_ROOM) if left > 0.0 else math.inf
-    from csgm_cli.accounting.paths import least_by, sigma_path
+    from csgm_cli.accounting.paths import sigma_path, solve_method
 
-    path = sigma_path((mechanism, 1.0), others, epsilon, math.log(delta))
+    path = sigma_path(mechanism, others, epsilon, math.log(delta))
     method = _renyi([(mechanism, 1.0)], bound)
     try:
-        x, _ = least_by(path, method, _near_sigma(mechanism, epsilon, delta, others), partial(_law_of, bound))
+        x, _ = solve_method(
+            path, method, _near_sigma(mechanism, epsilon, delta, others), partial(_law_of, bound)
+        )
     except NoAnswerError:
         return math.inf
     return math.exp(x) * (1 + _ORDER_ROOM)

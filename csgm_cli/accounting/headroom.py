@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 from csgm_cli import gaussian
 from csgm_cli.accounting.accountants import bounds_of, least_sigma, log_delta_of, uses_profile
 from csgm_cli.bounds.by_order import RENYI, ByOrder
-from csgm_cli.bounds.worst_case import Release, paper_law, total_mu, unit_mu, worst_case_law
+from csgm_cli.bounds.worst_case import Release, is_replace_one, paper_law, total_mu, unit_mu, worst_case_law
 from csgm_cli.errors import NoAnswerError
-from csgm_cli.model.mechanism import Accountant, Adjacency, Bound
+from csgm_cli.model.mechanism import Accountant, Bound
 from csgm_cli.ranges import RANGES
 from csgm_cli.renyi.conversion import allowed_moment, at_epsilon, best_log_delta
 from csgm_cli.renyi.law import cache_log_moments
 from csgm_cli.renyi.orders import extrapolated_best
-from csgm_cli.roots import safe_end
+from csgm_cli.roots import smallest_nonpositive
 
 if TYPE_CHECKING:
     from csgm_cli.model.mechanism import Target
@@ -34,7 +34,7 @@ FEW_RELEASES = 8
 #: Orders to try: (order - 1) relative to the best order of all releases together at the limit.
 _AROUND = (0.75, 1.0, 1.3)
 #: Maximal number of iterations of the search for that order; change of log(order - 1) at which it ends.
-_MOST_TURNS, _SAME_ORDER = 20, 0.02
+_MAX_ITERATIONS, _SAME_ORDER = 20, 0.02
 #: Relative margins for rounding errors, of sums of log-moments and of numbers derived from sigma.
 _MOMENT_ROOM, _SIGMA_ROOM = 1e-12, 4e-13
 _MOST_ROUNDS = int(RANGES["rounds"].high)
@@ -87,7 +87,7 @@ class Headroom:
         forms: list[_Moments | _SquaredMus] = []
         if Bound.EXACT in bounds or Bound.MASK_REVEALED in bounds:
             forms.append(_SquaredMus(self.releases, gaussian.mu_for(self.limit.epsilon, self.limit.delta)))
-        replaced = self.releases[0][0].adjacency is Adjacency.REPLACE_ONE
+        replaced = is_replace_one(self.releases)
         for bound in (bound for bound in bounds if bound in (Bound.RDP, Bound.PAPER)):
             form = replace(RENYI, replace_one=replaced, integer_orders=bound is Bound.PAPER)
             forms.append(_Moments(self.releases, self.limit, (form,), is_paper=bound is Bound.PAPER))
@@ -159,7 +159,7 @@ class _Moments:
         """The best order at the limit, which is reached by scaling the rounds of all releases together."""
         law, (epsilon, log_delta) = self._law(self.releases), (self.limit.epsilon, math.log(self.limit.delta))
         _, order = best_log_delta(form.curve(law), form.convert, epsilon)
-        for _ in range(_MOST_TURNS):
+        for _ in range(_MAX_ITERATIONS):
             spent = form.curve(law).moment(order).value
             scale = (
                 allowed_moment(order, form.convert, epsilon, log_delta, min(max(spent, 1e-9), 1e9)) / spent
@@ -203,7 +203,9 @@ class _Moments:
             return math.log(moment) - goal if moment > 0.0 else -math.inf
 
         try:
-            return math.exp(safe_end(excess, math.log(sigma), slope=2.0, width=1e-10, ceiling=100.0))
+            return math.exp(
+                smallest_nonpositive(excess, math.log(sigma), slope=2.0, width=1e-10, ceiling=100.0)
+            )
         except NoAnswerError:
             return math.inf
 

@@ -11,29 +11,34 @@ from typing import TYPE_CHECKING
 from csgm_cli.bounds.by_order import ByOrder
 from csgm_cli.bounds.worst_case import Release, worst_case_law
 from csgm_cli.errors import NoAnswerError
-from csgm_cli.renyi.conversion import allowed_moment, at_epsilon
+from csgm_cli.renyi.conversion import (
+    LEAST_LOG_EPSILON,
+    MOST_LOG_EPSILON,
+    allowed_moment,
+    at_epsilon,
+    typical_slope,
+)
 from csgm_cli.renyi.moment import combine
 from csgm_cli.renyi.orders import adjacent_integers, extrapolated, extrapolated_best, initial_order
-from csgm_cli.roots import safe_end
+from csgm_cli.roots import smallest_nonpositive
 
 if TYPE_CHECKING:
     from csgm_cli.bounds.by_order import Method
     from csgm_cli.model.certificate import Certificate
+    from csgm_cli.model.mechanism import Mechanism
     from csgm_cli.renyi.law import Law
     from csgm_cli.renyi.moment import LogMoment
 
     #: Computes the law of releases, at their worst-case vector or in the paper's form.
     LawOf = Callable[[Sequence[Release]], Law]
 
-#: The range of log epsilon that is searched.
-_LEAST_EPSILON, _MOST_EPSILON = math.log(1e-12), math.log(1e60)
 #: The joint search for x and the order: maximal number of iterations, step below which it has converged, and
 #: the smallest step from which a slope is estimated.
-_MOST_TURNS, _CONVERGED, _LEAST_MOVE = 8, 1e-3, 1e-4
+_MAX_ITERATIONS, _CONVERGED, _LEAST_MOVE = 8, 1e-3, 1e-4
 
 
 @dataclass(frozen=True)
-class Path:
+class SearchPath:
     """Releases and epsilon as functions of one parameter x; every bound on delta decreases in x.
 
     ``width``: of the final bracket in x. ``slope``: approximate -d log delta/dx.
@@ -49,30 +54,31 @@ class Path:
     law: Law | None = None
 
 
-def sigma_path(release: Release, others: Sequence[Release], epsilon: float, log_delta: float) -> Path:
-    """The path with x = log sigma of one release, together with ``others`` at fixed noise."""
-    mechanism, _ = release
+def sigma_path(
+    mechanism: Mechanism, others: Sequence[Release], epsilon: float, log_delta: float
+) -> SearchPath:
+    """The path with x = log sigma of one mechanism, together with ``others`` at fixed noise."""
 
     def at(x: float) -> tuple[Sequence[Release], float]:
         return [(mechanism, math.exp(x)), *others], epsilon
 
     scale = math.log(mechanism.geometry.l2_norm)
-    return Path(at, log_delta, 2.0 * abs(log_delta) + 1.0, 3e-13, scale - 36.0, scale + 42.0)
+    return SearchPath(at, log_delta, typical_slope(log_delta), 3e-13, scale - 36.0, scale + 42.0)
 
 
-def epsilon_path(releases: Sequence[Release], log_delta: float) -> Path:
+def epsilon_path(releases: Sequence[Release], log_delta: float) -> SearchPath:
     """The path with x = log epsilon at fixed noise."""
-    slope = 2.0 * abs(log_delta) + 1.0
+    slope = typical_slope(log_delta)
     law = worst_case_law(releases)
-    return Path(
-        lambda x: (releases, math.exp(x)), log_delta, slope, 1e-13, _LEAST_EPSILON, _MOST_EPSILON, law
+    return SearchPath(
+        lambda x: (releases, math.exp(x)), log_delta, slope, 1e-13, LEAST_LOG_EPSILON, MOST_LOG_EPSILON, law
     )
 
 
 class Excess:
     """log(delta of a method / target delta) as a function of x along a path; values are cached."""
 
-    def __init__(self, path: Path, method: Method, law_of: LawOf = worst_case_law) -> None:
+    def __init__(self, path: SearchPath, method: Method, law_of: LawOf = worst_case_law) -> None:
         self.path, self.law_of = path, law_of
         self.method = replace(method, goal=path.log_delta) if isinstance(method, ByOrder) else method
         self._seen: dict[float, Certificate | None] = {}
@@ -106,8 +112,8 @@ class Excess:
         self._seen[x] = certificate
 
 
-def least_by(
-    path: Path, method: Method, near: float, law_of: LawOf = worst_case_law
+def solve_method(
+    path: SearchPath, method: Method, near: float, law_of: LawOf = worst_case_law
 ) -> tuple[float, Certificate]:
     """The smallest x at which one method proves the target, and the certificate there; ``near``: a guess.
 
@@ -124,14 +130,16 @@ def least_by(
 
 def _end_of(excess: Excess, near: float, slope: float) -> tuple[float, Certificate]:
     path = excess.path
-    x = safe_end(excess, near, slope=slope, width=path.width, floor=path.floor, ceiling=path.ceiling)
+    x = smallest_nonpositive(
+        excess, near, slope=slope, width=path.width, floor=path.floor, ceiling=path.ceiling
+    )
     found = excess.certificate(x)
     assert found is not None  # its excess is at most 0
     return x, found
 
 
 def _at_order(
-    path: Path, method: ByOrder, law_of: LawOf, near: _Converged
+    path: SearchPath, method: ByOrder, law_of: LawOf, near: _Converged
 ) -> tuple[float, Certificate] | None:
     """The smallest x at which a method proves the target at a fixed order, and the certificate."""
     found = []
@@ -150,14 +158,14 @@ class _Converged:
     slope: float
 
 
-def _joint_search(path: Path, method: ByOrder, law_of: LawOf, x: float) -> _Converged | None:
+def _joint_search(path: SearchPath, method: ByOrder, law_of: LawOf, x: float) -> _Converged | None:
     """The x and the order to which a joint search from x converges, None if it does not.
 
     log K is almost linear in x, so an extrapolated K gives the next order and the next x.
     """
     order, steepness = 0.0, 2.0
     before: tuple[float, Callable[[float], LogMoment]] | None = None
-    for _ in range(_MOST_TURNS):
+    for _ in range(_MAX_ITERATIONS):
         releases, epsilon = path.at(x)
         curve = method.curve(law_of(releases))
         order = order or initial_order(curve.law, epsilon)

@@ -14,16 +14,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from csgm_cli.accounting.paths import Excess, Path, least_by
+from csgm_cli.accounting.paths import Excess, SearchPath, solve_method
 from csgm_cli.bounds.by_order import ByOrder, Method
 from csgm_cli.bounds.lower import lower_log_delta
 from csgm_cli.bounds.tight import AT_WORST_CASE, CLOSED_FORMS, LEAST_LOG_DELTA
 from csgm_cli.bounds.triangle import triangle
+from csgm_cli.bounds.worst_case import is_replace_one
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.model.certificate import Certificate, Direction
-from csgm_cli.model.mechanism import Adjacency
 from csgm_cli.renyi.conversion import best_epsilon
-from csgm_cli.roots import safe_end
+from csgm_cli.roots import smallest_nonpositive
 
 if TYPE_CHECKING:
     from csgm_cli.bounds.worst_case import Release
@@ -51,19 +51,19 @@ class Solved:
     certificates: tuple[Certificate, ...]
 
 
-def solve(path: Path, near: float) -> Solved:
+def solve(path: SearchPath, near: float) -> Solved:
     """The answer along a path; ``near``: a guess at x.
 
     Raises:
         NoAnswerError: no bound in range proves the target.
     """
     releases, _ = path.at(near)
-    if releases[0][0].adjacency is Adjacency.REPLACE_ONE:
+    if is_replace_one(releases):
         method: Method = partial(triangle, by_profile=_uses_profile(path))
         near = _at_half_of_epsilon(path, near)
         refuted = _greatest_refuted(path, near)
         start = refuted + _LOOSE if math.isfinite(refuted) else near
-        proven, certificate = least_by(replace(path, width=_TRIANGLE_WIDTH), method, start)
+        proven, certificate = solve_method(replace(path, width=_TRIANGLE_WIDTH), method, start)
         return Solved(proven, min(refuted, proven), (certificate,))
     search = _Search(path)
     added, refuted, by = search.solve_add(near)
@@ -78,9 +78,9 @@ def solve(path: Path, near: float) -> Solved:
 class _Search:
     """The roots of all methods along one path; values are cached."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: SearchPath) -> None:
         self.path = path
-        self._excess: dict[int, Excess] = {}
+        self._excess: dict[Method, Excess] = {}
 
     def solve_add(self, near: float) -> tuple[float, float, Method]:
         """The smallest x proven in the add direction, the largest x refuted, and the method of the proof."""
@@ -138,7 +138,7 @@ class _Search:
             return floor
         part = replace(path, floor=floor, ceiling=ceiling, width=width or path.width)
         try:
-            x, certificate = least_by(part, method, max(near, floor))
+            x, certificate = solve_method(part, method, max(near, floor))
         except NoAnswerError:
             return ceiling
         excess.remember(x, certificate)
@@ -146,9 +146,9 @@ class _Search:
 
     def excess(self, method: Method) -> Excess:
         """The cached `Excess` of a method."""
-        if id(method) not in self._excess:
-            self._excess[id(method)] = Excess(self.path, method)
-        return self._excess[id(method)]
+        if method not in self._excess:
+            self._excess[method] = Excess(self.path, method)
+        return self._excess[method]
 
     def certificate(self, method: Method, x: float) -> Certificate:
         """The certificate of a method at an x at which it proves the target."""
@@ -157,25 +157,25 @@ class _Search:
         return found
 
 
-def _uses_profile(path: Path) -> bool:
+def _uses_profile(path: SearchPath) -> bool:
     """Whether the target delta is large enough for profile methods; below, only closed forms are used."""
     return path.log_delta >= LEAST_LOG_DELTA
 
 
-def _greatest_refuted(path: Path, near: float) -> float:
+def _greatest_refuted(path: SearchPath, near: float) -> float:
     def excess(minus_x: float) -> float:
         releases, epsilon = path.at(-minus_x)
         return path.log_delta - lower_log_delta(releases, epsilon, by_profile=_uses_profile(path))
 
     try:
-        return -safe_end(
+        return -smallest_nonpositive(
             excess, -near, slope=path.slope, width=_LOWER_WIDTH, floor=-path.ceiling, ceiling=-path.floor
         )
     except NoAnswerError:
         return -math.inf
 
 
-def _at_half_of_epsilon(path: Path, near: float) -> float:
+def _at_half_of_epsilon(path: SearchPath, near: float) -> float:
     """Guess under replace-one: the x at which the matched bound proves delta at half of epsilon."""
 
     def halved(x: float) -> tuple[Sequence[Release], float]:
@@ -184,6 +184,6 @@ def _at_half_of_epsilon(path: Path, near: float) -> float:
 
     [matched] = CLOSED_FORMS[Direction.ADD]
     try:
-        return least_by(replace(path, at=halved, width=_LOOSE), matched, near)[0]
+        return solve_method(replace(path, at=halved, width=_LOOSE), matched, near)[0]
     except NoAnswerError:
         return near

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from csgm_cli.bounds.exponent import largest_exponent
 from csgm_cli.model.certificate import Certificate, Direction, Proof
 from csgm_cli.profile.convex import ConvexFunction
-from csgm_cli.profile.means import LARGEST_EPSILON, contour_of, grid_of, in_reach, upper_mean
+from csgm_cli.profile.means import LARGEST_EPSILON, contour_of, grid_of, profile_supported, upper_mean
 from csgm_cli.roots import brent_minimum
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def concentrated(law: Law, direction: Direction, epsilon: float) -> Certificate 
     Above the largest epsilon for which profiles are computed, the bound at that epsilon: delta decreases.
     """
     epsilon = min(epsilon, LARGEST_EPSILON)
-    if not law.coordinates or not in_reach(law, epsilon):
+    if not law.coordinates or not profile_supported(law, epsilon):
         return None
     exponent = exponent_of(law)
     if direction is Direction.ADD:
@@ -46,7 +46,7 @@ def exact_profile(law: Law, direction: Direction, epsilon: float) -> Certificate
     Above the largest epsilon for which profiles are computed, an upper bound: the profile at that epsilon.
     """
     epsilon = min(epsilon, LARGEST_EPSILON)
-    if not in_reach(law, epsilon):
+    if not profile_supported(law, epsilon):
         return None
     if direction is Direction.REMOVE and epsilon + law.least_loss >= 0.0:  # the loss is at most epsilon
         return Certificate(Proof.PROFILE, direction, epsilon, -math.inf, exponent=math.inf)

@@ -1,32 +1,11 @@
 """The exponent B of the convex functions that the worst-case client vector is proven to maximise.
 
-Y = 1 - gamma + gamma M is the likelihood ratio of one coordinate under the law Q without the client, with
-M = exp(sqrt(t) Z - t/2) and t the squared ratio of coordinate to noise; R = gamma M / Y is the posterior
-probability that the coordinate was sent. C_B is the set of convex phi with phi''(u) u^(1+B) nondecreasing;
+C_B is the set of convex phi with phi''(u) u^(1+B) nondecreasing (docs/theory.md, "Concentrated vectors").
+Conditions 1 and 2 are those of Theorem 7; Theorem 9 reduces condition 1 to finitely many t. Condition 2 holds
+for t <= 8.65, or gamma >= 6.31e-5 (Lemma 4). Otherwise B = 0. With R the posterior probability that a
+coordinate was sent and N_m(t) = E_Q[Y^(1-B) R^m], condition 1 is v >= 0 at every t of the coordinates, where
 
-    N_m(t) = E_Q[Y^(1-B) R^m],     rho_B(t) = N_2(t) / N_0(t).
-
-Theorem: the worst-case client vector (as many coordinates as possible at the L-inf clip, t = s^2) maximises
-E_Q[phi(product of all Y)] for every phi in C_B, and for rounds chosen adaptively, if
-
-1. rho_B is nondecreasing on [0, s^2], and
-2. for all 0 < t_2 < t_1 <= s^2 the density of E_P[R_1^2 - R_2^2; log(Y_1 Y_2) in dl] in l changes sign once,
-   from minus to plus. This does not depend on B.
-
-Condition 1. By Ito's formula, rho_B' >= 0 if and only if
-
-    v = 2 - 4 (1+B) N_3/N_2 + (1+B)(2+B) N_4/N_2 - B (B-1) N_2/N_0 >= 0.
-
-The condition at t = 0 is B <= (1-gamma)/(2 gamma). It is enough to test v at finitely many t:
-N_0 is monotone (Y^(1-B) is convex in Y for B >= 1 and concave for 0 <= B <= 1), and
-(log N_m)' >= -m B / (2 (m+B)) for m >= 2, hence on [t_0, t_1]
-
-    N_m(t_0) / e_m <= N_m(t) <= N_m(t_1) e_m,     e_m = exp(m B (t_1 - t_0) / (2 (m+B))).
-
-Condition 2 is proven at every gamma for t_1 <= 8.65, by the inequality that benchmarks/tail_inequality.py
-proves in ball arithmetic. For t_1 > 8.65 it is proven where z (z - t_1/2) < 2 t_1 (2 + theta e^z) for all
-z > 0, theta = gamma/(1-gamma). The smallest such t_1 is the most restrictive, so theta > 6.301e-5
-suffices. Otherwise B = 0, which needs neither condition.
+    v = 2 - 4 (1+B) N_3/N_2 + (1+B)(2+B) N_4/N_2 - B (B-1) N_2/N_0.
 """
 
 from __future__ import annotations
@@ -37,7 +16,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from csgm_cli.roots import narrowed
+from csgm_cli.roots import narrow_bracket
 
 Array = NDArray[np.float64]
 
@@ -88,7 +67,7 @@ def _numerical_exponent(gamma: float, t: float) -> float:
         return 0.0
     if (high := negative_v(at_zero)) <= 0.0:
         return at_zero
-    return narrowed(negative_v, (_SMALLEST, low), (at_zero, high), 1e-13, relative=True)
+    return narrow_bracket(negative_v, (_SMALLEST, low), (at_zero, high), 1e-13, relative=True)
 
 
 def is_certified(exponent: float, gamma: float, t: float) -> bool:

@@ -9,9 +9,8 @@ import math
 from collections.abc import Sequence
 
 from csgm_cli import gaussian
-from csgm_cli.bounds.worst_case import Release, is_elementwise_largest, worst_case_law
-from csgm_cli.model.mechanism import Adjacency
-from csgm_cli.profile.means import in_reach, log_lower_hockey_stick, log_lower_opposite
+from csgm_cli.bounds.worst_case import Release, is_elementwise_largest, is_replace_one, worst_case_law
+from csgm_cli.profile.means import log_lower_hockey_stick, log_lower_opposite, profile_supported
 from csgm_cli.renyi.law import Coordinates, Law, merged_law
 
 #: Upper bound on the relative amount by which `csgm_cli.gaussian` rounds delta up.
@@ -26,9 +25,9 @@ def lower_log_delta(releases: Sequence[Release], epsilon: float, *, by_profile: 
     Under replace-one the pairs are (x, 0) and (x, -x); for spread vectors (x, -x) tends to a Gaussian with
     twice the mu.
     """
-    law, replaced = worst_case_law(releases), releases[0][0].adjacency is Adjacency.REPLACE_ONE
+    law, replaced = worst_case_law(releases), is_replace_one(releases)
     found = [-math.inf]
-    if by_profile and replaced and law.coordinates and in_reach(law, epsilon):
+    if by_profile and replaced and law.coordinates and profile_supported(law, epsilon):
         found.append(log_lower_opposite(law, epsilon))
     # If (kappa*, -kappa*) gave a bound, it is the better pair.
     if math.isinf(found[-1]) and (by_profile or not law.coordinates):
@@ -57,6 +56,6 @@ def spread_law(releases: Sequence[Release]) -> Law:
 def _at(law: Law, epsilon: float) -> float:
     if not law.coordinates:
         return gaussian.log_delta(math.sqrt(law.gaussian), epsilon) - _ROUNDED_UP
-    if not in_reach(law, epsilon):
+    if not profile_supported(law, epsilon):
         return -math.inf
     return log_lower_hockey_stick(law, epsilon)

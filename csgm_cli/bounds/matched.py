@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from csgm_cli.gaussian import log_mills
+from csgm_cli.gaussian import LOG_SQRT_TWO_PI, NODE_STEP, NODES, last_node, log_mills
 from csgm_cli.model.certificate import Direction
 from csgm_cli.renyi.conversion import log_shrink, renyi_log_delta
 
@@ -28,10 +28,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-_LOG_SQRT_TWO_PI = 0.5 * math.log(2 * math.pi)
-#: Trapezoid rule in log y for integrals over y > 0; nodes relative to the last one, from e^-26 (error 1e-15).
-_STEP = 0.11
-_NODES = np.exp(_STEP * np.arange(-237.0, 1.0))
+_NODES = np.array(NODES)
 #: Range of V for which float64 represents V^2 and the integrands; outside it the bound is infinite.
 _LEAST_VARIANCE, _LARGEST_VARIANCE = 1e-100, 1e100
 #: Relative rounding error of one evaluation: 16 ulp (at most 5 in 20,000 comparisons with mpmath).
@@ -70,7 +67,7 @@ def matched_log_delta(direction: Direction, order: float, moment: LogMoment, eps
     shrink = log_shrink(order)
     log_c = sign * epsilon - shrink
     d = (log_c + v / 2) / r
-    log_front = log_c - d * d / 2 - _LOG_SQRT_TWO_PI
+    log_front = log_c - d * d / 2 - LOG_SQRT_TWO_PI
     if direction is Direction.ADD:
         log_bracket = _add_bracket(order, d, r)
     else:
@@ -103,7 +100,7 @@ def _remove_bracket(order: float, d: float, r: float) -> float:
         # Add a bound on the rounding error of the difference: each exponent has an error up to 2^-53 d^2.
         rounding = (1e-15 + 2.0**-52 * u * u) * (first + second + third)
         return top + math.log((1 - 1 / order) * first + second - third + rounding)
-    largest = order * r * _last(u)
+    largest = order * r * last_node(u)
     if largest < 0.05:  # use the series of the difference, whose first terms cancel
         return math.log(_integral(u, lambda y: _small_difference(order, r * y)))
     return math.log(_integral(u, lambda y: _difference(order, r * y)))
@@ -127,13 +124,8 @@ def _small_difference(order: float, x: Array) -> Array:
 
 def _integral(u: float, factor: Callable[[Array], Array]) -> float:
     """Integral over y > 0 of exp(-u y - y^2/2) factor(y), u >= -1, by the trapezoid rule in log y."""
-    y = _last(u) * _NODES
-    return _STEP * float((y * np.exp(-y * (u + y / 2)) * factor(y)).sum())
-
-
-def _last(u: float) -> float:
-    """The y beyond which exp(-u y - y^2/2) is below e^-45 of its maximum."""
-    return 90.0 / (max(u, 0.0) + math.sqrt(u * u + 90.0)) + 2.0 * max(-u, 0.0)
+    y = last_node(u) * _NODES
+    return NODE_STEP * float((y * np.exp(-y * (u + y / 2)) * factor(y)).sum())
 
 
 def _log_sum(*logs: float) -> float:

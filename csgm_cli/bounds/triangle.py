@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from csgm_cli.bounds.tight import direction_bound
 from csgm_cli.model.certificate import Certificate, Direction, Proof
-from csgm_cli.profile.means import in_reach
+from csgm_cli.profile.means import profile_supported
 from csgm_cli.roots import bracketed_minimum
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def triangle(law: Law, epsilon: float, near: float | None = None, *, by_profile:
 
     ``by_profile``: whether to use contours and grids, if they are supported at ``epsilon``.
     """
-    by_profile = by_profile and in_reach(law, epsilon)
+    by_profile = by_profile and profile_supported(law, epsilon)
     seen: dict[float, tuple[Certificate, Certificate]] = {}
     orders: dict[Direction, float | None] = dict.fromkeys(Direction)
 

@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from csgm_cli.model.mechanism import Adjacency
 from csgm_cli.renyi.law import Coordinates, Law, merged_law
 
 if TYPE_CHECKING:
@@ -49,6 +50,11 @@ def paper_law(releases: Sequence[Release]) -> Law:
     return merged_law(coordinates, worst_case_law(gaussian).gaussian)
 
 
+def is_replace_one(releases: Sequence[Release]) -> bool:
+    """Whether neighbouring inputs replace one client's vector; all releases share one adjacency."""
+    return releases[0][0].adjacency is Adjacency.REPLACE_ONE
+
+
 def is_elementwise_largest(releases: Sequence[Release]) -> bool:
     """Whether no client vector exceeds kappa* in any coordinate; then its profile is the exact one."""
     return all(
@@ -70,7 +76,5 @@ def total_mu(releases: Sequence[Release]) -> float:
 
 def unit_mu(mechanism: Mechanism, sigma: float) -> float:
     """Sensitivity over sigma of one round with every coordinate sent (doubled under replace-one)."""
-    from csgm_cli.model.mechanism import Adjacency
-
     doubled = 2.0 if mechanism.adjacency is Adjacency.REPLACE_ONE else 1.0
     return doubled * mechanism.sensitivity / sigma

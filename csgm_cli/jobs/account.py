@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from csgm_cli.accounting.accountants import DELTA_FLOOR, Spent, resolved, spent_delta, spent_epsilon
+from csgm_cli.accounting.accountants import (
+    DELTA_FLOOR,
+    LOOSE,
+    LOOSE_DELTA,
+    Answer,
+    resolved,
+    spent_delta,
+    spent_epsilon,
+)
 from csgm_cli.errors import CsgmError, UsageError
 from csgm_cli.jobs.statement import assumptions_of, statement
 from csgm_cli.jobs.utility import error_parts, last_row_parts, mean_noise_std, noise_std_per_row
@@ -70,7 +78,7 @@ def account_delta(
     check_type("verify", verify, bool)
     epsilon = check_range("epsilon", epsilon, EPSILON_OR_ZERO)
     spent = spent_delta([(mechanism, sigma)], accountant, epsilon)
-    notices = notices_of(spent)
+    notices = notices_of(spent, asks_delta=True)
     if spent.value == DELTA_FLOOR:
         notices += (Notice("delta-floor", f"delta is below {DELTA_FLOOR:g} and reported as {DELTA_FLOOR:g}"),)
     if spent.value == 1.0:
@@ -90,7 +98,7 @@ def epsilon_guarantee(
 
 
 def target_guarantee(
-    mechanism: Mechanism, sigma: float, target: Target, spent: Spent, *, verify: bool
+    mechanism: Mechanism, sigma: float, target: Target, spent: Answer, *, verify: bool
 ) -> Guarantee:
     """The guarantee of a calibrated noise; the caller sets ``lower_bound``."""
     releases = [(mechanism, sigma)]
@@ -98,7 +106,7 @@ def target_guarantee(
     return _guarantee(mechanism, target.epsilon, target.delta, spent, verified)
 
 
-def verified_by(releases: Sequence[Release], spent: Spent, epsilon: float, delta: float) -> Verification:
+def verified_by(releases: Sequence[Release], spent: Answer, epsilon: float, delta: float) -> Verification:
     """The certificates recomputed by independent code.
 
     Raises:
@@ -110,7 +118,7 @@ def verified_by(releases: Sequence[Release], spent: Spent, epsilon: float, delta
 
 
 def _guarantee(
-    mechanism: Mechanism, epsilon: float, delta: float, spent: Spent, verified: Verification | None
+    mechanism: Mechanism, epsilon: float, delta: float, spent: Answer, verified: Verification | None
 ) -> Guarantee:
     return Guarantee(
         epsilon,
@@ -210,12 +218,18 @@ def conversion_of(proof: Proof) -> Conversion | None:
     return Conversion.CKS20 if proof is Proof.RENYI else None
 
 
-def notices_of(spent: Spent) -> tuple[Notice, ...]:
-    """Notices about how ``spent`` was computed."""
+def notices_of(spent: Answer, *, asks_delta: bool = False) -> tuple[Notice, ...]:
+    """Notices about how ``spent``, an epsilon, a sigma or a delta, was computed."""
     notices = []
     if spent.high_precision:
-        said = "float64 could not be trusted here; the value was computed in 30-digit arithmetic"
+        said = "float64 is not accurate enough here; computed with 30 digits"
         notices.append(Notice("high-precision", said))
     if spent.fell_back:
-        notices.append(Notice("tight-fell-back", spent.fell_back))
+        above = f"{LOOSE_DELTA:g} times the" if asks_delta else f"{100 * LOOSE:g} % above the"
+        smallest = "smallest valid delta" if asks_delta else "smallest valid value"
+        said = (
+            "the privacy profile could not be computed here; this closed-form bound may be more than"
+            f" {above} {smallest}"
+        )
+        notices.append(Notice("tight-fell-back", said))
     return tuple(notices)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
-from csgm_cli.accounting.accountants import Spent, spent_epsilon, target_delta, uses_profile
+from csgm_cli.accounting.accountants import Answer, spent_epsilon, target_delta, uses_profile
 from csgm_cli.accounting.headroom import FEW_RELEASES, Headroom, shares
 from csgm_cli.jobs.account import conversion_of, notices_of, one_round, verified_by
 from csgm_cli.jobs.statement import assumptions_of
@@ -35,7 +35,7 @@ def check_population(
 ) -> Standing:
     """The population against its limit, and each release's part in it.
 
-    ``verify`` recomputes what is spent in 50 digits by independent code.
+    ``verify`` recomputes what is spent by independent code.
 
     Raises:
         UsageError: an accountant without a bound for the releases.
@@ -92,8 +92,8 @@ def _rough_room(population: Population, counted: list[Release], accountant: Acco
     if len(counted) <= FEW_RELEASES or not uses_profile(counted, accountant):
         return ()
     message = (
-        f"{population.name}: of more than {FEW_RELEASES} releases, more rounds and needed noise are what"
-        " closed forms allow; some more may fit"
+        f"{population.name}: with more than {FEW_RELEASES} releases, remaining rounds and required noise come"
+        " from closed forms and are conservative"
     )
     return (Notice("rough-room", message),)
 
@@ -102,13 +102,13 @@ def _counted(population: Population) -> list[Release]:
     return [(release.mechanism, release.sigma) for release in population.counted]
 
 
-def _assumptions(counted: Sequence[Release], spent: Spent) -> tuple[str, ...]:
+def _assumptions(counted: Sequence[Release], spent: Answer) -> tuple[str, ...]:
     slugs = [slug for mechanism, _ in counted for slug in assumptions_of(mechanism, spent.bound)]
     return tuple(dict.fromkeys(slugs))
 
 
 def _parts(
-    counted: Sequence[Release], accountant: Accountant, limit: Target, spent: Spent
+    counted: Sequence[Release], accountant: Accountant, limit: Target, spent: Answer
 ) -> tuple[_Part, ...]:
     """Computed once for equal releases."""
     used = replace(limit, delta=target_delta(counted, accountant, limit.delta))

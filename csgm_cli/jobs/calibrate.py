@@ -46,7 +46,7 @@ def calibrate(
 
     Raises:
         UsageError: a value out of range, or an accountant without a bound for the mechanism.
-        NoAnswerError: delta alone covers the target, no noise in range meets it, or verification fails.
+        NoAnswerError: delta already covers the target, no noise in range meets it, or verification fails.
     """
     check_type("mechanism", mechanism, Mechanism)
     check_type("target", target, Target)
@@ -136,10 +136,10 @@ def _least_sigma(mechanism: Mechanism, accountant: Accountant, target: Target) -
 
 
 def _refuse_covered(mechanism: Mechanism, target: Target) -> None:
-    """Raise ``NoAnswerError`` where delta covers the probability that a client sends anything at all.
+    """Raise ``NoAnswerError`` if delta is at least the probability that a client sends anything.
 
-    With probability (1 - gamma)^(d rounds) no coordinate of a client is sent at all; where delta
-    covers the rest, every epsilon holds without noise, and "the least noise" is none.
+    A client sends nothing with probability (1 - gamma)^(d rounds). If delta is at least the rest, every
+    epsilon holds without noise.
     """
     dim = mechanism.geometry.dim
     if mechanism.is_gaussian or dim is None:
@@ -148,7 +148,7 @@ def _refuse_covered(mechanism: Mechanism, target: Target) -> None:
     if target.delta >= revealed:  # also under replace-one: the masks of both vectors can be the same
         raise NoAnswerError(
             "delta-covers-target",
-            f"delta {target.delta!r} alone covers the target: a client sends any coordinate at all only with"
-            f" probability {revealed!r}, so every epsilon holds without noise",
+            f"delta {target.delta!r} already covers the target: a client sends anything only with probability"
+            f" {revealed!r}, so no noise is needed",
             "ask for a smaller delta",
         )

@@ -22,13 +22,13 @@ from csgm_cli.model.mechanism import (
 )
 from csgm_cli.model.result import Notice
 from csgm_cli.ranges import RANGES, check_range, check_type
-from csgm_cli.roots import narrowed
+from csgm_cli.roots import narrow_bracket
 
 #: Relative width of the bracket around the planned gamma.
 _WIDTH = 1e-9
 #: Ratio of neighbouring gammas that are tried from below.
 _RATIO = 1.5
-#: What calibrate may add to the noise that is just enough.
+#: Relative margin that calibrate adds to sigma.
 _ROOM = 2e-12
 
 
@@ -121,8 +121,8 @@ def _smallest_gamma(
 ) -> tuple[float, tuple[Notice, ...]]:
     """The smallest gamma without a shortage: the first on a geometric grid from below, then narrowed.
 
-    Under rdp the overheads fall as gamma grows; the tight bounds lose a few per cent of sigma in a
-    corner (gamma around 0.05 to 0.1), so that a gamma below it can fit where one inside does not.
+    Under rdp the effective noise falls as gamma grows; under tight it can rise slightly (docs/theory.md), so
+    a smaller gamma may fit where a larger one does not.
     """
     low = high = lowest
     at_low = at_high = shortage(lowest)
@@ -142,5 +142,5 @@ def _smallest_gamma(
     def of_log(log_gamma: float) -> float:
         return shortage(min(1.0, math.exp(log_gamma)))
 
-    found = math.exp(narrowed(of_log, (math.log(low), at_low), (math.log(high), at_high), _WIDTH))
+    found = math.exp(narrow_bracket(of_log, (math.log(low), at_low), (math.log(high), at_high), _WIDTH))
     return (1.0 if found > 1 - 10 * _WIDTH else found), ()

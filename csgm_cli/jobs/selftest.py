@@ -74,7 +74,7 @@ _CALIBRATED = (
 class _Accounted:
     """The delta of a noise in units of Delta_inf.
 
-    With a whole k it is that of k coordinates, and exact; else it is what kappa* shows.
+    For an integer k, the exact delta of k coordinates; else the lower bound from kappa*.
     """
 
     accountant: Accountant

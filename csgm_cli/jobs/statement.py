@@ -17,7 +17,7 @@ ASSUMPTIONS = {
     "one-participation-per-round": "a client contributes at most once to each counted round",
     "disjoint-cohorts": "clients take part in disjoint cohorts in a fixed order",
     "one-participation-per-epoch": "a client contributes at most once to each epoch",
-    "trusted-server": "the server adds the noise and shows nobody what it received",
+    "trusted-server": "the server adds the noise and reveals only its output",
     "masks-secret": "the masks are not revealed",
     "masks-bernoulli": "every coordinate is sent independently with probability gamma",
 }

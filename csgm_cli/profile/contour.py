@@ -27,7 +27,7 @@ from csgm_cli.profile.convex import ConvexFunction, Mean
 from csgm_cli.profile.crossing import LEFT_OF_POLE, crossing, slope_of
 from csgm_cli.profile.decay import decay
 from csgm_cli.renyi.log_moment import log_moment
-from csgm_cli.renyi.moment import OUT_OF_REACH, LogMoment
+from csgm_cli.renyi.moment import INFINITE_MOMENT, LARGEST_EXPONENT, LogMoment
 from csgm_cli.renyi.tilt import tilt
 from csgm_cli.roots import Slope, increasing_root
 
@@ -46,8 +46,6 @@ _MOST_NODES = 1 << 12
 _END_WIDTH = 1.05
 #: Orders that shift the peak of a coordinate's Gaussian further than this need grids that are too long.
 _REACH = 300.0
-#: The largest logarithm of an integrand that float64 can exponentiate.
-_LARGEST_PEAK = 700.0
 #: Largest relative error at which an integral counts as converged.
 _CONVERGED = 1e-7
 
@@ -78,7 +76,7 @@ class Contour:
         exponent = self.exponent + self.z * (sign * function.log_threshold)
         factor = function.factor(self.z)
         peak = float(exponent[0].real)
-        if not peak < _LARGEST_PEAK:  # the threshold is too far from that of the contour
+        if not peak < LARGEST_EXPONENT:  # the threshold is too far from that of the contour
             return None
         poles = self.z * (self.z + 1) / self.step  # scaled by the step, so that no term underflows
         with np.errstate(all="ignore"):
@@ -86,7 +84,7 @@ class Contour:
             size = float((np.abs(terms) * (1 + np.abs(exponent))).sum())
         value = float(terms.real.sum()) - float(terms[0].real) / 2
         error = 1e-14 * size + math.pi * math.exp(self.log_tail) * float(abs(factor[0]))
-        aliases = math.exp(min(self.log_aliases - peak, 700.0)) * math.pi
+        aliases = math.exp(min(self.log_aliases - peak, LARGEST_EXPONENT)) * math.pi
         if not error + aliases < _CONVERGED * value:
             return None
         scale = peak - math.log(math.pi)
@@ -135,7 +133,7 @@ def _build(law: Law, direction: Direction, epsilon: float, pole: float) -> Conto
 def _moment(law: Law, order: float) -> LogMoment:
     """S at a real order; infinite if the order needs a grid that is too long."""
     if any(abs(tilt(order, c.gamma, math.sqrt(c.t))) > _REACH for c in law.coordinates):
-        return OUT_OF_REACH
+        return INFINITE_MOMENT
     return law.log_moment(order)
 
 

@@ -25,8 +25,8 @@ Array = NDArray[np.float64]
 _NODES, _REACH = 320, 10.0
 #: Bound on s |x| (1 - R), the curvature that Y^a adds at a peak (x = a s R), for every gamma in range.
 _STEEPEST = 45.0
-#: Factor by which |d log Y/dx| can exceed s R in the strip of complex x.
-_TURNED = math.sqrt(2.0)
+#: The nodes extend this much further than the tilt; any choice is valid.
+_WIDENING = math.sqrt(2.0)
 #: Upper bound on the side lobes of |sinc|.
 _SIDE_LOBE = 0.2173
 
@@ -52,7 +52,7 @@ def decay(order: float, gamma: float, t: float, log_moment: float) -> Decay:
     an interval of x. So f has either a single peak, or one peak on each side of a dip in that interval.
     """
     s = math.sqrt(t)
-    moved = _TURNED * tilt(order, gamma, s)
+    moved = _WIDENING * tilt(order, gamma, s)
     moved = math.copysign(min(abs(moved), abs(order) * s), moved)
     per_unit = math.sqrt(1.0 + min(s * abs(moved), _STEEPEST))  # resolves the width of a peak
     nodes = max(_NODES, math.ceil((abs(moved) + 2 * _REACH) * per_unit))

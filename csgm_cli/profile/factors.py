@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_banded
 from scipy.special import ndtr
 
+from csgm_cli.renyi.moment import LARGEST_EXPONENT
+
 if TYPE_CHECKING:
     from csgm_cli.renyi.law import Coordinates
 
@@ -213,8 +215,10 @@ def reach(c: Coordinates, tilt: float, *, opposite: bool = False) -> float:
 
 
 def _log_ratio_at(c: Coordinates, z: float, *, opposite: bool) -> float:
-    """Log Y at the standardised noise z; at most 700."""
+    """Log Y at the standardised noise z; at most `LARGEST_EXPONENT`."""
     log_rest = math.log1p(-c.gamma) if c.gamma < 1.0 else -math.inf
     log_sent, s = math.log(c.gamma) - c.t / 2, math.sqrt(c.t)
     above = float(np.logaddexp(log_rest, log_sent + s * z))
-    return min(above - float(np.logaddexp(log_rest, log_sent - s * z)) if opposite else above, 700.0)
+    return min(
+        above - float(np.logaddexp(log_rest, log_sent - s * z)) if opposite else above, LARGEST_EXPONENT
+    )

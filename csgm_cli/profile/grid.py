@@ -1,10 +1,8 @@
 """Means of convex test functions on a certified grid of likelihood ratios, for few sent coordinates.
 
-Upper bounds: the mass of one factor Y between two neighbouring grid points is divided between them so that
-E[Y] is preserved. The discretised law is larger in convex order, and products preserve this order, so the
-mean of every convex function of u = prod Y can only increase. Lower bounds: the mass of each cell moves to a
-point close to its mean, which can only lower the means. The discretised laws are convolved by an FFT of the
-masses tilted by exp(tilt log u) (docs/theory.md, "Numerics").
+The laws of the factors Y, discretised by `csgm_cli.profile.factors`, are convolved by an FFT of their masses
+tilted by exp(tilt log u). Products preserve the convex order, so means of convex functions of u = prod Y are
+upper or lower bounds as those of the factors are (docs/theory.md, "Numerics").
 """
 
 from __future__ import annotations

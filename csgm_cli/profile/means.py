@@ -31,7 +31,7 @@ class UpperMean:
     step: float | None
 
 
-def in_reach(law: Law, epsilon: float) -> bool:
+def profile_supported(law: Law, epsilon: float) -> bool:
     """Whether contours and grids are supported for this law at ``epsilon``."""
     return (
         len(law.coordinates) <= _MOST_KINDS

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from csgm_cli.renyi.log_moment import FAR, log_gap
-from csgm_cli.renyi.tilt import ends
+from csgm_cli.renyi.moment import LARGEST_EXPONENT
+from csgm_cli.renyi.tilt import LOG_ACCURACY, STRIP, integration_interval
 
 Array = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
@@ -35,16 +36,16 @@ def complex_log_moment(orders: ComplexArray, gamma: float, t: float) -> ComplexA
     real, span = float(orders[0].real), float(np.abs(orders.imag).max())
     if s >= FAR:
         return None  # the loss has almost an atom, and no contour integral converges
-    height = min(0.95 * math.pi / s, 9.2)
-    step = 2 * math.pi / ((44.0 + height * height / 2) / height + span * s)
-    low, high = ends(real, gamma, s)
+    height = min(STRIP * math.pi / s, 9.2)
+    step = 2 * math.pi / ((LOG_ACCURACY + height * height / 2) / height + span * s)
+    low, high = integration_interval(real, gamma, s)
     count = math.ceil((high - low) / step)
     if count > _MOST_COMPLEX:
         return None
     x = low + step * np.arange(count + 1, dtype=np.float64)
     z = s * x - s * s / 2
-    y = gamma * np.expm1(np.minimum(z, 700.0))
-    u = np.where(z < 700.0, np.log1p(y), z + math.log(gamma))
+    y = gamma * np.expm1(np.minimum(z, LARGEST_EXPONENT))
+    u = np.where(z < LARGEST_EXPONENT, np.log1p(y), z + math.log(gamma))
     small = np.abs(y) < 0.125
     gap = np.where(small, log_gap(np.where(small, y, 0.0), terms=18), y - u)
     bell, log_weight, powers, slope = np.exp(-x * x / 2), -x * x / 2, orders, -gap

@@ -23,16 +23,21 @@ from csgm_cli.renyi.orders import (
     grows_abruptly,
     initial_order,
 )
-from csgm_cli.roots import safe_end
+from csgm_cli.roots import smallest_nonpositive
 
 #: (order, log-moment at that order, epsilon) -> an upper bound on log delta, including rounding errors.
 Conversion = Callable[[float, LogMoment, float], float]
 
 _ULP = 2.0**-53
 #: Maximal number of iterations of the search for epsilon; relative improvement of log delta at which it ends.
-_MOST_TURNS, _NO_GAIN = 60, 1e-15
+_MAX_ITERATIONS, _NO_GAIN = 60, 1e-15
 #: The range of log epsilon that is searched, and the width of the final bracket.
-_LEAST_EPSILON, _MOST_EPSILON, _EPSILON_WIDTH = math.log(1e-12), math.log(1e60), 2e-14
+LEAST_LOG_EPSILON, MOST_LOG_EPSILON, _EPSILON_WIDTH = math.log(1e-12), math.log(1e60), 2e-14
+
+
+def typical_slope(log_delta: float) -> float:
+    """Approximate -d log delta / d log epsilon, and / d log sigma, at ``log_delta``."""
+    return 2.0 * abs(log_delta) + 1.0
 
 
 def log_shrink(order: float) -> float:
@@ -81,7 +86,7 @@ def best_epsilon(
     which that order gives delta, which only decreases.
     """
     best, (_, order) = (math.inf, 0.0), best_log_delta(curve, convert, near)
-    for _ in range(_MOST_TURNS):
+    for _ in range(_MAX_ITERATIONS):
         moment = curve.moment(order)
         found = _epsilon_at(order, moment, convert, log_delta, math.log(min(near, best[0])))
         if found < best[0]:
@@ -117,13 +122,13 @@ def _epsilon_at(order: float, moment: LogMoment, convert: Conversion, log_delta:
     if convert(order, moment, 0.0) <= log_delta:
         return 0.0
     try:
-        found = safe_end(
+        found = smallest_nonpositive(
             lambda x: convert(order, moment, math.exp(x)) - log_delta,
             near,
-            slope=2.0 * abs(log_delta) + 1.0,
+            slope=typical_slope(log_delta),
             width=_EPSILON_WIDTH,
-            floor=_LEAST_EPSILON,
-            ceiling=_MOST_EPSILON,
+            floor=LEAST_LOG_EPSILON,
+            ceiling=MOST_LOG_EPSILON,
         )
     except NoAnswerError:
         return math.inf
@@ -141,6 +146,8 @@ def allowed_moment(
 
     try:
         start = -math.log(near)
-        return math.exp(-safe_end(excess, start, slope=1.0, width=1e-13, floor=-60.0, ceiling=60.0))
+        return math.exp(
+            -smallest_nonpositive(excess, start, slope=1.0, width=1e-13, floor=-60.0, ceiling=60.0)
+        )
     except NoAnswerError:
         return 0.0

@@ -16,16 +16,16 @@ ComplexArray = NDArray[np.complex128]
 #: Each point is spread over this many cells of a grid twice as fine as the frequencies need.
 _WIDTH = 18
 _SHARPNESS = 2.3 * _WIDTH
-#: Of the polynomial that is the logarithm of the bump's transform to 1e-15.
+#: Degree of the Chebyshev fit to the logarithm of the kernel's transform (error 1e-15).
 _DEGREE = 11
-#: So many points are spread at a time: all at once they would take a hundred times the memory of the points.
+#: Points per block; bounds the memory.
 _BLOCK = 1 << 16
 
 
 def exponential_sums(points: Array, weights: Array, step: float, count: int) -> ComplexArray:
     """sum_p weights_p exp(i j step points_p) for j = 0 ... count - 1.
 
-    Spread by exp(b sqrt(1 - x^2)), one real FFT, and division by that bump's own transform
+    Spread by the kernel exp(b sqrt(1 - x^2)), one real FFT, and division by the kernel's transform
     (Barnett, Magland and af Klinteberg 2019); to 1e-14 of the sum of the |weights|.
     """
     cells = 1 << math.ceil(math.log2(max(4 * count, 4 * _WIDTH)))
@@ -33,7 +33,7 @@ def exponential_sums(points: Array, weights: Array, step: float, count: int) -> 
     for first in range(0, points.size, _BLOCK):
         block = slice(first, first + _BLOCK)
         grid += _spread(points[block], weights[block], step, cells)
-    return np.asarray(np.conj(np.fft.rfft(grid)[:count]) / _bump_transform(count, cells))
+    return np.asarray(np.conj(np.fft.rfft(grid)[:count]) / _kernel_transform(count, cells))
 
 
 def _spread(points: Array, weights: Array, step: float, cells: int) -> Array:
@@ -46,26 +46,26 @@ def _spread(points: Array, weights: Array, step: float, cells: int) -> Array:
     x *= 2 / _WIDTH  # in place, as all that follows: memory is what takes the time
     x *= x
     np.subtract(1.0, x, out=x)
-    bumps = np.sqrt(np.maximum(x, 0.0, out=x), out=x)
-    bumps -= 1.0
-    bumps *= _SHARPNESS
-    np.exp(bumps, out=bumps)
-    bumps *= weights
+    kernels = np.sqrt(np.maximum(x, 0.0, out=x), out=x)
+    kernels -= 1.0
+    kernels *= _SHARPNESS
+    np.exp(kernels, out=kernels)
+    kernels *= weights
     cell = offsets + first.astype(np.int64) % cells
-    beyond = np.bincount(cell.ravel(), bumps.ravel(), minlength=cells + _WIDTH)
+    beyond = np.bincount(cell.ravel(), kernels.ravel(), minlength=cells + _WIDTH)
     beyond[:_WIDTH] += beyond[cells:]
     return np.asarray(beyond[:cells], dtype=np.float64)
 
 
 @lru_cache(maxsize=8)
-def _bump_transform(count: int, cells: int) -> Array:
-    """The transform of the bump at j/cells <= 1/4 for j < count: even, and next to a Gaussian."""
+def _kernel_transform(count: int, cells: int) -> Array:
+    """The transform of the kernel at j/cells <= 1/4 for j < count: even, and close to a Gaussian."""
     frequencies = np.arange(count) / cells
-    return np.exp(chebval(32 * frequencies**2 - 1, _bump_polynomial()))
+    return np.exp(chebval(32 * frequencies**2 - 1, _kernel_polynomial()))
 
 
 @cache
-def _bump_polynomial() -> Array:
+def _kernel_polynomial() -> Array:
     """Its logarithm at frequencies f as Chebyshev polynomials in 32 f^2 - 1, of Gauss-Legendre quadrature."""
     x, weights = leggauss(2 * _WIDTH + 16)
     heights = _WIDTH / 2 * weights * np.exp(_SHARPNESS * (np.sqrt(1.0 - x * x) - 1.0))

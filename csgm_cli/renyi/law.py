@@ -16,13 +16,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from csgm_cli.renyi.moment import LogMoment, gaussian_moment, summed
+from csgm_cli.renyi.moment import LARGEST_EXPONENT, LogMoment, gaussian_moment, summed
 
 if TYPE_CHECKING:
     from csgm_cli.renyi.complex_log_moment import ComplexArray
-
-#: Larger exponents count as infinite: every bound is vacuous (at least 1) there.
-_LARGEST = 700.0
 
 
 @dataclass(frozen=True, order=True)
@@ -147,4 +144,8 @@ def merged_law(coordinates: Iterable[Coordinates], gaussian: float = 0.0) -> Law
 
 def _expm1_upwards(t: float) -> float:
     """An upper bound on e^t - 1 that includes the rounding of t."""
-    return math.expm1(min(t, _LARGEST)) * (1 + 2.0**-52 * (4 * t + 20)) if t < _LARGEST else math.inf
+    return (
+        math.expm1(min(t, LARGEST_EXPONENT)) * (1 + 2.0**-52 * (4 * t + 20))
+        if t < LARGEST_EXPONENT
+        else math.inf
+    )

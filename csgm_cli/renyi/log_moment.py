@@ -18,8 +18,8 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from csgm_cli.renyi.moment import OUT_OF_REACH, LogMoment, gaussian_moment
-from csgm_cli.renyi.tilt import bumps, ends
+from csgm_cli.renyi.moment import INFINITE_MOMENT, LARGEST_EXPONENT, LogMoment, gaussian_moment
+from csgm_cli.renyi.tilt import LOG_ACCURACY, STRIP, integration_interval, peak_intervals
 
 Array = NDArray[np.float64]
 
@@ -66,7 +66,7 @@ def _batches(order: float, coordinates: Sequence[tuple[float, float]]) -> Iterat
     batch: list[_Piece] = []
     nodes = 0.0
     for gamma, s in coordinates:
-        span, step = ends(order, gamma, s), _step(s)
+        span, step = integration_interval(order, gamma, s), _step(s)
         size = (span[1] - span[0]) / step
         if batch and nodes + size > _MOST_BATCHED:
             yield batch
@@ -97,8 +97,8 @@ def _separate_peaks(a: float, g: float, t: float) -> LogMoment:
         return LogMoment(a * log_rest, log_rest, 0.0, 16 * _ULP)
     exponent = (a - 1) * (log_g + a * t / 2)
     if not math.isfinite(exponent):
-        return OUT_OF_REACH
-    if exponent < 700.0:
+        return INFINITE_MOMENT
+    if exponent < LARGEST_EXPONENT:
         value = math.log1p(g * math.expm1(exponent) + (1 - g) * math.expm1((a - 1) * log_rest))
     else:
         value = exponent + log_g
@@ -120,7 +120,7 @@ def _quadrature(a: float, pieces: Sequence[_Piece]) -> list[LogMoment]:
         (g, s, grid, step) for (g, s, _, step), grid in zip(pieces, grids, strict=True) if grid is not None
     ]
     if not laid:
-        return [OUT_OF_REACH] * len(grids)
+        return [INFINITE_MOMENT] * len(grids)
     sizes = [x.size for _, _, x, _ in laid]
     starts = np.cumsum([0, *sizes[:-1]])
     nodes = np.concatenate([x for _, _, x, _ in laid])
@@ -137,14 +137,14 @@ def _quadrature(a: float, pieces: Sequence[_Piece]) -> list[LogMoment]:
     uneven = np.abs(np.add.reduceat(f.h[::2] - f.h[1::2], starts // 2))  # grid sizes are even
     columns = zip(laid, f.shifts, sums.tolist(), uneven.tolist(), strict=True)
     computed = iter([_moment(step, shift, row, odd) for (_, _, _, step), shift, row, odd in columns])
-    return [OUT_OF_REACH if grid is None else next(computed) for grid in grids]
+    return [INFINITE_MOMENT if grid is None else next(computed) for grid in grids]
 
 
 def _moment(step: float, shift: float, sums: Sequence[float], uneven: float) -> LogMoment:
     """K and its derivatives from the sums over one grid."""
     sum_h, sum_order, sum_order2, sum_exponents = sums
     if sum_h == 0.0:  # the order is 0 or 1 up to rounding
-        return OUT_OF_REACH
+        return INFINITE_MOMENT
     excess = step / math.sqrt(2 * math.pi) * sum_h
     total = excess + math.exp(-shift)  # E[Y^a] exp(-shift)
     value = math.log1p(excess) if shift == 0.0 else shift + math.log(total)
@@ -162,21 +162,20 @@ def _moment(step: float, shift: float, sums: Sequence[float], uneven: float) -> 
 def _step(s: float) -> float:
     """Step h of the trapezoid rule.
 
-    On a contour Im x = y its relative error is exp(y^2/2 - 2 pi y/h). Y has zeros at
-    Im x = pi/s, so y is at most 0.95 of that; without the zeros y = 2 pi/h would be optimal.
+    By the bound of `csgm_cli.renyi.tilt.STRIP`; without the zeros of Y, y = 2 pi/h would be optimal.
     """
     free = 2 * math.pi / math.sqrt(2 * 100.0)
-    y = 0.95 * math.pi / s
+    y = STRIP * math.pi / s
     if y >= 2 * math.pi / free:
         return free
-    return min(free, 2 * math.pi * y / (44.0 + y * y / 2))
+    return min(free, 2 * math.pi * y / (LOG_ACCURACY + y * y / 2))
 
 
 def _grid(a: float, g: float, s: float, span: tuple[float, float], step: float) -> Array | None:
     """An even number of equidistant nodes where the integrand is not negligible, within ``span``."""
     spans = [span]
     if (span[1] - span[0]) / step > _LONG:
-        spans = bumps(a, g, s) or _nonnegligible_span(a, g, s, *span)
+        spans = peak_intervals(a, g, s) or _nonnegligible_span(a, g, s, *span)
     counts = [2 * math.ceil((high - low) / step / 2) for low, high in spans]  # even: see `_moment`
     if not 0 < sum(counts) <= _TOO_LONG:
         return None

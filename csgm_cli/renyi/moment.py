@@ -9,12 +9,15 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+#: Logarithms above this count as infinite, since float64 overflows at exp(709).
+LARGEST_EXPONENT = 700.0
+
 
 @dataclass(frozen=True)
 class LogMoment:
     """K = log E[Y^order], at one order and noise.
 
-    ``error`` bounds the relative error of ``value``. The derivatives only steer searches.
+    ``error`` bounds the relative error of ``value``. The derivatives only guide searches.
     """
 
     value: float
@@ -24,7 +27,7 @@ class LogMoment:
 
 
 _NOTHING = LogMoment(0.0, 0.0, 0.0, 0.0)
-OUT_OF_REACH = LogMoment(math.inf, math.inf, math.inf, math.inf)
+INFINITE_MOMENT = LogMoment(math.inf, math.inf, math.inf, math.inf)
 
 
 def gaussian_moment(order: float, t: float) -> LogMoment:
@@ -50,7 +53,7 @@ def summed(terms: Iterable[tuple[float, LogMoment]]) -> LogMoment:
     pairs = list(terms)
     if not pairs:
         return _NOTHING
-    return OUT_OF_REACH if any(math.isinf(m.value) for _, m in pairs) else combine(pairs)
+    return INFINITE_MOMENT if any(math.isinf(m.value) for _, m in pairs) else combine(pairs)
 
 
 def replace_one(order: float, at_odd: LogMoment, at_even: LogMoment) -> LogMoment:
@@ -61,7 +64,7 @@ def replace_one(order: float, at_odd: LogMoment, at_even: LogMoment) -> LogMomen
     c = a/(2a-1) and 1-c = (a-1)/(2a-1).
     """
     if math.isinf(at_even.value):
-        return OUT_OF_REACH
+        return INFINITE_MOMENT
     b = 2 * order - 1
     c, slope, curvature = order / b, 1 / b**2, 4 / b**3
     step, d_step = at_even.value - at_odd.value, at_even.d_order - at_odd.d_order

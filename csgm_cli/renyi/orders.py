@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from csgm_cli.renyi.moment import LogMoment, gaussian_moment, replace_one
+from csgm_cli.renyi.moment import LARGEST_EXPONENT, LogMoment, gaussian_moment, replace_one
 from csgm_cli.roots import bracketed_minimum
 
 if TYPE_CHECKING:
@@ -28,8 +28,6 @@ _NO_GAIN = 1e-13
 _ROUGH = 0.02
 #: Above this, (order - 1)^2 K''(order) is too large for extrapolation (see `grows_abruptly`).
 _ABRUPT = 1e6
-#: Logarithms above this are not exponentiated: the moment counts as infinite.
-_LARGEST = 700.0
 
 
 @dataclass(frozen=True)
@@ -123,7 +121,7 @@ def extrapolated(order: float, moment: LogMoment) -> Callable[[float], LogMoment
     def at(other: float) -> LogMoment:
         away = math.log(other - 1) - log_gap
         log_value = log_rest + away * (slope + away * bend / 2) + math.log(other) + math.log(other - 1)
-        value = math.exp(log_value) if log_value < _LARGEST else math.inf
+        value = math.exp(log_value) if log_value < LARGEST_EXPONENT else math.inf
         return LogMoment(value, 0.0, 0.0, moment.error)
 
     return at

@@ -1,4 +1,4 @@
-"""Where E[Y^a] is made: the x at which Y^a exp(-x^2/2) is not negligible, for one coordinate.
+"""The x at which the integrand Y^a exp(-x^2/2) of E[Y^a] is not negligible, for one coordinate.
 
     Y = (1 - g) + g exp(x s - s^2/2),   s = sqrt(t),   x ~ N(0, 1)
 
@@ -10,8 +10,15 @@ from __future__ import annotations
 
 import math
 
-#: The integrand weighs less than exp(-55) of its bumps further away from them than this.
+from csgm_cli.renyi.moment import LARGEST_EXPONENT
+
+#: Further than this from its peaks, the integrand is below exp(-55) of their height.
 _REACH = 10.5
+
+#: The trapezoid rule in x with step h has the relative error exp(y^2/2 - 2 pi y/h) if the integrand is
+#: analytic for |Im x| <= y. Y has zeros at Im x = pi/s, so y is at most `STRIP` of that; h makes the error
+#: e^-`LOG_ACCURACY`.
+STRIP, LOG_ACCURACY = 0.95, 44.0
 
 
 def tilt(a: float, g: float, s: float) -> float:
@@ -23,34 +30,34 @@ def _posterior(g: float, s: float, x: float) -> float:
     """R, the probability that the coordinate was sent."""
     if g == 1.0:
         return 1.0
-    return 1 / (1 + math.exp(min(700.0, math.log1p(-g) - math.log(g) - s * x + s * s / 2)))
+    return 1 / (1 + math.exp(min(LARGEST_EXPONENT, math.log1p(-g) - math.log(g) - s * x + s * s / 2)))
 
 
-def ends(a: float, g: float, s: float) -> tuple[float, float]:
-    """All of x where the integrand matters, of which Y^a and a factor y^2 move the peaks.
+def integration_interval(a: float, g: float, s: float) -> tuple[float, float]:
+    """The interval of x outside which the integrand, also with a factor y^2, is negligible.
 
-    Right of max(a, 2) s it falls like a Gaussian in any case.
+    Right of max(a, 2) s it falls like a Gaussian.
     """
     moved = tilt(a, g, s)
     return min(moved, 0.0) - _REACH, min(max(a, 2.0) * s, 2 * s + max(moved, 0.0)) + _REACH
 
 
-def bumps(a: float, g: float, s: float) -> list[tuple[float, float]]:
-    """One or two spans around the peaks of Y^a exp(-x^2/2), where these are narrow; else empty.
+def peak_intervals(a: float, g: float, s: float) -> list[tuple[float, float]]:
+    """One or two intervals around the peaks of Y^a exp(-x^2/2) if they are narrow; else an empty list.
 
-    Peaks solve x = a s R(x), R the posterior that the coordinate was sent; iterating that from 0
-    and from a s climbs to the lowest and descends to the highest.
+    Peaks solve x = a s R(x), R the posterior probability that the coordinate was sent. The fixed-point
+    iteration increases from 0 to the leftmost peak and decreases from a s to the rightmost.
     """
-    lowest, highest = _peak(a, g, s, 0.0), _peak(a, g, s, a * s)
-    if lowest is None or highest is None:
+    left, right = _peak(a, g, s, 0.0), _peak(a, g, s, a * s)
+    if left is None or right is None:
         return []
-    if lowest[1] < highest[0]:
-        return [lowest, highest]
-    return [(min(lowest[0], highest[0]), max(lowest[1], highest[1]))]
+    if left[1] < right[0]:
+        return [left, right]
+    return [(min(left[0], right[0]), max(left[1], right[1]))]
 
 
 def _peak(a: float, g: float, s: float, x: float) -> tuple[float, float] | None:
-    """The span of the peak that the iteration from ``x`` ends at, None if it is slow or flat.
+    """An interval around the peak to which the iteration from ``x`` converges; None if it is slow or flat.
 
     The second derivative of the logarithm is a s^2 R (1 - R) - 1; it changes over 1/s, which is
     more than the span wherever this is used.

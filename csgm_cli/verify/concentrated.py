@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _LARGEST_PROVEN_T, _LEAST_ODDS = 8.65, 6.31e-5  # one of the two must hold for B > 0
-_TESTED_TIMES = 16  # in (0, t]
+_TESTED_TIMES, _TEST_DIGITS = 16, 15  # in (0, t]; digits of the test at each
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def single_delta(
 # ---------------------------------------------------------------- admissible exponents
 
 
-def is_admissible(exponent: Number, gamma: Number, t: Number, digits: int = 15) -> bool:
+def is_admissible(exponent: Number, gamma: Number, t: Number) -> bool:
     """Whether kappa* is worst for all of C_B with B = ``exponent``, for coordinates of squared size up to t.
 
     rho_B(t') = E_Q[Y^(1-B) R^2]/E_Q[Y^(1-B)], R = g M/Y, must be nondecreasing on (0, t]. Its derivative is
@@ -147,17 +147,17 @@ def is_admissible(exponent: Number, gamma: Number, t: Number, digits: int = 15) 
         return True
     if gamma == 1 or (t > _LARGEST_PROVEN_T and gamma / (1 - mpmath.mpf(gamma)) <= _LEAST_ODDS):
         return False
-    with mpmath.workdps(digits + SPARE_DIGITS):
+    with mpmath.workdps(_TEST_DIGITS + SPARE_DIGITS):
         g = mpmath.mpf(gamma)
         if mpmath.mpf(exponent) > (1 - g) / (2 * g):
             return False
         times = [mpmath.mpf(t) * j / _TESTED_TIMES for j in range(1, _TESTED_TIMES + 1)]
-        return all(_posterior_grows(mpmath.mpf(exponent), g, time, digits) for time in times)
+        return all(_posterior_grows(mpmath.mpf(exponent), g, time) for time in times)
 
 
-def _posterior_grows(b: mpmath.mpf, gamma: mpmath.mpf, t: mpmath.mpf, digits: int) -> bool:
+def _posterior_grows(b: mpmath.mpf, gamma: mpmath.mpf, t: mpmath.mpf) -> bool:
     """The test of `is_admissible` at one ``t``."""
-    nodes = TiltedNodes.at(1 - b, gamma, t, mpmath.mpf(0), digits)
+    nodes = TiltedNodes.at(1 - b, gamma, t, mpmath.mpf(0), _TEST_DIGITS)
     posteriors = [1 - (1 - gamma) * mpmath.exp(-loss) for loss in nodes.losses]
     squares = [r * r for r in posteriors]
     slopes = [2 - 4 * (1 + b) * r + (1 + b) * (2 + b) * r * r for r in posteriors]

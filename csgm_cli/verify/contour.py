@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from csgm_cli.verify.renyi import Coordinates
 
-_MOST_TURNS = 3_000_000  # about three seconds; a turn is one node in x at one node on the line
+_MAX_ITERATIONS = 3_000_000  # about three seconds; an iteration is one node in x at one node on the line
 _MOST_NODES = 12_000  # in x
-_TURNS_PER_NODE = 20  # what it costs to set up a node in x
+_ITERATIONS_PER_NODE = 20  # what it costs to set up a node in x
 _FIRST_NODES = 24  # on the line
 _BISECTIONS = 12  # of the saddle point, which may be off by a percent of its distance from the poles
 _LARGEST_SADDLE = mpmath.mpf(10) ** 9
@@ -83,7 +83,7 @@ def contour_mean(
             window *= mpmath.mpf(3) / 2
         far = line.terms(_FAR * window, window, (_FAR - 1) * window / _FAR_POINTS, _FAR_POINTS)
         if max(abs(term) for term in far) > tolerance:
-            raise not_converged("a contour whose integrand comes back")
+            raise not_converged("the contour integrand does not decay")
         step, total = window / _FIRST_NODES, mpmath.fsum(terms) - terms[0] / 2
         while True:
             between = mpmath.fsum(line.terms(window, step / 2, step, math.ceil(window / step)))
@@ -142,7 +142,7 @@ class _Law:
         return slope, curvature
 
     def saddle(self) -> mpmath.mpf:
-        """About the lowest point of the integrand between the poles, where its slope is 0."""
+        """Approximately the minimum of the integrand between the poles."""
         right = min(self.kernel.right, default=mpmath.inf)
         with mpmath.workdps(15 + len(str(max([n for n, _, _ in self.coordinates], default=1)))):
             low = high = min(mpmath.mpf(1), right / 2)
@@ -150,7 +150,7 @@ class _Law:
                 low, high = low / 2, low
             while high == low or self.slope(high)[0] < 0:
                 if high > _LARGEST_SADDLE or right - high < right / 2**40:
-                    raise not_converged("a contour without a saddle point")
+                    raise not_converged("no saddle point found")
                 low, high = high, min(2 * high, (high + right) / 2)
             for _ in range(_BISECTIONS):
                 middle = (low + high) / 2
@@ -189,7 +189,7 @@ class TiltedNodes:
         step = 2 * mpmath.pi * q / (depth + growth)
         xs = quadrature_nodes(order, gamma, t, depth, step)
         if len(xs) > _MOST_NODES:
-            raise not_converged(f"a quadrature of {len(xs)} nodes")
+            raise not_converged(f"a quadrature needs {len(xs)} nodes")
         losses = [mpmath.log1p(gamma * mpmath.expm1(x * root - t / 2)) for x in xs]
         logs = [order * u - x * x / 2 for u, x in zip(losses, xs, strict=True)]
         peak = max(logs)
@@ -209,7 +209,7 @@ class _Line:
         self._law, self._real, self._digits = law, real, digits
         self._height = mpmath.mpf(-1)
         self._nodes: list[TiltedNodes] = []
-        self._turns = 0
+        self._iterations = 0
 
     @property
     def log_moments(self) -> list[mpmath.mpf]:
@@ -222,10 +222,10 @@ class _Line:
         if height != self._height:
             self._height, order = height, law.order(real)
             self._nodes = [TiltedNodes.at(order, g, t, height, self._digits) for _, g, t in law.coordinates]
-            self._turns += _TURNS_PER_NODE * sum(len(each.losses) for each in self._nodes)
-        self._turns += count * sum(len(each.losses) for each in self._nodes)
-        if self._turns > _MOST_TURNS:
-            raise not_converged("a contour integral whose integrand decays too slowly")
+            self._iterations += _ITERATIONS_PER_NODE * sum(len(each.losses) for each in self._nodes)
+        self._iterations += count * sum(len(each.losses) for each in self._nodes)
+        if self._iterations > _MAX_ITERATIONS:
+            raise not_converged("the contour integrand decays too slowly")
         columns = [
             _characteristic(each, sign * first, sign * step, count, self._digits) for each in self._nodes
         ]

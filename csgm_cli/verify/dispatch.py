@@ -52,19 +52,17 @@ class _Recomputed:
     highest: Number = 0.0
 
 
-def verify_certificate(
-    releases: Sequence[Release], certificate: Certificate, digits: int = DIGITS
-) -> mpmath.mpf:
+def verify_certificate(releases: Sequence[Release], certificate: Certificate) -> mpmath.mpf:
     """The delta that ``certificate`` proves at its epsilon for all (mechanism, sigma) together.
 
-    To ``digits`` where there is a closed form, at most 15 by a contour integral, 4 on a loss grid, which is
-    taken where the certificate has a step or the contour does not converge.
+    To 50 digits if there is a closed form, 15 by a contour integral, 4 on a loss grid, which is used if the
+    certificate has a step or the contour does not converge.
 
     Raises:
         VerificationError: the proof does not hold for these releases.
         NoAnswerError: the computation would take too long (slug ``oracle-not-converged``).
     """
-    return _recomputed(releases, certificate, digits).value
+    return _recomputed(releases, certificate).value
 
 
 def verify(
@@ -91,13 +89,13 @@ def verify(
     if len(directions) < 2:
         raise _refused("the certificates do not cover both directions")
     if any(certificate.epsilon > epsilon for certificate in certificates):
-        raise _refused("a certificate is for a larger epsilon")
+        raise _refused("a certificate's epsilon exceeds the reported one")
     if paper:
         [certificate] = certificates
         value = renyi.delta(releases, certificate.epsilon, certificate.order, Bound.PAPER, DIGITS)
         found = [(_Recomputed(value, DIGITS), certificate)]
     else:
-        found = [(_recomputed(releases, certificate, DIGITS), certificate) for certificate in certificates]
+        found = [(_recomputed(releases, certificate), certificate) for certificate in certificates]
     negligible = NEGLIGIBLE * max(certificate.delta for certificate in certificates)
     for recomputed, certificate in found:
         _compare(certificate.delta, recomputed, negligible)
@@ -128,7 +126,7 @@ def _disagreement(claimed: float, found: _Recomputed) -> VerificationError:
 
 
 def _refused(why: str) -> VerificationError:
-    hint = "run csgm selftest and report this: no answer is given"
+    hint = "run csgm selftest and report this as a bug"
     return VerificationError("verification-failed", why, hint)
 
 
@@ -142,38 +140,37 @@ def _directions(certificate: Certificate) -> tuple[Direction, ...]:
 def _recomputed(
     releases: Sequence[Release],
     certificate: Certificate,
-    digits: int,
     epsilon: Number | None = None,
 ) -> _Recomputed:
     """The delta that a certificate proves at ``epsilon``, by default its own."""
     at = certificate.epsilon if epsilon is None else epsilon
     if certificate.proof in _CLOSED:
         bound = _CLOSED[certificate.proof]
-        value = renyi.delta(releases, at, certificate.order, bound, digits)
-        return _Recomputed(value, digits)
+        value = renyi.delta(releases, at, certificate.order, bound, DIGITS)
+        return _Recomputed(value, DIGITS)
     replaces = {mechanism.adjacency is Adjacency.REPLACE_ONE for mechanism, _ in releases}
     if replaces != {certificate.proof is Proof.TRIANGLE}:
         raise _refused(f"proof {certificate.proof} does not apply to this neighbouring relation")
     if certificate.proof is Proof.TRIANGLE:
-        return _triangle(releases, certificate, digits)
+        return _triangle(releases, certificate)
     if certificate.proof is Proof.RENYI_REMOVE:
-        return _renyi_remove(releases, certificate, at, digits)
+        return _renyi_remove(releases, certificate, at)
     if certificate.proof is Proof.GAUSSIAN_MATCHED:
-        worst, order = renyi.worst_case(releases, digits), certificate.order or 0
-        sides = [matched_delta(*worst, at, order, side, digits) for side in _directions(certificate)]
-        return _Recomputed(max(sides), digits)
+        worst, order = renyi.worst_case(releases, DIGITS), certificate.order or 0
+        sides = [matched_delta(*worst, at, order, side, DIGITS) for side in _directions(certificate)]
+        return _Recomputed(max(sides), DIGITS)
     _check_worst_case(releases, certificate)
-    means = [_mean(releases, certificate, side, at, digits) for side in _directions(certificate)]
+    means = [_mean(releases, certificate, side, at) for side in _directions(certificate)]
     return max(means, key=lambda mean: mean.value)
 
 
-def _triangle(releases: Sequence[Release], certificate: Certificate, digits: int) -> _Recomputed:
+def _triangle(releases: Sequence[Release], certificate: Certificate) -> _Recomputed:
     """Both parts recomputed for add/remove, the second at exactly what the first leaves of epsilon."""
     add_remove = [(replace(m, adjacency=Adjacency.ADD_REMOVE), sigma) for m, sigma in releases]
     found: list[_Recomputed] = []
 
     def part(index: int, epsilon: mpmath.mpf) -> mpmath.mpf:
-        found.append(_recomputed(add_remove, certificate.parts[index], digits, epsilon))
+        found.append(_recomputed(add_remove, certificate.parts[index], epsilon))
         return found[-1].value
 
     sides = [part.direction or side for part, side in zip(certificate.parts, Direction, strict=False)]
@@ -183,23 +180,20 @@ def _triangle(releases: Sequence[Release], certificate: Certificate, digits: int
     if abs(first + second - certificate.epsilon) > AGREEMENT * certificate.epsilon:
         raise _refused("the parts of a triangle do not add up to its epsilon")
     value = replace_one_delta(
-        lambda e1: part(0, e1), lambda e2: part(1, e2), certificate.epsilon, first, digits
+        lambda e1: part(0, e1), lambda e2: part(1, e2), certificate.epsilon, first, DIGITS
     )
     worst = max(found, key=lambda each: each.agreement)
     return replace(worst, value=value, digits=min(each.digits for each in found), highest=0.0)
 
 
-def _renyi_remove(
-    releases: Sequence[Release], certificate: Certificate, epsilon: Number, digits: int
-) -> _Recomputed:
+def _renyi_remove(releases: Sequence[Release], certificate: Certificate, epsilon: Number) -> _Recomputed:
     """The supremum over client vectors; answers by its closed bound agree as well."""
     if certificate.direction is not Direction.REMOVE or certificate.order is None:
         raise _refused("proof renyi-remove is for the remove direction only")
-    digits = min(digits, CONTOUR_DIGITS)
-    value = renyi.remove_delta(releases, epsilon, certificate.order, digits)
-    closed = renyi.remove_log_moment(releases, certificate.order, digits, closed=True)
+    value = renyi.remove_delta(releases, epsilon, certificate.order, CONTOUR_DIGITS)
+    closed = renyi.remove_log_moment(releases, certificate.order, CONTOUR_DIGITS, closed=True)
     highest = renyi.converted_delta(closed, mpmath.mpf(certificate.order), epsilon)
-    return _Recomputed(value, digits, rounding=AGREEMENT / 1000, highest=highest)
+    return _Recomputed(value, CONTOUR_DIGITS, rounding=AGREEMENT / 1000, highest=highest)
 
 
 def _check_worst_case(releases: Sequence[Release], certificate: Certificate) -> None:
@@ -220,17 +214,16 @@ def _mean(
     certificate: Certificate,
     direction: Direction,
     epsilon: Number,
-    digits: int,
 ) -> _Recomputed:
     """The mean of one direction's convex function at kappa*, by a contour or on the plain grid."""
     worst = renyi.worst_case(releases)
     shape = {"exponent": certificate.exponent, "log_ratio": certificate.log_ratio}
     given = {name: value for name, value in shape.items() if value is not None}
     function = ConvexFunction(direction, epsilon, **given)
-    digits = min(digits, CONTOUR_DIGITS)
     if certificate.step is None:
         try:
-            return _Recomputed(mean_at_worst_case(*worst, function, digits), digits, highest=MEAN_FLOOR)
+            value = mean_at_worst_case(*worst, function, CONTOUR_DIGITS)
+            return _Recomputed(value, CONTOUR_DIGITS, highest=MEAN_FLOOR)
         except NoAnswerError as error:
             if error.slug != "oracle-not-converged":
                 raise

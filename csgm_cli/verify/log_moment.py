@@ -31,11 +31,11 @@ def require(holds: bool, name: str, allowed: str, value: object) -> None:  # noq
         raise UsageError("out-of-range", f"{name} must be {allowed}, got {value}")
 
 
-def not_converged(what: str) -> NoAnswerError:
-    """The error for a computation that would take too long in high precision."""
+def not_converged(reason: str) -> NoAnswerError:
+    """The error for a recomputation that does not converge, or would take too long."""
     return NoAnswerError(
         "oracle-not-converged",
-        f"this answer cannot be verified: {what} takes too many steps in high precision",
+        f"verification did not converge: {reason}",
         "leave `verify` out, or use `accountant` rdp",
     )
 
@@ -133,7 +133,7 @@ def quadrature_nodes(
     far, reach = a * mpmath.sqrt(t), mpmath.sqrt(2 * depth)
     low, high = (end / step for end in (min(far, mpmath.mpf(0)) - reach, max(far, mpmath.mpf(0)) + reach))
     if high - low > _MOST_NODES:
-        raise not_converged(f"a quadrature of {mpmath.nstr(high - low, 3)} nodes")
+        raise not_converged(f"a quadrature needs {mpmath.nstr(high - low, 3)} nodes")
     power, gamma, size, root = float(a), float(g), float(t), math.sqrt(t)
 
     def log_integrand(x: float) -> float:
@@ -147,5 +147,5 @@ def quadrature_nodes(
     floor = max(logs) - float(depth) - 1
     kept = [j for j, log in zip(indices, logs, strict=True) if log > floor]
     if len(kept) > _MOST_KEPT:
-        raise not_converged(f"a quadrature of {len(kept)} nodes")
+        raise not_converged(f"a quadrature needs {len(kept)} nodes")
     return [(j + offset) * step for j in kept]

@@ -43,7 +43,7 @@ def matched_delta(
         if lost + 2 <= spare:
             return value
         spare = max(int(lost) + SPARE_DIGITS, spare + SPARE_DIGITS)
-    raise not_converged(f"the conversion at order {mpmath.nstr(mpmath.mpf(order), 17)}")
+    raise not_converged(f"the conversion at order {mpmath.nstr(mpmath.mpf(order), 17)} needs too many digits")
 
 
 def conversion(

@@ -59,7 +59,7 @@ def plain_mean(
         if fine and mean > 0 and abs(mean - before) <= _AGREEMENT * mean:
             return mean, step
         before, points = mean, 2 * points
-    raise not_converged("a loss grid")
+    raise not_converged("successive loss grids do not agree")
 
 
 def _tilted_values(function: ConvexFunction, losses: Array, log_scale: Callable[[Array], Array]) -> Array:

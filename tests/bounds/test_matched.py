@@ -14,7 +14,7 @@ from csgm_cli.gaussian import log_delta
 from csgm_cli.model.certificate import Direction
 from csgm_cli.renyi.conversion import best_log_delta, renyi_log_delta
 from csgm_cli.renyi.law import Coordinates, Law, merged_law
-from csgm_cli.renyi.moment import OUT_OF_REACH, LogMoment, gaussian_moment
+from csgm_cli.renyi.moment import INFINITE_MOMENT, LogMoment, gaussian_moment
 from csgm_cli.renyi.orders import RenyiCurve
 from csgm_cli.verify.matched import conversion, matched_delta
 
@@ -219,5 +219,5 @@ def test_extreme_arguments_give_numbers(direction):
                 assert found > -math.inf, (order, epsilon, value)
                 if 1e-60 <= value <= 1e60 and order > 2:
                     assert math.isfinite(found), (order, epsilon, value)
-            assert matched_log_delta(direction, order, OUT_OF_REACH, epsilon) == math.inf
+            assert matched_log_delta(direction, order, INFINITE_MOMENT, epsilon) == math.inf
             assert matched_log_delta(direction, order, moment_of(0.0), epsilon) == -math.inf

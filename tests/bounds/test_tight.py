@@ -191,15 +191,17 @@ def test_bound_falls_with_epsilon_and_sigma_and_rises_with_rounds(gamma, ratio, 
     def at(epsilon=1.0, more_noise=1.0, rounds=2):
         mechanism = Mechanism("l2-csgm", gamma, Geometry(ratio), rounds)
         bound = tight(worst_case_law([(mechanism, noise * more_noise)]), epsilon)
-        return max(certificate.log_delta for certificate in bound.values())
+        return max(bound.values(), key=lambda certificate: certificate.log_delta)
 
     for values in (
         [at(epsilon=epsilon) for epsilon in (0.5, 0.8, 1.0, 1.01, 2.0)],
         [at(more_noise=factor) for factor in (0.9, 1.0, 1.001, 1.3, 2.0)],
         [at(rounds=rounds) for rounds in (9, 4, 3, 2, 1)],
     ):
-        assert all(earlier >= later - 1e-4 for earlier, later in itertools.pairwise(values)), values
-        assert values[0] > values[-1]
+        for earlier, later in itertools.pairwise(values):
+            on_grid = earlier.step is not None or later.step is not None
+            assert earlier.log_delta >= later.log_delta - (1e-4 if on_grid else 1e-9)
+        assert values[0].log_delta > values[-1].log_delta
 
 
 def test_settings_without_a_profile_still_have_a_bound():

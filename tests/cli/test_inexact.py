@@ -48,6 +48,21 @@ def test_a_profile_out_of_reach_is_said_to_be_that(csgm, accountant):
     assert result["noise_multiplier"] <= float(by_rdp.stdout) * (1 + 1e-9)
 
 
+@pytest.mark.parametrize(
+    ("asked", "margin"),
+    [
+        ("--delta 1e-8", "5 % above the smallest valid value"),
+        ("--epsilon 300", "5 times the smallest valid delta"),
+    ],
+)
+def test_a_closed_form_bound_names_its_margin(csgm, asked, margin):
+    """Relative for epsilon, a factor for delta."""
+    line = f"account {asked} --gamma 0.1 --norm-ratio 10 --rounds 1 --noise-multiplier 0.022 --format json"
+    [warning] = csgm(line).document["warnings"]
+    assert warning["slug"] == "tight-fell-back"
+    assert warning["message"].endswith(f"may be more than {margin}")
+
+
 @pytest.mark.parametrize("line", NOTHING_BELOW)
 def test_an_unknown_lower_bound_is_null(csgm, line):
     found = csgm(f"{line} --format json")

@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 
 from jsonschema import Draft202012Validator
 
+from csgm_cli.accounting.accountants import LARGEST_TARGET_DELTA
 from csgm_cli.cli import main
 from csgm_cli.ranges import RANGES, Range
 from csgm_cli.storage.schema import load_schema
@@ -44,8 +45,6 @@ _UNREAL = re.compile(r"(?<![\w-])(nan|inf|infinity)\b", re.IGNORECASE)
 BRACKET = 1 + 2e-12
 #: The same where a certified grid may decide, and by how much less noise then misses the target.
 GRID_WIDTH = 1e-5
-#: Up to this a delta has the digits that it takes to tell such noises apart: 1 - delta has fewer.
-LARGEST_TIGHT_DELTA = 1 - 1e-8
 #: The bounds that never come from a grid.
 CLOSED_FORMS = {"exact", "rdp", "paper", "mask-revealed"}
 #: Within these the profile methods are promised; elsewhere closed forms answer, and nothing is promised of
@@ -261,7 +260,7 @@ def _check_calibration(question: Line, inputs: dict[str, Any], example: Example)
     lower = result["lower_bound"]
     _demand(lower is None or 0.0 <= lower <= noise, "a lower bound below the answer", question, result)
     less = noise * (1 - (1e-8 if result["bound"] in CLOSED_FORMS else GRID_WIDTH))
-    if less in RANGES["noise_multiplier"] and target["delta"] <= LARGEST_TIGHT_DELTA:
+    if less in RANGES["noise_multiplier"] and target["delta"] <= LARGEST_TARGET_DELTA:
         found = _result(account.changed(noise_multiplier=less))
         misses = found is None or found["epsilon"] > target["epsilon"]
         _demand(misses, "hardly less noise misses the target", question, found)

@@ -78,7 +78,7 @@ def test_verified(accountant, adjacency):
 
 
 def test_a_wrong_answer_is_not_verified(monkeypatch):
-    """Verification fails where the oracle finds more than was charged: here by a millionth."""
+    """Verification fails if the recomputation finds more than was charged: here by a millionth."""
     right = check.spent_epsilon
 
     def wrong(*arguments):
@@ -86,7 +86,7 @@ def test_a_wrong_answer_is_not_verified(monkeypatch):
         return replace(spent, value=spent.value * (1 - 1e-6))
 
     monkeypatch.setattr(check, "spent_epsilon", wrong)
-    with pytest.raises(NoAnswerError, match="a larger epsilon"):
+    with pytest.raises(NoAnswerError, match="exceeds the reported one"):
         check_population(population(COUNTS, MODEL), verify=True)
 
 

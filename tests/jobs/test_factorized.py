@@ -202,7 +202,7 @@ def test_the_formula_is_what_a_stream_does():
 @pytest.mark.parametrize(
     ("name", "gamma", "accountant"), [case for case in ACCOUNTANTS if case[2] != "paper"]
 )
-def test_verified_by_the_oracle(name, gamma, accountant):
+def test_verified_by_independent_code(name, gamma, accountant):
     """The independent code knows the column norm, too, and a wrong one would show in every digit."""
     answer = calibrate(with_factors(name, gamma, norms("tree", 4)), TARGET, accountant, verify=True)
     assert answer.guarantee.verified.relative_difference < 1e-9

@@ -1,7 +1,9 @@
 """What noise and sparsification cost, worked by hand and by simulation."""
 
+import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from csgm_cli.jobs.utility import bits_per_client, error_parts, mean_noise_std, mean_squared_error
@@ -19,6 +21,19 @@ def test_mean_squared_error_by_hand():
     assert found.total == pytest.approx(4.9, rel=1e-15)
     assert found.gaussian_total == pytest.approx(4.0, rel=1e-15)
     assert found.ratio == pytest.approx(4.9 / 4.0, rel=1e-15)
+
+
+def test_mean_squared_error_of_simulated_clients():
+    """Clients at the L2 clip norm: the squared error of the mean agrees with the formula, gamma < 1."""
+    random, runs = np.random.default_rng(1), 20_000
+    d, n, gamma, sigma, l2_norm = 8, 4, 0.3, 0.5, 2.0
+    vectors = random.normal(size=(n, d))
+    vectors *= l2_norm / np.linalg.norm(vectors, axis=1, keepdims=True)
+    masked = np.where(random.random((runs, n, d)) < gamma, vectors, 0.0).sum(axis=1)
+    estimates = (masked + random.normal(0.0, sigma, (runs, d))) / (n * gamma)
+    errors = ((estimates - vectors.mean(axis=0)) ** 2).sum(axis=1)
+    expected = sum(error_parts(Mechanism("l2-csgm", gamma, Geometry(1.0, l2_norm, d, n)), sigma))
+    assert abs(errors.mean() - expected) <= 5 * errors.std() / math.sqrt(runs)
 
 
 def test_sending_everything_has_no_sparsification_error():

@@ -136,7 +136,7 @@ def test_an_epsilon_that_is_not_proven_is_refused(monkeypatch):
     """An answer by less epsilon than its certificates are for is not given."""
     releases = [(r.mechanism, r.sigma) for r in MIXED]
     spent = spent_epsilon(releases, Accountant.AUTO, 1e-6)
-    with pytest.raises(NoAnswerError, match="larger epsilon"):
+    with pytest.raises(NoAnswerError, match="exceeds the reported one"):
         verified_by(releases, spent, spent.value * (1 - 1e-9), 1e-6)
     right = accountants.least_sigma
 

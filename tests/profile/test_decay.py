@@ -108,7 +108,7 @@ def test_what_lies_beyond_a_contour_is_within_its_error(direction, gaussian):
 
 
 @pytest.mark.parametrize(("order", "gamma", "s"), [(50.0, 0.01, 1.0), (3.0, 1e-3, 3.0), (4e17, 1e-35, 4.35)])
-def test_a_valley_ends_where_the_slope_may_not_rise(order, gamma, s):
+def test_a_minimum_ends_where_the_slope_may_not_rise(order, gamma, s):
     """At its ends R (1 - R) is 1/((order + 1) s^2), also where no float64 tells R from 1."""
     for x in dip_between_peaks(order, gamma, s):
         with mpmath.workdps(60):

@@ -214,7 +214,7 @@ def _plans():
 def _sweeps():
     asked = {"mechanism": "l2-csgm", "gamma": 0.01, "norm_ratio": 1000.0, "target_epsilon": 5.0}
     rotated = Notice("rotation-rule", "norm_ratio from the rotation rule")
-    covered = Notice("delta-covers-target", "delta 0.5 alone covers the target")
+    covered = Notice("delta-covers-target", "delta 0.5 already covers the target")
     rows = (
         document.sweep_row({**asked, "accountant": "auto"}, CALIBRATION, (rotated, *CALIBRATION.notices)),
         document.sweep_row({**asked, "target_epsilon": 6.0, "accountant": "auto"}, None, (), covered),
@@ -337,7 +337,7 @@ def _others():
     yield "selftest", document.selftest_document(cases)
     yield "version", document.version_document({"python": "3.11.7", "numpy": "2.4.6", "rich": None})
     error = NoAnswerError(
-        "delta-covers-target", "delta 0.5 alone covers the target", "ask for a smaller delta"
+        "delta-covers-target", "delta 0.5 already covers the target", "ask for a smaller delta"
     )
     yield "error", document.error_document(error)
 

@@ -20,7 +20,7 @@ from csgm_cli.renyi.conversion import (
     renyi_log_delta,
 )
 from csgm_cli.renyi.law import Coordinates, Law
-from csgm_cli.renyi.moment import OUT_OF_REACH, LogMoment, gaussian_moment
+from csgm_cli.renyi.moment import INFINITE_MOMENT, LogMoment, gaussian_moment
 from csgm_cli.renyi.orders import RenyiCurve, adjacent_integers
 from csgm_cli.verify.renyi import epsilon as precise_epsilon
 
@@ -92,7 +92,7 @@ def test_log_shrink(order):
 
 def test_infinite_moments_convert_to_no_bound():
     """Never NaN."""
-    assert renyi_log_delta(3.0, OUT_OF_REACH, 1.0) == math.inf
+    assert renyi_log_delta(3.0, INFINITE_MOMENT, 1.0) == math.inf
 
 
 @pytest.mark.parametrize("convert", CONVERSIONS)

@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from csgm_cli.renyi.exponential_sums import _SHARPNESS, _WIDTH, _bump_transform, exponential_sums
+from csgm_cli.renyi.exponential_sums import _SHARPNESS, _WIDTH, _kernel_transform, exponential_sums
 
 
 @pytest.mark.parametrize("count", [3, 64, 1536, 1 << 15])
@@ -35,16 +35,16 @@ def test_many_points_are_summed_block_by_block():
     assert np.abs(sums - direct).max() < 1e-12 * weights.sum()
 
 
-def test_bump_transform():
-    """The polynomial is the integral of the bump to 5e-15, from the frequency 0 to the last."""
+def test_kernel_transform():
+    """The polynomial is the integral of the kernel to 5e-15, from the frequency 0 to the last."""
     count, cells = 65, 256
-    seen = _bump_transform(count, cells)
+    seen = _kernel_transform(count, cells)
     for j in range(0, count, 8):
         with mpmath.workdps(30):
 
             def integrand(x, frequency=j / cells):
-                bump = mpmath.exp(mpmath.mpf(_SHARPNESS) * (mpmath.sqrt(1 - x * x) - 1))
-                return bump * mpmath.cos(mpmath.pi * _WIDTH * x * frequency)
+                kernel = mpmath.exp(mpmath.mpf(_SHARPNESS) * (mpmath.sqrt(1 - x * x) - 1))
+                return kernel * mpmath.cos(mpmath.pi * _WIDTH * x * frequency)
 
             exact = _WIDTH * mpmath.quad(integrand, mpmath.linspace(0, 1, 5))
         assert seen[j] == pytest.approx(float(exact), rel=5e-15)

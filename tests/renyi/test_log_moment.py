@@ -149,7 +149,7 @@ def test_the_sum_as_the_paper_prints_it_is_not_what_is_computed():
     ],
 )
 def test_derivatives_against_finite_differences(order, gamma, t):
-    """Differences of mpmath values in the order, first and second; they only steer searches."""
+    """Differences of mpmath values in the order, first and second; they only guide searches."""
     with mpmath.workdps(60):
         a, time, small = mpmath.mpf(order), mpmath.mpf(t), mpmath.mpf(10) ** -10
         gap = small * (a - 1)
@@ -175,8 +175,8 @@ def random_points(count, seed):
     return found
 
 
-def cliff_points(count, seed):
-    """Points around the cliff where the bump at a sqrt(t) overtakes that at 0: K and its error explode."""
+def steep_points(count, seed):
+    """Points where the peak at a sqrt(t) overtakes that at 0, so that K and its error rise steeply."""
     rng = random.Random(seed)
     found = []
     while len(found) < count:
@@ -202,9 +202,9 @@ def test_the_error_estimate_is_never_smaller_than_the_error():
     assert_error_is_honest(random_points(200, seed=1))
 
 
-def test_the_error_estimate_holds_at_the_cliff():
+def test_the_error_estimate_holds_at_the_steep_rise():
     """60 points where K grows e-fold within a relative 1e-6 of the order."""
-    assert_error_is_honest(cliff_points(60, seed=1))
+    assert_error_is_honest(steep_points(60, seed=1))
 
 
 def test_the_error_estimate_holds_where_the_log_moment_is_of_order_one():
@@ -225,18 +225,18 @@ def test_the_error_estimate_holds_where_the_log_moment_is_of_order_one():
 @pytest.mark.parametrize(
     ("order", "gamma", "t", "spans"),
     [
-        (299239.93478633, 5e-7, 1.5e-4, 2),  # bumps at 0 and at a sqrt(t), both alive
+        (299239.93478633, 5e-7, 1.5e-4, 2),  # peaks at 0 and at a sqrt(t), both alive
         (5e6, 1e-3, 2.6e-6, 2),
-        (1.5e7, 1e-9, 1.5e-6, 1),  # the far bump has vanished, the near one is all
+        (1.5e7, 1e-9, 1.5e-6, 1),  # the far peak has vanished
         (1e8, 0.999, 1e-8, 1),
     ],
 )
-def test_huge_orders_are_integrated_over_their_bumps(monkeypatch, order, gamma, t, spans):
+def test_huge_orders_are_integrated_over_their_peaks(monkeypatch, order, gamma, t, spans):
     """Where the line is long, only the narrow peaks are sampled, and the value is still right."""
-    taken = paths_taken(monkeypatch, "bumps", "_nonnegligible_span")
+    taken = paths_taken(monkeypatch, "peak_intervals", "_nonnegligible_span")
     found = log_moment(order, gamma, t)
-    assert taken == [("bumps", True)]
-    assert len(tilt.bumps(order, gamma, math.sqrt(t))) == spans
+    assert taken == [("peak_intervals", True)]
+    assert len(tilt.peak_intervals(order, gamma, math.sqrt(t))) == spans
     assert relative(found.value, precise_log_moment(order, gamma, t, 20)) <= found.error
 
 
@@ -257,34 +257,34 @@ def test_the_line_ends_where_the_order_cannot_move_the_gaussian(order, gamma, ro
     found = log_moment(order, gamma, root**2)
     exact = precise_log_moment(order, gamma, root**2, 20)
     assert relative(found.value, exact) <= max(found.error, FLOAT)
-    low, high = tilt.ends(order, gamma, root)
+    low, high = tilt.integration_interval(order, gamma, root)
     assert high - low <= 100.0
 
 
 @pytest.mark.parametrize("gamma", [0.1202, 1 / (1 + math.exp(2))])
 def test_a_flat_peak_of_a_huge_order_is_found_by_the_coarse_scan(monkeypatch, gamma):
     """At a t = 4, gamma = 1/(1 + e^2) the two peaks merge in a flat top; neither is narrow."""
-    taken = paths_taken(monkeypatch, "bumps", "_nonnegligible_span")
+    taken = paths_taken(monkeypatch, "peak_intervals", "_nonnegligible_span")
     order, t = 4e6, 1e-6
     found = log_moment(order, gamma, t)
-    assert taken == [("bumps", False), ("_nonnegligible_span", True)]
+    assert taken == [("peak_intervals", False), ("_nonnegligible_span", True)]
     assert relative(found.value, precise_log_moment(order, gamma, t, 20)) <= found.error
 
 
 def test_a_flat_peak_too_wide_to_sample_is_out_of_reach():
     """A top that is flat over millions of standard deviations is no answer, at once."""
-    assert log_moment(1.6e13, 1 / (1 + math.exp(2)), 2.5e-13) == module.OUT_OF_REACH
+    assert log_moment(1.6e13, 1 / (1 + math.exp(2)), 2.5e-13) == module.INFINITE_MOMENT
 
 
 @pytest.mark.parametrize("order", [1.0001, 1.02, 1.3, 2.0, 5.5, 300.0])
 @pytest.mark.parametrize("gamma", [1e-9, 1e-3, 0.5, 0.999999])
-def test_the_two_bump_form_continues_the_quadrature(monkeypatch, order, gamma):
+def test_the_two_peak_form_continues_the_quadrature(monkeypatch, order, gamma):
     """Where sqrt(t) passes 24 the method changes and the value does not."""
     t = 24.0**2
     taken = paths_taken(monkeypatch, "_separate_peaks", "_quadrature")
     before, after = log_moment(order, gamma, t * (1 - 1e-15)), log_moment(order, gamma, t)
     assert [name for name, _ in taken] == ["_quadrature", "_separate_peaks"]
-    # a relative 1e-15 of t moves K by a few 1e-15, times d log K / d log t: at most that of the larger bump
+    # a relative 1e-15 of t moves K by a few 1e-15, times d log K / d log t: at most that of the larger peak
     steep = 1 + order * (order - 1) * t / 2 / after.value
     assert before.value == pytest.approx(after.value, rel=1e-13 + 4e-15 * steep)
     assert before.d_order == pytest.approx(after.d_order, rel=1e-9)
@@ -299,19 +299,19 @@ def test_huge_values_neither_overflow_nor_warn(order, t):
     if math.isfinite(found.value):
         assert found.value == pytest.approx(expected, rel=1e-9)
     else:
-        assert found == module.OUT_OF_REACH
+        assert found == module.INFINITE_MOMENT
 
 
 def test_out_of_reach_is_infinite_in_every_field():
     """No derivative of an unknown value is passed off as known."""
-    assert log_moment(1e200, 0.5, 1e4) == module.OUT_OF_REACH
-    assert all(math.isinf(value) for value in vars(module.OUT_OF_REACH).values())
+    assert log_moment(1e200, 0.5, 1e4) == module.INFINITE_MOMENT
+    assert all(math.isinf(value) for value in vars(module.INFINITE_MOMENT).values())
 
 
 @pytest.mark.parametrize("order", [0.0, 1.0])
 def test_the_ends_of_the_orders_are_out_of_reach(order):
     """Where a search walks up to order 1 (or 0) until rounding makes it that, there are no digits left."""
-    assert log_moment(order, 0.1, 0.0025) == module.OUT_OF_REACH
+    assert log_moment(order, 0.1, 0.0025) == module.INFINITE_MOMENT
 
 
 @pytest.mark.parametrize("gammas", [[0.03], [0.03, 1.0, 1e-6, 0.9]])

@@ -6,7 +6,7 @@ import mpmath
 import pytest
 
 from csgm_cli.renyi.log_moment import log_moment
-from csgm_cli.renyi.moment import OUT_OF_REACH, LogMoment, combine, gaussian_moment, replace_one, summed
+from csgm_cli.renyi.moment import INFINITE_MOMENT, LogMoment, combine, gaussian_moment, replace_one, summed
 from csgm_cli.verify.log_moment import log_moment as precise_log_moment
 
 
@@ -30,7 +30,7 @@ def test_sum_of_no_moments_is_zero():
     assert summed([]) == LogMoment(0.0, 0.0, 0.0, 0.0)
     one = gaussian_moment(3.0, 0.5)
     assert summed([(2.0, one)]).value == 2 * one.value
-    assert summed([(2.0, one), (1.0, OUT_OF_REACH)]) == OUT_OF_REACH
+    assert summed([(2.0, one), (1.0, INFINITE_MOMENT)]) == INFINITE_MOMENT
 
 
 def through_the_absent_world(order, gamma, t):
@@ -69,5 +69,5 @@ def test_replace_one_of_a_gaussian_curve_is_four_times_it():
 
 def test_replace_one_out_of_reach_stays_out_of_reach():
     """An infinite moment at 2a makes every field infinite, never NaN."""
-    found = replace_one(3.0, gaussian_moment(5.0, 1.0), OUT_OF_REACH)
+    found = replace_one(3.0, gaussian_moment(5.0, 1.0), INFINITE_MOMENT)
     assert all(math.isinf(value) for value in vars(found).values())

@@ -84,7 +84,7 @@ def test_log_moment_lies_between_its_proven_bounds(order, gamma, t):
     assert gaussian * gamma**2 * (1 - 1e-12) <= value <= gaussian * (1 + 1e-12)
 
 
-def test_far_apart_bumps_leave_the_sent_coordinate_alone():
+def test_of_far_apart_peaks_only_the_sent_one_counts():
     """At sqrt(t) = 1000 only g^a exp(a(a-1) t/2) is left of the moment, to a thousand digits."""
     order, gamma, t = 2.5, 0.001, 1e6
     with mpmath.workdps(80):
@@ -92,7 +92,7 @@ def test_far_apart_bumps_leave_the_sent_coordinate_alone():
     assert relative(log_moment(order, gamma, t), expected) < 1e-50
 
 
-def test_both_bumps_count_where_the_moment_is_their_sum():
+def test_both_peaks_count_where_the_moment_is_their_sum():
     """Just above order 1 the moment at sqrt(t) = 1000 is (1-g)^a + g^a exp(a(a-1) t/2)."""
     order, gamma, t = 1 + 2.0**-16, 1e-4, 1e6
     with mpmath.workdps(80):
