@@ -8,10 +8,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 from statistics import median
+from typing import TYPE_CHECKING
 
 from benchmarks.measure import Table, show, verdict
-from csgm_cli.accounting.accountants import Answer, least_sigma
+from csgm_cli.accounting.calibration import least_sigma
 from csgm_cli.model.mechanism import Accountant, Adjacency, Geometry, Mechanism, MechanismName
+
+if TYPE_CHECKING:
+    from csgm_cli.accounting.accountants import Answer
 
 #: Between these, log-uniform.
 _RANGES = {

@@ -1,4 +1,4 @@
-"""Epsilon, delta, or the smallest noise of one or several releases, under each accountant.
+"""Epsilon and delta of one or several releases, under each accountant.
 
 Every number is an upper bound. Under composition log-moments add at every order, and so do the squared mus
 of Gaussian releases (docs/theory.md, "Mixed releases").
@@ -9,14 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from csgm_cli import gaussian
 from csgm_cli.bounds.worst_case import Release, is_replace_one, paper_law, total_mu, worst_case_law
 from csgm_cli.errors import NoAnswerError, UsageError, VerificationError
 from csgm_cli.model.certificate import Certificate, Direction, Proof
-from csgm_cli.model.mechanism import Accountant, Adjacency, Bound
+from csgm_cli.model.mechanism import Accountant, Bound
 
 if TYPE_CHECKING:
     from csgm_cli.bounds.by_order import ByOrder
@@ -27,11 +26,6 @@ if TYPE_CHECKING:
 _TRUST, _ORACLE_DIGITS = 4e-10, 30
 #: Smaller deltas are reported as this value, the smallest that csgm accepts.
 DELTA_FLOOR = 1e-300
-#: Relative margins of calibrate in epsilon and in sigma, for rounding and the bracket width of account.
-_EPSILON_ROOM, _SIGMA_ROOM = 2.5e-13, 1e-13
-#: Larger margins: in epsilon under replace-one, where the e1 of the triangle is less accurate; in sigma if an
-#: order is searched, and if the bound comes from a certified grid, whose step depends on epsilon.
-_TRIANGLE_ROOM, _ORDER_ROOM, _GRID_ROOM = 1e-9, 5e-13, 5e-6
 #: A larger target delta counts as this one, except by `exact`: next to order 1 float64 loses its digits.
 LARGEST_TARGET_DELTA = 1 - 1e-6
 #: Relative distance of a closed form from the lower bound (delta: factor) above which csgm warns.
@@ -121,13 +115,13 @@ def resolved(accountant: Accountant, bound: Bound) -> Accountant:
 
 def spent_delta(releases: Sequence[Release], accountant: Accountant, epsilon: float) -> Answer:
     """The smallest delta, at least `DELTA_FLOOR`, that the accountant's bounds prove at ``epsilon`` >= 0."""
-    found = [_closed_delta(releases, bound, epsilon) for bound in bounds_of(releases, accountant)]
+    found = [closed_delta(releases, bound, epsilon) for bound in bounds_of(releases, accountant)]
     if uses_profile(releases, accountant):
         found.append(_profile_delta(releases, epsilon))
     best = min(found, key=lambda spent: spent.decisive.log_delta)
     if not uses_profile(releases, accountant):
-        return _with_exact_lower(best)
-    return _with_lower(best, _lower_delta(releases, epsilon), LOOSE_DELTA)
+        return with_exact_lower(best)
+    return with_lower(best, _lower_delta(releases, epsilon), LOOSE_DELTA)
 
 
 def log_delta_of(
@@ -142,7 +136,8 @@ def log_delta_of(
     return min(found)
 
 
-def _closed_delta(releases: Sequence[Release], bound: Bound, epsilon: float) -> Answer:
+def closed_delta(releases: Sequence[Release], bound: Bound, epsilon: float) -> Answer:
+    """The delta that one closed-form bound proves at ``epsilon``."""
     certificate = _closed_certificate(releases, bound, epsilon)
     return Answer(_clamped_delta(certificate), bound, (certificate,))
 
@@ -151,7 +146,7 @@ def _closed_certificate(releases: Sequence[Release], bound: Bound, epsilon: floa
     if bound in (Bound.EXACT, Bound.MASK_REVEALED):
         log_delta = gaussian.log_delta(total_mu(releases), epsilon)
         return Certificate(Proof(bound.value), None, epsilon, log_delta)
-    return _renyi(releases, bound)(_law_of(bound, releases), epsilon)
+    return renyi_method(releases, bound)(law_of(bound, releases), epsilon)
 
 
 def _profile_delta(releases: Sequence[Release], epsilon: float) -> Answer:
@@ -163,7 +158,7 @@ def _profile_delta(releases: Sequence[Release], epsilon: float) -> Answer:
         certificates: tuple[Certificate, ...] = (triangle(law, epsilon),)
     else:
         certificates = tuple(tight(law, epsilon).values())
-    found = _by_certificates(0.0, certificates)
+    found = by_certificates(0.0, certificates)
     return replace(found, value=_clamped_delta(found.decisive))
 
 
@@ -187,14 +182,15 @@ def _clamped_delta(certificate: Certificate) -> float:
     return min(1.0, max(DELTA_FLOOR, certificate.delta))
 
 
-def _renyi(releases: Sequence[Release], bound: Bound) -> ByOrder:
+def renyi_method(releases: Sequence[Release], bound: Bound) -> ByOrder:
     """The Renyi bound of these releases as a method."""
     from csgm_cli.bounds.by_order import RENYI
 
     return replace(RENYI, replace_one=is_replace_one(releases), integer_orders=bound is Bound.PAPER)
 
 
-def _law_of(bound: Bound, releases: Sequence[Release]) -> Law:
+def law_of(bound: Bound, releases: Sequence[Release]) -> Law:
+    """The law of the releases at the worst-case vector, or in the paper's form."""
     return (paper_law if bound is Bound.PAPER else worst_case_law)(releases)
 
 
@@ -202,7 +198,7 @@ def _law_of(bound: Bound, releases: Sequence[Release]) -> Law:
 
 
 def spent_epsilon(
-    releases: Sequence[Release], accountant: Accountant, delta: float, *, with_lower: bool = True
+    releases: Sequence[Release], accountant: Accountant, delta: float, *, needs_lower: bool = True
 ) -> Answer:
     """The smallest epsilon >= 0 that the accountant's bounds prove at ``delta``.
 
@@ -212,12 +208,12 @@ def spent_epsilon(
     given, delta = delta, target_delta(releases, accountant, delta)
     found = [_closed_epsilon(releases, bound, delta) for bound in bounds_of(releases, accountant)]
     if not uses_profile(releases, accountant):
-        return _with_exact_lower(_finite(found))
+        return with_exact_lower(_finite(found))
     profiled, lower = _profile_epsilon(releases, delta)
     best = _finite([*found, *([profiled] if profiled else [])])
-    if not with_lower:
+    if not needs_lower:
         return best
-    return _with_lower(best, lower if delta == given else 0.0, 1 + LOOSE)
+    return with_lower(best, lower if delta == given else 0.0, 1 + LOOSE)
 
 
 def target_delta(releases: Sequence[Release], accountant: Accountant, delta: float) -> float:
@@ -238,8 +234,8 @@ def _closed_epsilon(releases: Sequence[Release], bound: Bound, delta: float) -> 
         return _gaussian_epsilon(releases, bound, delta)
     from csgm_cli.renyi.conversion import best_epsilon
 
-    method = _renyi(releases, bound)
-    curve, near = method.curve(_law_of(bound, releases)), math.exp(_near_epsilon(releases, delta))
+    method = renyi_method(releases, bound)
+    curve, near = method.curve(law_of(bound, releases)), math.exp(_near_epsilon(releases, delta))
     epsilon, order = best_epsilon(curve, method.convert, math.log(delta), near)
     if epsilon == 0.0:
         return Answer(0.0, bound, (_closed_certificate(releases, bound, 0.0),))
@@ -276,11 +272,12 @@ def _profile_epsilon(releases: Sequence[Release], delta: float) -> tuple[Answer 
         at_zero = _profile_delta(releases, 0.0)
         if at_zero.decisive.log_delta <= math.log(delta):
             return replace(at_zero, value=0.0), 0.0
-    proven = _by_certificates(math.exp(found.proven), found.certificates)
+    proven = by_certificates(math.exp(found.proven), found.certificates)
     return proven, math.exp(found.refuted)
 
 
-def _by_certificates(value: float, certificates: tuple[Certificate, ...]) -> Answer:
+def by_certificates(value: float, certificates: tuple[Certificate, ...]) -> Answer:
+    """The answer that certificates of both directions prove, named after the one that decides."""
     decisive = max(certificates, key=lambda certificate: certificate.log_delta)
     return Answer(value, bound_of(decisive), certificates)
 
@@ -291,12 +288,12 @@ def _near_epsilon(releases: Sequence[Release], delta: float) -> float:
     return math.log(max(gaussian.epsilon_for(min(max(mu, 1e-9), 1e4), delta), 1e-6))
 
 
-def _with_exact_lower(best: Answer) -> Answer:
+def with_exact_lower(best: Answer) -> Answer:
     """With the answer itself as the lower bound if the profile is exact."""
     return replace(best, lower=best.value) if best.bound is Bound.EXACT else best
 
 
-def _with_lower(best: Answer, lower: float, waste: float) -> Answer:
+def with_lower(best: Answer, lower: float, waste: float) -> Answer:
     """With a lower bound, 0 if none was found; ``waste``: the factor above it at which csgm warns."""
     if lower > (1 + _CONTRADICTION) * best.value:
         raise VerificationError(
@@ -310,87 +307,3 @@ def _with_lower(best: Answer, lower: float, waste: float) -> Answer:
     loose = not exact and best.value > waste * lower
     known = lower if lower > 0.0 or best.value in (0.0, DELTA_FLOOR) else None
     return replace(best, lower=known, fell_back=loose)
-
-
-# ---------------------------------------------------------------- sigma
-
-
-def least_sigma(
-    mechanism: Mechanism,
-    accountant: Accountant,
-    epsilon: float,
-    delta: float,
-    others: Sequence[Release] = (),
-) -> Answer:
-    """The smallest sigma of one release with which it and the ``others`` together meet (epsilon, delta).
-
-    A small margin ensures that account at this sigma, or at a rounded-up sigma, gives at most epsilon.
-
-    Raises:
-        NoAnswerError: no noise in range meets the target.
-    """
-    inner = epsilon * (1 - _EPSILON_ROOM)
-    given, delta = delta, target_delta([(mechanism, 1.0), *others], accountant, delta)
-    bounds = bounds_of([(mechanism, 1.0), *others], accountant)
-    found = [(_closed_sigma(mechanism, bound, inner, delta, others), bound) for bound in bounds]
-    sigma, bound = min(found, key=lambda pair: pair[0])
-    if not uses_profile([(mechanism, 1.0), *others], accountant):
-        return _with_exact_lower(_proven(mechanism, sigma, bound, epsilon, others))
-    from csgm_cli.accounting.paths import sigma_path
-    from csgm_cli.accounting.solve import solve
-
-    if mechanism.adjacency is Adjacency.REPLACE_ONE:
-        # The relative error is one of delta; at small epsilons delta hardly depends on epsilon.
-        inner = epsilon * (1 - _TRIANGLE_ROOM * (1 + min(4 * delta / epsilon, 1e6)))
-    path = sigma_path(mechanism, others, inner, math.log(delta))
-    try:
-        solved = solve(path, _near_sigma(mechanism, inner, delta, others))
-    except NoAnswerError:
-        if math.isinf(sigma):
-            raise
-        return replace(_proven(mechanism, sigma, bound, epsilon, others), fell_back=True)
-    if math.exp(solved.proven) < sigma:
-        on_grid = any(part.step for c in solved.certificates for part in (c, *c.parts))
-        sigma = math.exp(solved.proven) * (1 + (_GRID_ROOM if on_grid else _ORDER_ROOM))
-        best = _by_certificates(sigma, solved.certificates)
-    else:
-        best = _proven(mechanism, sigma, bound, epsilon, others)
-    return _with_lower(best, math.exp(solved.refuted) if delta == given else 0.0, 1 + LOOSE)
-
-
-def _proven(
-    mechanism: Mechanism, sigma: float, bound: Bound, epsilon: float, others: Sequence[Release]
-) -> Answer:
-    if math.isinf(sigma):
-        raise NoAnswerError("no-noise-in-range", "no noise in range meets the target")
-    return replace(_closed_delta([(mechanism, sigma), *others], bound, epsilon), value=sigma)
-
-
-def _closed_sigma(
-    mechanism: Mechanism, bound: Bound, epsilon: float, delta: float, others: Sequence[Release]
-) -> float:
-    if bound in (Bound.EXACT, Bound.MASK_REVEALED):
-        left = gaussian.mu_for(epsilon, delta) ** 2 - (total_mu(others) ** 2 if others else 0.0)
-        return total_mu([(mechanism, 1.0)]) / math.sqrt(left) * (1 + _SIGMA_ROOM) if left > 0.0 else math.inf
-    from csgm_cli.accounting.paths import sigma_path, solve_method
-
-    path = sigma_path(mechanism, others, epsilon, math.log(delta))
-    method = _renyi([(mechanism, 1.0)], bound)
-    try:
-        x, _ = solve_method(
-            path, method, _near_sigma(mechanism, epsilon, delta, others), partial(_law_of, bound)
-        )
-    except NoAnswerError:
-        return math.inf
-    return math.exp(x) * (1 + _ORDER_ROOM)
-
-
-def _near_sigma(mechanism: Mechanism, epsilon: float, delta: float, others: Sequence[Release]) -> float:
-    """Initial guess at log sigma: variance at kappa* equal to that of a Gaussian that meets the target."""
-    mu = gaussian.mu_for(epsilon, delta) / (2.0 if mechanism.adjacency is Adjacency.REPLACE_ONE else 1.0)
-    spent = worst_case_law(others).spread_variance if others else 0.0
-    left = max(mu * mu - spent, 1e-4 * mu * mu)
-    if mechanism.is_gaussian:
-        return math.log(mechanism.sensitivity) + math.log(mechanism.releases / left) / 2
-    t = math.log1p(left / (mechanism.gamma**2 * mechanism.coordinates * mechanism.releases))
-    return math.log(mechanism.linf_sensitivity) - math.log(t) / 2

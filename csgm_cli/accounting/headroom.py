@@ -14,7 +14,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from csgm_cli import gaussian
-from csgm_cli.accounting.accountants import bounds_of, least_sigma, log_delta_of, uses_profile
+from csgm_cli.accounting.accountants import bounds_of, log_delta_of, uses_profile
+from csgm_cli.accounting.calibration import least_sigma
 from csgm_cli.bounds.by_order import RENYI, ByOrder
 from csgm_cli.bounds.worst_case import Release, is_replace_one, paper_law, total_mu, unit_mu, worst_case_law
 from csgm_cli.errors import NoAnswerError

@@ -26,7 +26,9 @@ def spent_by(population: Population, accountant: Accountant) -> float:
     """
     counted = _counted(population)
     return (
-        spent_epsilon(counted, accountant, population.limit.delta, with_lower=False).value if counted else 0.0
+        spent_epsilon(counted, accountant, population.limit.delta, needs_lower=False).value
+        if counted
+        else 0.0
     )
 
 

@@ -6,12 +6,8 @@ import math
 from dataclasses import replace
 from functools import lru_cache
 
-from csgm_cli.accounting.accountants import (
-    check_accountant,
-    least_sigma,
-    log_delta_of,
-    resolved,
-)
+from csgm_cli.accounting.accountants import check_accountant, log_delta_of, resolved
+from csgm_cli.accounting.calibration import least_sigma
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.jobs.account import about_mechanism, target_guarantee
 from csgm_cli.jobs.statement import statement

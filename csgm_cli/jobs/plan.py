@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from csgm_cli.accounting.accountants import least_sigma
+from csgm_cli.accounting.calibration import least_sigma
 from csgm_cli.errors import NoAnswerError, UsageError
 from csgm_cli.jobs.calibrate import calibrate, shortfall
 from csgm_cli.jobs.compare import common_accountant

@@ -36,7 +36,7 @@ def noisy(draw):
 
 
 def spent(releases, accountant):
-    return spent_epsilon(releases, accountant, DELTA, with_lower=False).value
+    return spent_epsilon(releases, accountant, DELTA, needs_lower=False).value
 
 
 def limits(factors, accountant):

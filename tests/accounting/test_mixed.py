@@ -46,7 +46,7 @@ twelve = settings(max_examples=12, deadline=None, derandomize=True, database=Non
 
 
 def spent(releases, accountant=Accountant.AUTO, delta=DELTA):
-    return spent_epsilon(releases, accountant, delta, with_lower=False).value
+    return spent_epsilon(releases, accountant, delta, needs_lower=False).value
 
 
 # ---------------------------------------------------------------- the table of accountants
@@ -258,7 +258,7 @@ def test_what_hardly_matters_costs_hardly_anything(release, further):
 @given(populations, accountants)
 def test_shares_add_up(releases, accountant):
     """Shares are fractions of the whole, and equal parts of a split release have equal shares."""
-    found = spent_epsilon(releases, accountant, DELTA, with_lower=False)
+    found = spent_epsilon(releases, accountant, DELTA, needs_lower=False)
     parts = shares([*releases, releases[0]], found.order, Target(max(found.value, 1e-6), DELTA))
     assert math.fsum(parts) == pytest.approx(1.0, abs=1e-12)
     assert min(parts) >= 0.0

@@ -50,7 +50,7 @@ def _answers(row: Row) -> tuple[float, float]:
     """What is answered now, and what was."""
     if row["kind"] == "mixed":
         releases = [(_mechanism(r, row["adjacency"]), r["noise_multiplier"]) for r in row["releases"]]
-        now = spent_epsilon(releases, Accountant.AUTO, row["delta"], with_lower=False)
+        now = spent_epsilon(releases, Accountant.AUTO, row["delta"], needs_lower=False)
         return now.value, row["epsilon"]
     found = calibrate(_mechanism(row, row["adjacency"]), Target(row["epsilon"], row["delta"]))
     assert (found.guarantee.lower_bound or 0.0) <= row["noise_multiplier"] * (1 + ROUNDING), row

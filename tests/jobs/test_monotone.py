@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from csgm_cli.accounting.accountants import least_sigma
+from csgm_cli.accounting.calibration import least_sigma
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.jobs.calibrate import calibrate
 from csgm_cli.model.mechanism import Accountant, Adjacency, Geometry, Mechanism, Target

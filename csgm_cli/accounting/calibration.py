@@ -1,0 +1,117 @@
+"""The smallest noise of a release with which it and others together meet (epsilon, delta)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from csgm_cli import gaussian
+from csgm_cli.accounting.accountants import (
+    LOOSE,
+    Answer,
+    bounds_of,
+    by_certificates,
+    closed_delta,
+    law_of,
+    renyi_method,
+    target_delta,
+    uses_profile,
+    with_exact_lower,
+    with_lower,
+)
+from csgm_cli.bounds.worst_case import Release, total_mu, worst_case_law
+from csgm_cli.errors import NoAnswerError
+from csgm_cli.model.mechanism import Accountant, Adjacency, Bound
+
+if TYPE_CHECKING:
+    from csgm_cli.model.mechanism import Mechanism
+
+#: Relative margins of calibrate in epsilon and in sigma, for rounding and the bracket width of account.
+_EPSILON_ROOM, _SIGMA_ROOM = 2.5e-13, 1e-13
+#: Larger margins: in epsilon under replace-one, where the e1 of the triangle is less accurate; in sigma if an
+#: order is searched, and if the bound comes from a certified grid, whose step depends on epsilon.
+_TRIANGLE_ROOM, _ORDER_ROOM, _GRID_ROOM = 1e-9, 5e-13, 5e-6
+
+
+def least_sigma(
+    mechanism: Mechanism,
+    accountant: Accountant,
+    epsilon: float,
+    delta: float,
+    others: Sequence[Release] = (),
+) -> Answer:
+    """The smallest sigma of one release with which it and the ``others`` together meet (epsilon, delta).
+
+    A small margin ensures that account at this sigma, or at a rounded-up sigma, gives at most epsilon.
+
+    Raises:
+        NoAnswerError: no noise in range meets the target.
+    """
+    inner = epsilon * (1 - _EPSILON_ROOM)
+    given, delta = delta, target_delta([(mechanism, 1.0), *others], accountant, delta)
+    bounds = bounds_of([(mechanism, 1.0), *others], accountant)
+    found = [(_closed_sigma(mechanism, bound, inner, delta, others), bound) for bound in bounds]
+    sigma, bound = min(found, key=lambda pair: pair[0])
+    if not uses_profile([(mechanism, 1.0), *others], accountant):
+        return with_exact_lower(_proven(mechanism, sigma, bound, epsilon, others))
+    from csgm_cli.accounting.paths import sigma_path
+    from csgm_cli.accounting.solve import solve
+
+    if mechanism.adjacency is Adjacency.REPLACE_ONE:
+        # The relative error is one of delta; at small epsilons delta hardly depends on epsilon.
+        inner = epsilon * (1 - _TRIANGLE_ROOM * (1 + min(4 * delta / epsilon, 1e6)))
+    path = sigma_path(mechanism, others, inner, math.log(delta))
+    try:
+        solved = solve(path, _near_sigma(mechanism, inner, delta, others))
+    except NoAnswerError:
+        if math.isinf(sigma):
+            raise
+        return replace(_proven(mechanism, sigma, bound, epsilon, others), fell_back=True)
+    if math.exp(solved.proven) < sigma:
+        on_grid = any(part.step for c in solved.certificates for part in (c, *c.parts))
+        sigma = math.exp(solved.proven) * (1 + (_GRID_ROOM if on_grid else _ORDER_ROOM))
+        best = by_certificates(sigma, solved.certificates)
+    else:
+        best = _proven(mechanism, sigma, bound, epsilon, others)
+    return with_lower(best, math.exp(solved.refuted) if delta == given else 0.0, 1 + LOOSE)
+
+
+def _proven(
+    mechanism: Mechanism, sigma: float, bound: Bound, epsilon: float, others: Sequence[Release]
+) -> Answer:
+    if math.isinf(sigma):
+        raise NoAnswerError("no-noise-in-range", "no noise in range meets the target")
+    return replace(closed_delta([(mechanism, sigma), *others], bound, epsilon), value=sigma)
+
+
+def _closed_sigma(
+    mechanism: Mechanism, bound: Bound, epsilon: float, delta: float, others: Sequence[Release]
+) -> float:
+    if bound in (Bound.EXACT, Bound.MASK_REVEALED):
+        left = gaussian.mu_for(epsilon, delta) ** 2 - (total_mu(others) ** 2 if others else 0.0)
+        return total_mu([(mechanism, 1.0)]) / math.sqrt(left) * (1 + _SIGMA_ROOM) if left > 0.0 else math.inf
+    from csgm_cli.accounting.paths import sigma_path, solve_method
+
+    path = sigma_path(mechanism, others, epsilon, math.log(delta))
+    method = renyi_method([(mechanism, 1.0)], bound)
+    try:
+        x, _ = solve_method(
+            path, method, _near_sigma(mechanism, epsilon, delta, others), partial(law_of, bound)
+        )
+    except NoAnswerError:
+        return math.inf
+    return math.exp(x) * (1 + _ORDER_ROOM)
+
+
+def _near_sigma(mechanism: Mechanism, epsilon: float, delta: float, others: Sequence[Release]) -> float:
+    """Initial guess at log sigma: variance at kappa* equal to that of a Gaussian that meets the target."""
+    mu = gaussian.mu_for(epsilon, delta) / (2.0 if mechanism.adjacency is Adjacency.REPLACE_ONE else 1.0)
+    spent = worst_case_law(others).spread_variance if others else 0.0
+    left = max(mu * mu - spent, 1e-4 * mu * mu)
+    if mechanism.is_gaussian:
+        return math.log(mechanism.sensitivity) + math.log(mechanism.releases / left) / 2
+    t = math.log1p(left / (mechanism.gamma**2 * mechanism.coordinates * mechanism.releases))
+    return math.log(mechanism.linf_sensitivity) - math.log(t) / 2
