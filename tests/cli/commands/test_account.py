@@ -197,3 +197,18 @@ def test_limit_that_is_met_exactly(csgm):
     noise = csgm(f"{CALIBRATE} --value").stdout.strip()
     line = f"account --noise-multiplier {noise} --gamma 0.01 --norm-ratio 1000 --delta 1e-8 --max-epsilon 5"
     assert csgm(line).status == 0
+
+
+def test_a_failed_check_comes_before_warnings(csgm):
+    line = "account --noise-multiplier 1 --mechanism gaussian --delta 1e-6 --max-epsilon 1"
+    failed, warning = csgm(line).stderr.splitlines()
+    assert failed.startswith("failed: epsilon 4.88")
+    assert warning.startswith("warning[one-round]: ")
+
+
+def test_quiet_leaves_failures_and_errors(csgm):
+    line = "account --noise-multiplier 1 --mechanism gaussian --delta 1e-6 --quiet"
+    assert csgm(line).stderr == ""
+    assert csgm(f"{line} --max-epsilon 1").stderr.startswith("failed: ")
+    assert csgm(f"{line} --max-epsilon -1").stderr.startswith("error[")
+    assert "warning[one-round]" in csgm(line.removesuffix(" --quiet")).stderr

@@ -239,3 +239,10 @@ def test_rounds_from_defaults_are_stated(csgm, place):
     """What [defaults] says of all releases is said."""
     (place / "b.toml").write_text("[defaults]\nrounds = 1\n" + ONCE)
     assert "one-round" not in csgm("check b.toml").stderr
+
+
+def test_without_a_file_budget_toml_is_checked(csgm, place):
+    refused = csgm("check --format json")
+    assert (refused.status, refused.document["error"]["slug"]) == (2, "missing-argument")
+    (place / "budget.toml").write_text(ONCE + "rounds = 1\n")
+    assert csgm("check").stdout == csgm("check budget.toml").stdout

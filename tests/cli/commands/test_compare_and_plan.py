@@ -104,3 +104,16 @@ def test_the_largest_epsilons_and_ratios(csgm, line):
     outcome = csgm(line + " --format json")
     assert outcome.status == 0
     assert all(row["sigma"] > 0 for row in outcome.document["result"]["rows"])
+
+
+@pytest.mark.parametrize("rate", ["--compression 50", "--gamma 0.02"])
+def test_plan_shows_what_a_given_compression_costs(csgm, rate):
+    """It is what calibrate answers there, by the accountant that serves the Gaussian mechanism too."""
+    common = "--epsilon 5 --delta 1e-8 --dim 1e6 --cohort-size 1000 --rounds 1 --format json"
+    planned = csgm(f"plan {rate} {common}").document
+    [row] = planned["result"]["rows"]
+    asked = csgm(f"calibrate {rate} --accountant tight {common}").document["result"]
+    assert planned["result"]["compression"] == pytest.approx(50.0)
+    assert {key: row[key] for key in asked} == asked
+    refused = csgm(f"plan {rate} --max-noise-overhead 0.1 {common}")
+    assert (refused.status, refused.document["error"]["slug"]) == (2, "conflicting-options")
