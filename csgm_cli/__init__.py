@@ -27,8 +27,6 @@ The public names below are loaded on first use, so that importing the package co
 
 from __future__ import annotations
 
-from importlib import import_module
-
 from csgm_cli.version import __version__
 
 TYPE_CHECKING = False  # importing it from typing would be most of what this import costs
@@ -204,6 +202,8 @@ __all__ = [  # spelled out for type checkers; a test keeps it equal to _HOMES
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
+        from importlib import import_module
+
         return getattr(import_module(f"csgm_cli.{_HOMES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

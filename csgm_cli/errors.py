@@ -74,6 +74,10 @@ class CsgmError(Exception):
         self.place = place
         super().__init__(self.message)
 
+    def __reduce__(self) -> tuple[type[Self], tuple[str, str, str, Place | None]]:
+        """Survive pickling with all fields."""
+        return type(self), (self.slug, self.message, self.hint, self.place)
+
     def reworded(self, message: str, hint: str) -> Self:
         """Return the same error in other words."""
         return type(self)(self.slug, message, hint, self.place)

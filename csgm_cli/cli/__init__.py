@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import NoReturn
 
-__all__ = ["entry_point", "main"]
+__all__ = ["entry_point", "hush_arithmetic", "main"]
 
 
 def entry_point() -> NoReturn:
@@ -25,13 +25,13 @@ def entry_point() -> NoReturn:
         interrupts.leave_at_once()
     except KeyboardInterrupt:
         leave_interrupted()
-    _hush_arithmetic()
+    hush_arithmetic()
     status = main()
     interrupts.ignore()
     sys.exit(status)
 
 
-def _hush_arithmetic() -> None:
+def hush_arithmetic() -> None:
     """Keep NumPy's overflow warnings off stderr: results are checked for infinity and NaN."""
     if not sys.warnoptions:
         from warnings import simplefilter

@@ -28,13 +28,14 @@ from csgm_cli.cli.root import REGISTRY, Helped
 from csgm_cli.errors import StorageError, UsageError, shown
 from csgm_cli.ranges import FORMER_NAMES
 from csgm_cli.storage.config import TooSmall, check_keys, find_config, read_settings
+from csgm_cli.storage.memory import check_libraries_fit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from csgm_cli.cli.exits import ExitCode
     from csgm_cli.cli.options.sources import Source
-    from csgm_cli.storage.config import Setting
+from csgm_cli.storage.config import Setting
 
 
 class Command(Helped):
@@ -92,6 +93,7 @@ class Command(Helped):
 
     def invoke(self, ctx: click.Context) -> ExitCode:
         """Run the command."""
+        check_libraries_fit()
         asked = request_of(ctx, self.exclusives)
         console.be_quiet(quiet=bool(asked["quiet"]))
         request = asked if self.complete is None else self.complete(asked)

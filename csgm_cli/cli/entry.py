@@ -30,8 +30,9 @@ def run(argv: Sequence[str]) -> int:
         console.note("interrupted")
         status = ExitCode.INTERRUPTED
     except Exception as error:  # the report of an error failed: still no traceback, and not exit code 1
-        console.error(as_csgm_error(error))
-        status = ExitCode.BUG
+        problem = as_csgm_error(error)
+        console.error(problem)
+        status = problem.exit_status
     console.abandon_unless_flushed()
     return status
 

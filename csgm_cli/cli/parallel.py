@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import pickle
 import signal
-import threading
+import subprocess
+import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from pathlib import Path
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from csgm_cli.cli import interrupts
+from csgm_cli.errors import StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 T = TypeVar("T")
 
+#: The program of a worker process; its arguments are the folders to import from.
+_PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from csgm_cli.cli.worker import serve; serve()"
+#: Interpreter options that a worker inherits, by their name in ``sys.flags``.
+_INHERITED = {"ignore_environment": "-E", "no_user_site": "-s", "no_site": "-S"}
 #: Most calls sent to a process at a time: enough to hide the sending, few enough for rows to come steadily.
 _CHUNK = 8
 
@@ -21,52 +30,90 @@ _CHUNK = 8
 def in_order(work: Callable[[int], T], numbers: Sequence[int], jobs: int) -> Iterator[T]:
     """Yield ``work(n)`` for every n, in order, computed by ``jobs`` processes (one: this process).
 
-    ``work`` and what it returns must survive pickling. When the caller stops early, by an error or
-    Ctrl-C, the processes are ended at once; they also end when this process is killed.
+    ``work``, what it returns and what it raises must survive pickling. When the caller stops early, by an
+    error or Ctrl-C, the processes are ended at once; they also end when this process is killed.
+    ``StorageError`` (slug ``worker-lost``) where a process ends before its work is done.
     """
     if jobs == 1 or len(numbers) < 2:
         yield from map(work, numbers)
     else:
         with interrupts.unwinding():
-            yield from _shared(work, numbers, jobs)
+            yield from _shared(work, numbers, min(jobs, len(numbers)))
 
 
 def _shared(work: Callable[[int], T], numbers: Sequence[int], jobs: int) -> Iterator[T]:
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import active_children, get_context
+    from concurrent.futures import ThreadPoolExecutor
 
-    # Not fork: numpy may have started threads, whose locks a copy of the process would hold for ever.
-    with _interrupts_blocked():  # this may start a process, too: the keeper of the pool's semaphores
-        pool = ProcessPoolExecutor(
-            min(jobs, len(numbers)), mp_context=get_context("spawn"), initializer=_end_with_parent
-        )
-    share = -(-len(numbers) // (4 * jobs))
+    size = min(-(-len(numbers) // (4 * jobs)), _CHUNK)
+    chunks = [numbers[start : start + size] for start in range(0, len(numbers), size)]
+    workers: list[_Worker] = []
+    idle: SimpleQueue[_Worker] = SimpleQueue()
+
+    def ask(chunk: Sequence[int]) -> list[Any]:
+        worker = idle.get()
+        try:
+            return worker.ask(chunk)
+        finally:
+            idle.put(worker)
+
+    threads = ThreadPoolExecutor(jobs)  # each waits for one process
     try:
-        with _interrupts_blocked():
-            results = pool.map(work, numbers, chunksize=min(share, _CHUNK))
-        yield from results
-    except BaseException:
-        with _quiet_threads():
-            for child in active_children():
-                child.terminate()
-            pool.shutdown(cancel_futures=True)
-        raise
-    pool.shutdown()
-
-
-@contextmanager
-def _quiet_threads() -> Iterator[None]:
-    """The pool's own thread, before Python 3.12, fails aloud where a process dies with cancelled work."""
-    before, threading.excepthook = threading.excepthook, lambda _: None
-    try:
-        yield
+        for _ in range(jobs):
+            workers.append(_Worker(work))
+            idle.put(workers[-1])
+        with _interrupts_blocked():  # in the threads, too
+            answers = threads.map(ask, chunks)
+        for results in answers:
+            for result, error in results:
+                if error is not None:
+                    raise error
+                yield result
     finally:
-        threading.excepthook = before
+        for worker in workers:
+            worker.process.kill()
+        threads.shutdown(cancel_futures=True)
+        for worker in workers:
+            worker.process.communicate()
+
+
+class _Worker:
+    """A process that computes ``work``. It cannot import from the current folder."""
+
+    def __init__(self, work: Callable[[int], object]) -> None:
+        folders = [folder for folder in sys.path if folder]
+        folders.append(str(Path(__file__).parents[2]))
+        flags = [flag for name, flag in _INHERITED.items() if getattr(sys.flags, name)]
+        self._request = pickle.dumps(work)
+        with _interrupts_blocked():
+            self.process = subprocess.Popen(  # noqa: S603 - this interpreter, without a shell
+                [sys.executable, "-P", *flags, "-c", _PROGRAM, *folders],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+            )
+
+    def ask(self, chunk: Sequence[int]) -> list[Any]:
+        """Return (result, None) or (None, error) for every number; errors as for `in_order`."""
+        stdin, stdout = self.process.stdin, self.process.stdout
+        assert stdin is not None
+        assert stdout is not None
+        request, self._request = self._request + pickle.dumps(chunk), b""
+        try:
+            stdin.write(request)
+            stdin.flush()
+            answers: list[Any] = pickle.load(stdout)  # noqa: S301 - written by csgm's own process
+        except (OSError, EOFError, pickle.UnpicklingError):
+            raise self._lost() from None
+        return answers
+
+    def _lost(self) -> StorageError:
+        status = self.process.wait()
+        how = f"was killed by signal {-status}" if status < 0 else f"ended with exit code {status}"
+        return StorageError("worker-lost", f"a worker process {how}", "fewer --jobs take less memory")
 
 
 @contextmanager
 def _interrupts_blocked() -> Iterator[None]:
-    """Processes started here inherit it: Ctrl-C and a closing terminal reach all, but this one decides."""
+    """Block Ctrl-C and a closing terminal in processes and threads started here: this thread decides."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -75,18 +122,3 @@ def _interrupts_blocked() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _end_with_parent() -> None:
-    """Watch the process that started this one: what is killed cannot end its children."""
-    import os
-    from multiprocessing import parent_process
-
-    parent = parent_process()
-    assert parent is not None
-
-    def watch() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()

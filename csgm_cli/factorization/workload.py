@@ -69,24 +69,30 @@ def matrix_workload(matrix: ArrayLike) -> Workload:
     a = _real(matrix, "a workload")
     if a.ndim != 2 or a.shape[0] != a.shape[1] or not a.size:
         raise UsageError("bad-workload", f"a workload must be a square matrix, got shape {a.shape}")
-    if not np.isfinite(a).all():
-        raise UsageError("bad-workload", "a workload must be finite: it has NaN or infinite entries")
-    above = np.argwhere(np.triu(a, 1))
-    if len(above):
-        row, column = above[0]
-        raise UsageError(
-            "bad-workload",
-            f"a workload must be lower-triangular (row t may use steps up to t only): entry ({row}, {column})"
-            f" is {a[row, column]:g}",
-        )
+    for t, row in enumerate(a):  # one at a time: a may take half of the memory
+        _check_row(t, row)
     zeros = np.flatnonzero(np.diag(a) == 0)
     if len(zeros):
         raise UsageError(
             "bad-workload", f"a workload must not be singular: its diagonal is 0 in row {zeros[0]}"
         )
-    _check_scale(np.abs(a).max(axis=1), "the largest entries of each row of a workload")
-    _check_scale(np.abs(a).max(axis=0), "the largest entries of each column of a workload")
+    for axis, side in ((1, "row"), (0, "column")):
+        largest = np.maximum(a.max(axis), -a.min(axis))
+        _check_scale(largest, f"the largest entries of each {side} of a workload")
     return Workload(len(a), matrix=a)
+
+
+def _check_row(t: int, row: Array) -> None:
+    if not np.isfinite(row).all():
+        raise UsageError("bad-workload", "a workload must be finite: it has NaN or infinite entries")
+    above = np.flatnonzero(row[t + 1 :])
+    if len(above):
+        column = t + 1 + above[0]
+        raise UsageError(
+            "bad-workload",
+            f"a workload must be lower-triangular (row t may use steps up to t only): entry ({t}, {column})"
+            f" is {row[column]:g}",
+        )
 
 
 def leading(workload: Workload, rows: int) -> Workload:

@@ -148,6 +148,16 @@ def checked_generators(generators: Generators) -> int:
     return T
 
 
+def check_finite_noise(t: int, noise: Floats) -> None:
+    """Raise ``UsageError`` (slug ``not-finite``) for noise of round ``t`` that overflowed."""
+    if not np.isfinite(noise).all():
+        raise UsageError(
+            "not-finite",
+            f"the noise of round {t} overflows {noise.dtype}: numbers of the factors are too large",
+            "give factors of a smaller scale",
+        )
+
+
 def _check_array(name: str, array: object, sides: int, hint: str = "") -> None:
     check_type(name, array, np.ndarray)
     numbers = cast("Floats", array)

@@ -24,6 +24,7 @@ from csgm_cli.model.factorization import (
 )
 from csgm_cli.noise.checks import (
     FloatType,
+    check_finite_noise,
     checked_generators,
     checked_matrix,
     checked_seed,
@@ -135,7 +136,11 @@ class NoiseStream:
         return NoiseState(self._t, self._fingerprint(), self._seed)
 
     def next_round(self) -> AnyFloatArray:
-        """The noise of round t, a new array; ``UsageError`` (slug ``no-rounds-left``) after the last one."""
+        """The noise of round t, a new array of finite numbers.
+
+        ``UsageError``: slug ``no-rounds-left`` after the last one, ``not-finite`` where the noise overflows
+        because numbers of the factors are too large.
+        """
         if self._t >= self._T:
             raise UsageError(
                 "no-rounds-left",
@@ -145,8 +150,10 @@ class NoiseStream:
             )
         out = np.empty(len(self._range), self._dtype)
         try:
-            for place, worker in self._working():
-                worker.row(self._t, out[place])
+            with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused
+                for place, worker in self._working():
+                    worker.row(self._t, out[place])
+                    check_finite_noise(self._t, out[place])
         except BaseException:  # some pieces went on and some did not: begin again from the seed
             self._workers = None
             raise

@@ -94,7 +94,8 @@ class Recursion:
 
 def _reciprocals_above(diagonal: Floats) -> Floats:
     """1 / ``diagonal``, rounded up: those of a C with no larger diagonal, whose columns are no longer."""
-    reciprocals = 1 / diagonal
+    with np.errstate(over="ignore"):  # infinite noise is refused
+        reciprocals = 1 / diagonal
     is_exact = np.frexp(diagonal)[0] == 0.5  # a power of two
     return np.where(is_exact, reciprocals, np.nextafter(reciprocals, np.asarray(np.inf, diagonal.dtype)))
 

@@ -113,20 +113,22 @@ def naming(path: str | Path) -> Iterator[None]:
 
 
 @contextmanager
-def replacing(path: str | Path) -> Iterator[Path]:
+def replacing(path: str | Path, *, force: bool = True) -> Iterator[Path]:
     """Yield a fresh path at which to build a file or a folder; it takes the place of ``path`` at the end.
+
+    Without ``force`` only if nothing stands there by then: ``StorageError`` (slug ``file-exists``).
 
     What stands at ``path`` stays as it was when the block fails, Ctrl-C included, and nothing is left
     beside it. A file keeps its permissions and a symbolic link is written through. An existing folder
     is replaced with all it holds: between its two renames there is none, should the machine stop there.
     ``StorageError`` (slug ``cannot-write``) names the path and the reason.
     """
-    with blaming(path), staged(path) as temporary:
+    with blaming(path), staged(path, force=force) as temporary:
         yield temporary
 
 
 @contextmanager
-def staged(path: str | Path) -> Iterator[Path]:
+def staged(path: str | Path, *, force: bool = True) -> Iterator[Path]:
     """Do as `replacing` does, but let each OSError come as it is, those of the block included."""
     mode = existing_mode(Path(path))
     target = Path(path).resolve()
@@ -139,7 +141,7 @@ def staged(path: str | Path) -> Iterator[Path]:
             _sync(file)
         if mode is not None:
             temporary.chmod(stat.S_IMODE(mode))
-        _move(temporary, target)
+        (_move if force else _move_to_new)(temporary, target)
     except BaseException:
         _remove(temporary)
         raise
@@ -244,6 +246,30 @@ def _move(temporary: Path, target: Path) -> None:
             old.rename(target)
         raise
     _remove(old)
+
+
+def _move_to_new(temporary: Path, target: Path) -> None:
+    """Give ``temporary`` its name, unless another process was faster."""
+    if not temporary.is_dir():
+        try:
+            target.hardlink_to(temporary)
+        except FileExistsError:
+            raise file_exists(target) from None
+        except OSError:  # the file system has no hard links
+            if target.exists():
+                raise file_exists(target) from None
+        else:
+            temporary.unlink()
+            return
+    try:
+        temporary.rename(target)
+    except OSError as error:
+        raise (file_exists(target) if target.exists() else error) from None
+
+
+def file_exists(target: Path) -> StorageError:
+    """Return the error for a file that is there, and is replaced only when that is asked for."""
+    return StorageError("file-exists", f"{str(target)!r} exists already", "`force` replaces it")
 
 
 def _sibling(target: Path) -> Path:

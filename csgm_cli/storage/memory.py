@@ -5,23 +5,47 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from csgm_cli.errors import UsageError
+from csgm_cli.errors import StorageError, UsageError
 
 _CGROUP = Path("/sys/fs/cgroup")
 _GIB = 2.0**30
+#: For NumPy and SciPy, which map 95 MiB while they load with one BLAS thread (other builds may take more),
+#: and for SciPy alone, which may be loaded later.
+_LIBRARIES, _SCIPY = 192 << 20, 96 << 20
+#: Buffers and stack of each further BLAS thread (measured 40 MiB).
+_PER_THREAD = 64 << 20
+
+
+def check_libraries_fit() -> None:
+    """Raise ``StorageError`` (slug ``memory-limit``) where a limit of the process leaves too little memory.
+
+    OpenBLAS, which NumPy and SciPy load, ends a process that has no room for its buffers with exit code 1,
+    and that would read as a claim that does not hold.
+    """
+    left, threads = _of_process(), os.environ.get("OPENBLAS_NUM_THREADS", "")
+    needed = _LIBRARIES + _PER_THREAD * (int(threads) - 1 if threads.isdecimal() else 0)
+    if left is not None and left < needed:
+        room = f"{_size(needed)} of memory are needed, the limit of this process leaves {_size(left)}"
+        raise StorageError("memory-limit", room, "raise the limit (ulimit -v, ulimit -d)")
 
 
 def check_memory(needed: int, what: str, hint: str = "") -> None:
     """Raise ``UsageError`` (slug ``too-large``) where ``what`` (ends in "needs") takes more than there is."""
     available = available_bytes()
     if available is not None and needed > available:
-        size = f"{needed / _GIB:.1f} GiB of memory, {available / _GIB:.1f} GiB are available"
+        size = f"{_size(needed)} of memory, {_size(available)} are available"
         raise UsageError("too-large", f"{what} {size}", hint)
+
+
+def _size(count: int) -> str:
+    return f"{count / _GIB:.1f} GiB" if count >= _GIB else f"{count >> 20} MiB"
 
 
 def available_bytes() -> int | None:
     """Memory available without swapping and within all limits; None where unknown."""
-    found = [free for free in (_of_machine(), _of_container(), _of_process()) if free is not None]
+    limit = _of_process()
+    process = None if limit is None else max(0, limit - _SCIPY)
+    found = [free for free in (_of_machine(), _of_container(), process) if free is not None]
     return min(found, default=None)
 
 
@@ -49,12 +73,15 @@ def _of_container() -> int | None:
 
 
 def _of_process() -> int | None:
-    """The memory left under ``ulimit -v``."""
+    """The memory left under ``ulimit -v`` and ``ulimit -d``."""
     try:
         import resource
 
-        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+        pages = Path("/proc/self/statm").read_text(encoding="ascii").split()
+        used = {resource.RLIMIT_AS: int(pages[0]), resource.RLIMIT_DATA: int(pages[5])}
+        limits = {limit: resource.getrlimit(limit)[0] for limit in used}
+        size = resource.getpagesize()
     except (ImportError, OSError, ValueError, IndexError):
         return None
-    return None if limit == resource.RLIM_INFINITY else max(0, limit - pages * resource.getpagesize())
+    left = [most - used[limit] * size for limit, most in limits.items() if most != resource.RLIM_INFINITY]
+    return max(0, min(left)) if left else None

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from csgm_cli.errors import UsageError
+from csgm_cli.errors import StorageError, UsageError
 from csgm_cli.storage.files import blaming, cannot_read, is_plain, open_new, open_to_append, staged
 
 if TYPE_CHECKING:
@@ -31,6 +31,38 @@ def lines_of(path: str | Path) -> Iterator[str]:
         return
     except (OSError, ValueError) as error:
         raise cannot_read(path, error) from error
+
+
+@contextmanager
+def claimed(path: str | Path) -> Iterator[None]:
+    """Keep other processes of csgm from adding rows to ``path``, which is created where it is missing.
+
+    ``StorageError`` (slug ``in-use``) where another process has claimed it. The system drops a claim when
+    its process ends, however it ends, so that no stale claim is left. Devices and pipes are not claimed, nor
+    are files where the system or the file system has no locks.
+    """
+    with ExitStack() as stack:
+        with blaming(path):
+            if is_plain(path):
+                descriptor = stack.enter_context(_closing(open_to_append(Path(path), create=True)))
+                _lock(descriptor, path)
+        yield
+
+
+def _lock(descriptor: int, path: str | Path) -> None:
+    try:
+        import fcntl
+    except ImportError:  # not on Windows
+        return
+    in_use = StorageError("in-use", f"cannot write {str(path)!r}: another process is writing it")
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise in_use from None
+    except OSError:  # the file system has no locks
+        return
+    if not os.path.samestat(os.fstat(descriptor), os.stat(path)):  # noqa: PTH116 - plain names; it was replaced just now
+        raise in_use
 
 
 @contextmanager

@@ -112,3 +112,34 @@ def test_file_name_that_is_no_text(csgm, place):
         assert csgm("check", name, "--format", form, "--output", "out").status == 0
         printed = csgm("check", name, "--format", form).stdout
         assert Path("out").read_bytes().decode("utf-8") == printed
+
+
+MECHANISM = "--delta 1e-8 --norm-ratio 10 --epochs 1 --factorization %s.npz"
+#: Commands that read and write files whose names are no text, %s, in the order in which they need each other.
+NO_TEXT = [
+    "factorize --T 4 --output %s.npz --plot %s.svg",
+    "factorize --T 4 --output %s.csv",
+    "factorize --T 4 --checkpoint %s.c.npz --output %s.npy --arrays C",
+    "factorize --workload %s.npy --format csv",
+    "inspect %s.npz --format json",
+    "inspect %s.csv --format markdown",
+    f"calibrate {MECHANISM} --epsilon 5 --gamma 0.1 --output %s",
+    f"account {MECHANISM} --sigma 5 --gamma 0.1 --statement",
+    f"sweep {MECHANISM} --epsilon 5 --vary gamma=0.1,0.2 --format csv --output %s.rows --jobs 2",
+    f"sweep {MECHANISM} --epsilon 5 --vary gamma=0.1,0.2 --format csv --output %s.rows --resume",
+    f"compare {MECHANISM} --epsilon 5 --gamma 0.1 --format json",
+]
+
+
+def test_no_file_name_is_a_bug(csgm, place):
+    """Every command takes names that are no text, in all the places where a file is named."""
+    name = os.fsdecode(b"n\xff")
+    for line in NO_TEXT:
+        outcome = csgm(*(word.replace("%s", name) for word in line.split()))
+        assert outcome.status == 0, (line, outcome.stderr)
+        outcome.stdout.encode()
+    for line in ("inspect %s", "account --from %s.json", "check %s.toml", "calibrate --epsilon %s", "%s"):
+        for more in ([], ["--format", "json"]):
+            outcome = csgm(*(word.replace("%s", name + "2") for word in line.split()), *more)
+            assert outcome.status in (2, 4), (line, outcome.stderr)
+            (outcome.stdout + outcome.stderr).encode()

@@ -90,11 +90,13 @@ def test_bug_in_json_mode(csgm, monkeypatch):
     assert (outcome.status, outcome.document["error"]["slug"]) == (70, "bug")
 
 
-def test_failure_of_the_error_report(csgm, monkeypatch):
-    """Even if reporting an error fails there is no traceback, and not the exit code of a failed claim."""
-    monkeypatch.setattr("csgm_cli.render.render", lambda *_: 1 / 0)
+@pytest.mark.parametrize(("error", "status"), [(ZeroDivisionError(), 70), (MemoryError(), 2)])
+def test_failure_of_the_error_report(csgm, monkeypatch, error, status):
+    """Where reporting an error fails, the exit code is that of the failure; there is no traceback."""
+    monkeypatch.setattr("csgm_cli.render.render_error", lambda *_: raising(error)(None))
     outcome = csgm("calibrate --format json")
-    assert outcome.status == 70
+    assert outcome.status == status
+    assert outcome.stderr.startswith("error[bug]" if status == 70 else "error[too-large]")
     assert "Traceback" not in outcome.stderr
 
 

@@ -1,5 +1,7 @@
 """Workloads: what their structure says against the matrix written out, and what is refused."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -129,3 +131,14 @@ def test_inputs_are_copied():
     matrix[1, 0] = rates[0] = 5.0
     assert workload.matrix[1, 0] == 0.0
     assert schedule.learning_rates[0] == 1.0
+
+
+def test_checks_of_a_matrix_take_little_memory():
+    """Beside its own copy, a workload takes a few rows while it is checked."""
+    matrix = np.tri(1000)
+    tracemalloc.start()
+    try:
+        matrix_workload(matrix)
+        assert tracemalloc.get_traced_memory()[1] < 1.1 * matrix.nbytes
+    finally:
+        tracemalloc.stop()

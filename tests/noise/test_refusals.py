@@ -146,6 +146,36 @@ def test_bad_factors(factors, slug):
     assert refused(factors).slug == slug
 
 
+#: A number whose multiple by a few standard deviations is beyond float64, as by the opposite one.
+HUGE = 1.5e308
+
+
+@pytest.mark.parametrize(
+    "factors",
+    [
+        np.array([[1.0, 0.0], [HUGE, -HUGE]]),
+        np.array([[1.0, 0.0, 0.0], [HUGE, HUGE, -HUGE]]),
+        generators(inputs=np.full((3, 2), HUGE)),
+        generators(outputs=np.array([[1.0, 1.0], [HUGE, -HUGE], [1.0, 1.0]])),
+        generators(diagonal=np.array([1.0, 5e-324, 1.0])),
+        np.array([[1.0, 0.0], [3e38, -3e38]], np.float32),
+    ],
+)
+@pytest.mark.parametrize("on", ["sums", "increments"])
+@pytest.mark.parametrize("width", [40, 7])
+def test_noise_is_finite_or_refused(factors, on, width):
+    """Factors near the end of their range: each round is finite, or an error that names it."""
+    stream = NoiseStream(factors, sigma=10.0, dim=40, on=on, seed=1)
+    refusals = 0
+    for block in stream.blocks(width):
+        assert np.isfinite(block.next_round()).all()
+        for _ in range(2):  # the round is not skipped
+            with pytest.raises(UsageError, match=r"the noise of round \d overflows float(32|64)") as caught:
+                list(block)
+            refusals += caught.value.slug == "not-finite"
+    assert refusals == 2 * -(-40 // width)
+
+
 def test_generators_are_not_narrowed():
     """One float64 array among float32 ones is enough."""
     mixed = Generators(*(p.astype(np.float32) for p in (IDENTITY, IDENTITY, IDENTITY)), np.ones(3))

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 import pytest
 
 from csgm_cli.errors import StorageError, UsageError
-from csgm_cli.storage.rows import growing, lines_of
+from csgm_cli.storage.rows import claimed, growing, lines_of
 
 
 def only(folder):
@@ -72,6 +72,46 @@ def test_keeping_of_a_missing_file(tmp_path):
     with growing(tmp_path / "rows", 0) as write:
         write("a\n")
     assert (tmp_path / "rows").read_text() == "a\n"
+
+
+@pytest.mark.parametrize("content", [None, "", "a\n"])
+def test_one_claim_at_a_time(tmp_path, content):
+    """A file that is claimed is in use, whether it is new, empty or full, and free again afterwards."""
+    path = tmp_path / "rows"
+    if content is not None:
+        path.write_text(content)
+    with claimed(path):
+        with pytest.raises(StorageError, match="another process is writing it") as caught, claimed(path):
+            pass
+        assert (caught.value.slug, caught.value.exit_status) == ("in-use", 4)
+    with claimed(path), growing(path) as write:
+        write("b\n")
+    with claimed(path):
+        assert path.read_text() == "b\n"
+    assert only(tmp_path) == "rows"
+
+
+def test_a_file_that_was_just_replaced_cannot_be_claimed(tmp_path, monkeypatch):
+    """The claim of a file that lost its name, between opening and locking, would guard nothing."""
+    import fcntl
+
+    path, lock = tmp_path / "rows", fcntl.flock
+    path.write_text("old")
+
+    def replaced_before(*arguments):
+        (tmp_path / "new").write_text("new")
+        (tmp_path / "new").replace(path)
+        lock(*arguments)
+
+    monkeypatch.setattr("fcntl.flock", replaced_before)
+    with pytest.raises(StorageError, match="another process is writing it"), claimed(path):
+        pass
+
+
+def test_no_claim_of_a_device():
+    """Several processes may write to one device."""
+    with claimed("/dev/null"), claimed("/dev/null"):
+        pass
 
 
 def test_link_and_pipe(tmp_path):

@@ -22,7 +22,7 @@ from csgm_cli.cli.output.report import report
 from csgm_cli.errors import CsgmError, Locating, UsageError
 from csgm_cli.model.mechanism import Accountant
 from csgm_cli.render import CHECK_FORMATS, render_error
-from csgm_cli.storage.files import is_plain, read_bytes, write_atomically
+from csgm_cli.storage.files import check_writable, is_plain, read_bytes, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -43,6 +43,9 @@ def _check(request: Request) -> ExitCode:
     from csgm_cli.cli.inputs.budgets import load_budget
     from csgm_cli.render.check_document import check_document
 
+    for name in ("output", "write_lock"):
+        if request[name] is not None:
+            check_writable(request[name])
     paths, accountant = request["files"] or _default_budget(), Accountant(request["accountant"])
     populations, notices, files = load_budget(paths)
     check_places(request, files)
@@ -59,13 +62,13 @@ def _check(request: Request) -> ExitCode:
         "exit_zero": request["exit_zero"],
     }
     document = check_document(inputs, standings, changes, notices)
+    failures = list(_failures(standings))
+    report(request, document, failures)
     if request["write_lock"] is not None:
         from csgm_cli.storage.lock import lock_text
 
         with interrupts.unwinding():
             write_atomically(request["write_lock"], lock_text(standings, accountant))
-    failures = list(_failures(standings))
-    report(request, document, failures)
     return ExitCode.CLAIM_FAILED if failures and not request["exit_zero"] else ExitCode.OK
 
 

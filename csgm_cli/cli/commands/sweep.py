@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from csgm_cli.render import ROW_FORMATS, SWEEP_FORMATS, row_format
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
     from csgm_cli.cli.options.request import Request
     from csgm_cli.render.document import Document
@@ -112,22 +113,31 @@ def _stream(request: Request, sweep: Sweep) -> _Tally:
     from csgm_cli.render.document import sweep_document
 
     form = row_format(request["format"])
-    kept = kept_rows(request["output"], sweep, form) if request["resume"] else None
-    done = kept or Kept()
-    tally, rows = _Tally(sweep, done), []
-    with _sink(request, kept) as write:
-        for row, notices in _solved(request, sweep, done.rows):
-            tally.add(row, notices)
-            if done.size == 0 and tally.rows == 1:
-                write(form.header(row))
-            write(form.line(row))
-            if request["plot"] is not None:
-                rows.append(row)
+    with _claimed(request):
+        kept = kept_rows(request["output"], sweep, form) if request["resume"] else None
+        done = kept or Kept()
+        tally, rows = _Tally(sweep, done), []
+        with _sink(request, kept) as write:
+            for row, notices in _solved(request, sweep, done.rows):
+                tally.add(row, notices)
+                if done.size == 0 and tally.rows == 1:
+                    write(form.header(row))
+                write(form.line(row))
+                if request["plot"] is not None:
+                    rows.append(row)
     if rows:
         draw(request, sweep_document(sweep.inputs(), rows, ()))
     for notice in tally.notices():
         console.warning(notice.slug, notice.message)
     return tally
+
+
+def _claimed(request: Request) -> AbstractContextManager[None]:
+    if request["output"] is None:
+        return nullcontext()
+    from csgm_cli.storage.rows import claimed
+
+    return claimed(request["output"])
 
 
 @contextmanager

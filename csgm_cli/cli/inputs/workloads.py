@@ -8,6 +8,7 @@ from csgm_cli.cli.options.parameter_types import Number
 from csgm_cli.cli.options.sources import Rank
 from csgm_cli.errors import UsageError
 from csgm_cli.storage.files import naming
+from csgm_cli.storage.memory import check_memory
 
 if TYPE_CHECKING:
     from csgm_cli.cli.options.request import Request
@@ -66,6 +67,7 @@ def _from_file(request: Request, spec: str) -> Workload:
         with naming(spec):
             return schedule_workload(rates)
     with naming(spec):
+        check_memory(8 * matrix.size, f"a workload with {len(matrix)} rows needs")  # of its own, in float64
         return matrix_workload(matrix)
 
 

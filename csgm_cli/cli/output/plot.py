@@ -24,7 +24,7 @@ def check_plot(request: Request) -> None:
 
     ``UsageError``: another kind of file, a size without a file, matplotlib is missing, or two reports for
     one stream.
-    ``StorageError``: the file cannot be written.
+    ``StorageError``: the file, or that of --output, cannot be written.
     """
     plot = request["plot"]
     if plot in (None, "-") and request.rank(["plot_size"]) == Rank.FLAG:
@@ -43,17 +43,22 @@ def check_plot(request: Request) -> None:
 
     check_can_draw(Path(plot).suffix)
     check_writable(plot)
+    if request["output"] is not None:
+        check_writable(request["output"])
 
 
 def report_with_picture(request: Request, document: Document, figure: Figure | None = None) -> None:
     """Report as without a picture; a chart for the terminal stands below.
 
-    ``figure``: what to draw, if it is not what the rows of ``document`` show.
+    A picture is drawn before the report and put in place after it, so that an error in one of the two
+    replaces neither. ``figure``: what to draw, if it is not what the rows of ``document`` show.
     """
-    if request["plot"] != "-":
-        draw(request, document, figure)
+    to_file = request["plot"] not in (None, "-")
+    content = _drawn(request, document, figure) if to_file else None
     report(request, document)
-    if request["plot"] == "-":
+    if content is not None:
+        _put_in_place(request, content)
+    elif not to_file:
         draw(request, document, figure, below=request["output"] is None)
 
 
@@ -64,34 +69,46 @@ def draw(request: Request, document: Document, figure: Figure | None = None, *, 
     """
     if request["plot"] is None:
         return
+    if request["plot"] != "-":
+        if (content := _drawn(request, document, figure)) is not None:
+            _put_in_place(request, content)
+    elif (shown := _figure(document, figure)) is not None:
+        from csgm_cli.render.plots.text_chart import chart
+
+        terminal = console.terminal()
+        text = chart(shown, _WIDTH if terminal is None else terminal.width)
+        console.write(f"\n{text}" if below else text)
+
+
+def _figure(document: Document, figure: Figure | None) -> Figure | None:
     from csgm_cli.render.plots.figure import figure_of
 
     figure = figure or figure_of(document)
     if figure is None:
         console.warning("nothing-to-draw", "no picture was drawn: no row has an answer")
-        return
-    if request["plot"] == "-":
-        from csgm_cli.render.plots.text_chart import chart
-
-        terminal = console.terminal()
-        text = chart(figure, _WIDTH if terminal is None else terminal.width)
-        console.write(f"\n{text}" if below else text)
-        return
-    _write(request, figure)
+    return figure
 
 
-def _write(request: Request, figure: Figure) -> None:
+def _drawn(request: Request, document: Document, figure: Figure | None) -> bytes | None:
+    """Return the content of the file, None where there is nothing to draw."""
     from csgm_cli.render.plots.image_file import default_size, picture
-    from csgm_cli.storage.files import write_atomically
 
+    if (figure := _figure(document, figure)) is None:
+        return None
     size = default_size(figure)
     if request["plot_size"] is not None:
         width, height = map(float, request["plot_size"].lower().split("x"))
         size = width, height
     content, is_clear = picture(figure, Path(request["plot"]).suffix, size)
-    with interrupts.unwinding():
-        write_atomically(request["plot"], content)
     if not is_clear:
         default = "x".join(f"{inches:g}" for inches in default_size(figure))
         message = f"labels of the plot overlap at this size; the default is {default} inches"
         console.warning("plot-too-small", message)
+    return content
+
+
+def _put_in_place(request: Request, content: bytes) -> None:
+    from csgm_cli.storage.files import write_atomically
+
+    with interrupts.unwinding():
+        write_atomically(request["plot"], content)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from csgm_cli.errors import StorageError, UsageError, shown
+from csgm_cli.errors import UsageError, shown
 from csgm_cli.ranges import check_type
 from csgm_cli.storage.arrays import metadata, npy, npz, tensors, text
 from csgm_cli.storage.arrays.content import (
@@ -31,6 +31,7 @@ from csgm_cli.storage.files import (
     check_folder,
     check_regular,
     existing_mode,
+    file_exists,
     naming,
     replacing,
 )
@@ -84,7 +85,7 @@ def write_arrays(path: str | Path, file: ArrayFile, *, force: bool = False) -> N
     sealed = metadata.sealed(file.metadata, digest(file))
     if len(metadata.canonical(sealed)) > metadata.MOST_BYTES // 2:
         raise UsageError("too-large", "the metadata take more than half a mebibyte")
-    with replacing(path) as temporary:
+    with replacing(path, force=force) as temporary:
         _format(path).write(temporary, file, sealed)
 
 
@@ -190,7 +191,7 @@ def _check_place(path: str | Path, shapes: Shapes, *, force: bool) -> None:
 
 def _check_existing(target: Path, mode: int, *, folder: bool, force: bool) -> None:
     if not force:
-        raise StorageError("file-exists", f"{str(target)!r} exists already", "`force` replaces it")
+        raise file_exists(target)
     if folder:
         if not stat.S_ISDIR(mode):
             raise NotADirectoryError(None, "it exists and is no folder")

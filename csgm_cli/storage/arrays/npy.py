@@ -24,6 +24,7 @@ from csgm_cli.storage.arrays.content import (
 )
 from csgm_cli.storage.arrays.metadata import broken
 from csgm_cli.storage.files import check_regular
+from csgm_cli.storage.memory import check_memory
 
 _BLOCK = 1 << 20
 
@@ -65,7 +66,7 @@ def check_alone(shapes: Collection[str]) -> None:
 def read(stream: IO[bytes], size: int, name: str) -> Array:
     """The array ``name`` in the native byte order, from a stream that declares ``size`` bytes.
 
-    ``UsageError`` (slugs ``broken-file``, ``pickled``, ``wrong-dtype``, ``shape-mismatch``).
+    ``UsageError`` (slugs ``broken-file``, ``pickled``, ``wrong-dtype``, ``shape-mismatch``, ``too-large``).
     """
     shape, fortran_order, dtype = _header(stream, name)
     check_dtype(name, dtype)
@@ -75,6 +76,7 @@ def read(stream: IO[bytes], size: int, name: str) -> Array:
     expected = stream.tell() + math.prod(shape) * dtype.itemsize
     if size != expected:
         raise broken(f"{name} takes {expected} bytes with shape {shape}, but {size} are there")
+    check_memory(math.prod(shape) * dtype.itemsize, f"{name} with shape {shape} needs")
     array: Array = np.empty(shape, dtype, order="F" if fortran_order else "C")
     _fill(stream, array, name)
     return array if dtype.isnative else array.byteswap(inplace=True).view(dtype.newbyteorder("="))

@@ -142,7 +142,7 @@ def test_more_than_there_is_memory_for(csgm, place, monkeypatch, line):
     outcome = csgm(line)
     assert (outcome.status, outcome.stdout) == (2, "")
     assert re.match(
-        r"error\[too-large\]: .* needs? [\d.]+ GiB of memory, 0.0 GiB are available", outcome.stderr
+        r"error\[too-large\]: .* needs? [\d.]+ [GM]iB of memory, 1 MiB are available", outcome.stderr
     )
 
 

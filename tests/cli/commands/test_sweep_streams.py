@@ -131,11 +131,28 @@ def test_killed_and_resumed(csgm, place, kind, jobs):
     assert (place / "rows").read_text() == whole
 
 
+@pytest.mark.parametrize("content", ["", "old"])
+def test_one_sweep_per_file(csgm, place, content):
+    """A second sweep into a file is refused while the first runs; a kill leaves nothing that blocks it."""
+    (place / "rows").write_text(content)
+    with started(*SHORTER, "csv", "--output", "rows", "--jobs", "2") as process:
+        growing = lambda: any(path.is_file() and b"\n" in path.read_bytes() for path in place.iterdir())
+        wait_until(growing, process)
+        for more in ([], ["--resume"]):
+            second = csgm(*SHORTER, "csv", "--output", "rows", *more)
+            assert (second.status, second.stdout) == (4, "")
+            assert second.stderr.startswith("error[in-use]: cannot write 'rows': another process is writing")
+        process.kill()
+    assert csgm(*SHORTER, "csv", "--output", "rows").status == 0
+    assert (place / "rows").read_text() == csgm(*SHORTER, "csv").stdout
+
+
 def test_processes_end_with_a_killed_parent(place):
     """No process of --jobs outlives the one that was killed and could not tell it to end."""
     with started(*LONG, "csv", "--output", "rows", "--jobs", "2", start_new_session=True) as process:
         wait_for_rows(place / "rows", process)
         process.kill()
+        assert process.stderr.read() == ""  # no remarks of the processes either
     for _ in range(500):
         try:
             os.killpg(process.pid, 0)

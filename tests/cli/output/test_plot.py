@@ -1,6 +1,8 @@
 """``--plot``: pictures in files and in the terminal."""
 
 import json
+import os
+import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -8,6 +10,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from csgm_cli import cli
 from csgm_cli.storage.schema import load_schema
 from tests.cli.questions import GRID
 
@@ -129,6 +132,51 @@ def test_unwritable_file_is_found_before_the_work(csgm, monkeypatch, option):
         outcome = csgm(*GRID.split(), option, path)
         assert (outcome.status, outcome.stdout) == (4, "")
         assert outcome.stderr.startswith("error[cannot-write]: ")
+
+
+#: Commands that write two files: old.svg, which exists, and one in a folder that is missing.
+TWO_FILES = [
+    f"{GRID} --rounds 1 --plot old.svg --output missing/x.svg",
+    f"{GRID} --rounds 1 --plot missing/x.svg --output old.svg",
+    f"{GRID} --rounds 1 --plot old.svg --format csv --output missing/x.svg",
+    f"{GRID} --rounds 1 --plot missing/x.svg --format jsonl --output old.svg",
+    "compare --epsilon 5 --delta 1e-8 --gamma 0.1 --norm-ratio 10 --plot old.svg --output missing/x.svg",
+    "compare --epsilon 5 --delta 1e-8 --gamma 0.1 --norm-ratio 10 --plot missing/x.svg --output old.svg",
+    "factorize --T 4 --plot old.svg --output missing/x.npz",
+    "check new.toml --write-lock old.svg --output missing/x.svg",
+    "check new.toml --write-lock missing/x.svg --output old.svg",
+]
+
+
+@pytest.mark.parametrize("line", TWO_FILES)
+def test_both_destinations_are_checked_before_one_is_replaced(csgm, budgets, line):
+    """Where one of two files cannot be written, the other one keeps what it holds."""
+    Path("old.svg").write_text("old")
+    outcome = csgm(line)
+    assert (outcome.status, outcome.stdout) == (4, "")
+    assert Path("old.svg").read_text() == "old"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
+@pytest.mark.parametrize(
+    "line", [line.partition(" --output")[0] for line in TWO_FILES if "old.svg --" in line]
+)
+def test_nothing_is_replaced_where_stdout_is_full(budgets, line):
+    """A result that cannot be printed replaces no picture and no lock either."""
+    Path("old.svg").write_text("old")
+    command = [sys.executable, "-m", "csgm_cli", *line.split()]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            command,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            env=os.environ | {"PYTHONPATH": str(Path(cli.__file__).parents[2])},
+            timeout=120,
+            check=False,
+        )
+    assert done.returncode == 4
+    assert b"error[cannot-write]: cannot write to standard output" in done.stderr
+    assert Path("old.svg").read_text() == "old"
 
 
 def test_nothing_to_draw(csgm):

@@ -3,11 +3,13 @@
 import json
 import os
 import struct
+import tracemalloc
 import zipfile
 
 import numpy as np
 import pytest
 
+from csgm_cli.errors import UsageError
 from csgm_cli.storage.arrays import read_matrix
 from tests.storage.arrays.hostile_files import METADATA, B, C, archive, factors, npy, refusal
 
@@ -254,3 +256,21 @@ def test_archive_of_thousands(tmp_path):
     names = (f"{'x' * 200}{number}.npy" for number in range(5000))
     (tmp_path / "x.npz").write_bytes(archive(*((name, b"") for name in names), ("B.npy", npy(B))))
     assert refusal(tmp_path / "x.npz").slug == "broken-file"
+
+
+def test_a_sparse_file_takes_no_more_memory_than_there_is(tmp_path, monkeypatch):
+    """A file of a few blocks on disk can declare gibibytes of zeros: it is refused before it is read."""
+    path, side = tmp_path / "sparse.npy", 1 << 14
+    with path.open("wb") as file:
+        header = {"descr": "<f8", "fortran_order": False, "shape": (side, side)}
+        np.lib.format.write_array_header_1_0(file, header)
+        file.truncate(file.tell() + 8 * side**2)
+    monkeypatch.setattr("csgm_cli.storage.memory.available_bytes", lambda: 1 << 30)
+    tracemalloc.start()
+    try:
+        with pytest.raises(UsageError, match=r"needs 2\.0 GiB of memory, 1\.0 GiB are available") as caught:
+            read_matrix(path)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 24
+    finally:
+        tracemalloc.stop()
+    assert caught.value.slug == "too-large"

@@ -58,6 +58,25 @@ def test_existing_is_refused(written, factorization, other):
     assert_untouched(written, factorization)
 
 
+@pytest.mark.parametrize("has_links", [True, False])
+def test_a_faster_process_keeps_its_file(written, factorization, other, monkeypatch, has_links):
+    """A file that appears between the first check and the end of the work is not replaced either."""
+    monkeypatch.setattr("csgm_cli.storage.arrays.files._check_place", lambda *_, **__: None)
+    if not has_links:
+        monkeypatch.setattr("pathlib.Path.hardlink_to", lambda *_: exec("raise PermissionError"))
+    with pytest.raises(StorageError) as caught:
+        write_arrays(written, other)
+    assert (caught.value.slug, caught.value.exit_status) == ("file-exists", 4)
+    assert_untouched(written, factorization)
+
+
+def test_a_file_system_without_links(tmp_path, factorization, monkeypatch):
+    """A new file gets its name there, too."""
+    monkeypatch.setattr("pathlib.Path.hardlink_to", lambda *_: exec("raise PermissionError"))
+    write_arrays(tmp_path / "new.npz", factorization)
+    assert_untouched(tmp_path / "new.npz", factorization)
+
+
 def test_force_replaces(written, other):
     """With force the new content takes the place of all of the old, and keeps who may read it."""
     written.chmod(0o750)
