@@ -131,6 +131,21 @@ def test_killed_and_resumed(csgm, place, kind, jobs):
     assert (place / "rows").read_text() == whole
 
 
+def test_a_killed_process_of_jobs_is_no_bug(csgm, place):
+    """The system kills a process for want of memory: exit code 4, and the rows that are done stay."""
+    with started(*SHORTER, "csv", "--output", "rows", "--jobs", "2") as process:
+        wait_for_rows(place / "rows", process)
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        os.kill(int(children[0]), signal.SIGKILL)
+        assert end_of(process) == 4
+        error, hint = process.stderr.read().splitlines()
+    assert error == "error[worker-lost]: a worker process was killed by signal 9"
+    assert "--jobs" in hint
+    assert (place / "rows").read_text().count("\n") > 3
+    assert csgm(*SHORTER, "csv", "--output", "rows", "--resume").status == 0
+    assert (place / "rows").read_text() == csgm(*SHORTER, "csv").stdout
+
+
 @pytest.mark.parametrize("content", ["", "old"])
 def test_one_sweep_per_file(csgm, place, content):
     """A second sweep into a file is refused while the first runs; a kill leaves nothing that blocks it."""
