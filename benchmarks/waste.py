@@ -11,7 +11,8 @@ from statistics import median
 
 from benchmarks.measure import Table, show, verdict
 from csgm_cli.accounting.accountants import Spent, least_sigma
-from csgm_cli.model.mechanism import Accountant, Adjacency, Geometry, Mechanism, MechanismName
+from csgm_cli.model.mechanism import Accountant, Adjacency, Mechanism
+from csgm_cli.model.mechanism_table import Geometry, MechanismName
 
 #: Between these, log-uniform.
 _RANGES = {

@@ -70,11 +70,10 @@ if TYPE_CHECKING:
         Adjacency,
         Bound,
         FactorNorms,
-        Geometry,
         Mechanism,
-        MechanismName,
         Target,
     )
+    from csgm_cli.model.mechanism_table import Geometry, MechanismName
     from csgm_cli.model.result import Account, Calibration, Guarantee
     from csgm_cli.noise.stream import NoiseStream
     from csgm_cli.storage.arrays.content import ArrayFile, SavedArrays, check_hash
@@ -120,11 +119,11 @@ _HOMES = {
     "Factorization": "model.factorization",
     "Factors": "model.factorization",
     "Generators": "model.factorization",
-    "Geometry": "model.mechanism",
+    "Geometry": "model.mechanism_table",
     "Guarantee": "model.result",
     "Inspection": "model.factorization",
     "Mechanism": "model.mechanism",
-    "MechanismName": "model.mechanism",
+    "MechanismName": "model.mechanism_table",
     "NoiseState": "model.factorization",
     "Objective": "model.factorization",
     "Plan": "model.comparison",

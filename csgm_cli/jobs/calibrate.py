@@ -24,7 +24,8 @@ from csgm_cli.jobs.utility import (
     mean_squared_error,
     noise_std_per_row,
 )
-from csgm_cli.model.mechanism import Accountant, Geometry, Mechanism, Target, accountant_named
+from csgm_cli.model.mechanism import Accountant, Mechanism, Target, accountant_named
+from csgm_cli.model.mechanism_table import Geometry
 from csgm_cli.model.result import Calibration, Guarantee
 from csgm_cli.ranges import RANGES, check_range, check_type
 

@@ -14,12 +14,11 @@ from csgm_cli.model.mechanism import (
     Accountant,
     Adjacency,
     FactorNorms,
-    Geometry,
     Mechanism,
-    MechanismName,
     Target,
     accountant_named,
 )
+from csgm_cli.model.mechanism_table import MECHANISMS, WITH_GAMMA, Geometry, MechanismName
 from csgm_cli.model.result import Calibration, Notice
 from csgm_cli.ranges import check_range, check_ranges, check_type
 
@@ -159,11 +158,9 @@ def _mechanisms(
     if not asked:
         raise UsageError("missing-gamma", "no gamma was given", "give `gamma`")
     mechanisms = [reference]
-    notices = []
-    names = [MechanismName.L2_CSGM, MechanismName.LINF_CSGM]
-    if reference.geometry.dim is None:
-        names.pop()
-        notices.append(Notice("linf-csgm-left-out", "linf-csgm is left out: it needs dim"))
+    needing = [name for name in WITH_GAMMA if MECHANISMS[name].needs_dim and reference.geometry.dim is None]
+    notices = [Notice("linf-csgm-left-out", f"{name} is left out: it needs dim") for name in needing]
+    names = [name for name in WITH_GAMMA if name not in needing]
     for gamma in asked:
         at_gamma = [replace(reference, name=name, gamma=gamma) for name in names]
         mechanisms += at_gamma

@@ -15,11 +15,10 @@ from csgm_cli.model.mechanism import (
     Accountant,
     Adjacency,
     FactorNorms,
-    Geometry,
     Mechanism,
-    MechanismName,
     Target,
 )
+from csgm_cli.model.mechanism_table import Geometry, MechanismName
 from csgm_cli.model.result import Notice
 from csgm_cli.ranges import RANGES, check_range, check_type
 from csgm_cli.roots import narrowed

@@ -8,7 +8,8 @@ from functools import cache
 import pytest
 
 from csgm_cli.jobs.calibrate import calibrate
-from csgm_cli.model.mechanism import Accountant, Adjacency, Geometry, Mechanism, Target
+from csgm_cli.model.mechanism import Accountant, Adjacency, Mechanism, Target
+from csgm_cli.model.mechanism_table import Geometry
 
 #: By how much answers may be out of order: closed forms, and where a certified grid may decide.
 CLOSED_FORM, GRID = 1e-9, 1e-5
