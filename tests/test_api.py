@@ -170,6 +170,12 @@ def test_plain_strings_are_welcome():
     mechanism = Mechanism("l2-csgm", 0.1, Geometry(3.0), adjacency="replace-one")
     assert mechanism.name is mechanism_table.MechanismName.L2_CSGM
     assert mechanism.adjacency is Adjacency.REPLACE_ONE
+    release = csgm_cli.Release("one", mechanism, sigma=1.0)
+    population = csgm_cli.Population("all", Target(1, 1e-6), "replace-one", (release,))
+    assert population.adjacency is Adjacency.REPLACE_ONE
+    with pytest.raises(UsageError, match="adjacency must be one of"):
+        csgm_cli.Population("all", Target(1, 1e-6), "swap")
+    assert csgm_cli.factorize(WORKLOAD, "streaming:1", "max").objective is csgm_cli.Objective.MAX
     for arguments in ({"name": "l2"}, {"name": "l2-csgm", "adjacency": "swap"}):
         with pytest.raises(UsageError) as caught:
             Mechanism(**arguments)

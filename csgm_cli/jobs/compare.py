@@ -12,7 +12,9 @@ from csgm_cli.jobs.utility import require_error_inputs, sigma_at_equal_error
 from csgm_cli.model.comparison import Comparison, ComparisonRow
 from csgm_cli.model.mechanism import (
     Accountant,
+    AccountantLike,
     Adjacency,
+    AdjacencyLike,
     FactorNorms,
     Mechanism,
     Target,
@@ -29,8 +31,8 @@ def compare(
     *,
     gammas: Sequence[float],
     rounds: int | None = None,
-    adjacency: Adjacency = Adjacency.ADD_REMOVE,
-    accountant: Accountant = Accountant.AUTO,
+    adjacency: AdjacencyLike = Adjacency.ADD_REMOVE,
+    accountant: AccountantLike = Accountant.AUTO,
     verify: bool = False,
     value_bits: int = 32,
     factorization: FactorNorms | None = None,
@@ -73,8 +75,8 @@ def compare_at_equal_mse(
     *,
     gammas: Sequence[float],
     rounds: int | None = None,
-    adjacency: Adjacency = Adjacency.ADD_REMOVE,
-    accountant: Accountant = Accountant.AUTO,
+    adjacency: AdjacencyLike = Adjacency.ADD_REMOVE,
+    accountant: AccountantLike = Accountant.AUTO,
     verify: bool = False,
     value_bits: int = 32,
     factorization: FactorNorms | None = None,
@@ -112,7 +114,7 @@ def compare_at_equal_mse(
     return Comparison(target, used, at_equal_mse=True, rows=tuple(rows), notices=tuple(notices))
 
 
-def common_accountant(mechanisms: Sequence[Mechanism], accountant: Accountant) -> Accountant:
+def common_accountant(mechanisms: Sequence[Mechanism], accountant: AccountantLike) -> Accountant:
     """The one accountant for all rows: auto is exact where every row is Gaussian, else tight.
 
     tight is exact for the Gaussian rows.
@@ -133,7 +135,7 @@ def _check_types(geometry: Geometry, target: Target, *, value_bits: int, verify:
 def _reference(
     geometry: Geometry,
     rounds: int | None,
-    adjacency: Adjacency,
+    adjacency: AdjacencyLike,
     factorization: FactorNorms | None,
     epochs: int | None,
 ) -> Mechanism:
@@ -142,7 +144,7 @@ def _reference(
 
 
 def _mechanisms_and_accountant(
-    reference: Mechanism, gammas: Sequence[float], others: Sequence[FactorNorms], accountant: Accountant
+    reference: Mechanism, gammas: Sequence[float], others: Sequence[FactorNorms], accountant: AccountantLike
 ) -> tuple[list[Mechanism], Accountant, list[Notice]]:
     """The mechanisms of the rows (``reference`` first), the accountant of all rows, and notices."""
     counted = reference.with_releases(reference.releases)  # so that not every row has the same notice

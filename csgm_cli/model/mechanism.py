@@ -18,9 +18,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from csgm_cli.errors import UsageError
-from csgm_cli.model.mechanism_table import MECHANISMS, Geometry, MechanismKind, MechanismName
+from csgm_cli.model.mechanism_table import MECHANISMS, Geometry, MechanismKind, MechanismLike, MechanismName
 from csgm_cli.ranges import Range, check_range, check_type, member_named, settle, swapped
 
 
@@ -31,6 +32,9 @@ class Adjacency(StrEnum):
     REPLACE_ONE = "replace-one"
 
 
+AdjacencyLike: TypeAlias = Adjacency | Literal["add-remove", "replace-one"]
+
+
 class Accountant(StrEnum):
     """The privacy accountant."""
 
@@ -39,6 +43,9 @@ class Accountant(StrEnum):
     RDP = "rdp"
     PAPER = "paper"
     TIGHT = "tight"
+
+
+AccountantLike: TypeAlias = Accountant | Literal["auto", "exact", "rdp", "paper", "tight"]
 
 
 class Bound(StrEnum):
@@ -139,6 +146,20 @@ class Mechanism:
     epochs: int | None = None
     disjoint_cohorts: bool = False
 
+    if TYPE_CHECKING:  # names may be given as text; the fields are members
+
+        def __init__(
+            self,
+            name: MechanismLike,
+            gamma: float = 1.0,
+            geometry: Geometry = ...,
+            rounds: int | None = None,
+            adjacency: AdjacencyLike = Adjacency.ADD_REMOVE,
+            factorization: FactorNorms | None = None,
+            epochs: int | None = None,
+            disjoint_cohorts: bool = False,  # noqa: FBT001, FBT002 - as the field
+        ) -> None: ...
+
     def __post_init__(self) -> None:
         # Plain strings are welcome from callers; a wrong one is a UsageError.
         for name, kind in (("name", MechanismName), ("adjacency", Adjacency)):
@@ -218,7 +239,7 @@ class Mechanism:
         return self.geometry.linf_norm * self.column_norm
 
 
-def accountant_named(value: str) -> Accountant:
+def accountant_named(value: AccountantLike) -> Accountant:
     """The accountant of that name; ``UsageError`` (slug ``unknown-choice``) for any other word."""
     return Accountant(member_named(Accountant, "accountant", value))
 

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal, TypeAlias
 
 from csgm_cli.errors import UsageError
 from csgm_cli.ranges import settle
@@ -20,6 +21,10 @@ class MechanismName(StrEnum):
     L2_CSGM = "l2-csgm"
     LINF_CSGM = "linf-csgm"
     GAUSSIAN = "gaussian"
+
+
+#: What a mechanism may be named by in Python.
+MechanismLike: TypeAlias = MechanismName | Literal["l2-csgm", "linf-csgm", "gaussian"]
 
 
 #: The square of a rounded square root of dim is dim.
