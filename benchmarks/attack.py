@@ -33,7 +33,8 @@ from csgm_cli.bounds.concentrated import concentrated
 from csgm_cli.bounds.tight import CLOSED_FORMS, MATCHED_ADD, tight
 from csgm_cli.bounds.worst_case import worst_case_law
 from csgm_cli.model.certificate import Certificate, Direction
-from csgm_cli.model.mechanism import Geometry, Mechanism, MechanismName
+from csgm_cli.model.mechanism import Mechanism
+from csgm_cli.model.mechanism_table import Geometry, MechanismName
 
 if TYPE_CHECKING:
     from csgm_cli.renyi.law import Law

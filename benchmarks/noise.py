@@ -59,10 +59,10 @@ def _timed(work: Callable[[], object]) -> dict[str, float]:
 def _stream(on: str, dtype: str = "float32") -> NoiseStream:
     from csgm_cli import NoiseStream
     from csgm_cli.factorization import factorize, parse_workload
-    from csgm_cli.model.factorization import Strategy, StrategyName
+    from csgm_cli.model.factorization import NoiseOn, Strategy, StrategyName
 
     found = factorize(parse_workload("prefix-sum", _T), Strategy(StrategyName.STREAMING, _BUFFERS))
-    return NoiseStream(found, sigma=1.0, dim=_DIM, on=on, dtype=dtype)
+    return NoiseStream(found, sigma=1.0, dim=_DIM, on=NoiseOn(on), dtype=dtype)
 
 
 def _by_round(on: str, rounds: str) -> dict[str, float]:

@@ -9,7 +9,8 @@ from statistics import fmean, median, quantiles
 
 from benchmarks.measure import Table, show, verdict
 from csgm_cli.jobs.calibrate import calibrate
-from csgm_cli.model.mechanism import Accountant, Geometry, Mechanism, MechanismName, Target
+from csgm_cli.model.mechanism import Accountant, Mechanism, Target
+from csgm_cli.model.mechanism_table import Geometry, MechanismName
 
 _TARGET = Target(5.0, 1e-8)
 #: Limits on the CPU per point, in ms.

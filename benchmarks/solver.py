@@ -61,7 +61,8 @@ PROBLEMS = {
 
 def _csgm(problem: Problem, accountant: str) -> Solve:
     from csgm_cli.jobs.calibrate import calibrate
-    from csgm_cli.model.mechanism import Accountant, Geometry, Mechanism, MechanismName, Target
+    from csgm_cli.model.mechanism import Accountant, Mechanism, Target
+    from csgm_cli.model.mechanism_table import Geometry, MechanismName
 
     if problem.gamma < 1.0:
         import csgm_cli.renyi.log_moment

@@ -14,7 +14,8 @@ _LIMITS = {"rdp": 2.0, "auto": 15.0}
 _LOOP = """
 from csgm_cli.cli.options.vary import Vary
 from csgm_cli.jobs.calibrate import calibrate
-from csgm_cli.model.mechanism import Accountant, Geometry, Mechanism, Target
+from csgm_cli.model.mechanism import Accountant, Mechanism, Target
+from csgm_cli.model.mechanism_table import Geometry
 gammas, ratios = (Vary().convert(text, None, None).values for text in {axes!r})
 for gamma in gammas:
     for ratio in ratios:

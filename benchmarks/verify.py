@@ -11,7 +11,7 @@ from statistics import median, quantiles
 
 from benchmarks.measure import Table, show
 from csgm_cli import CsgmError, Geometry, Mechanism, Target, account_delta, account_epsilon, calibrate
-from csgm_cli.model.mechanism import MechanismName
+from csgm_cli.model.mechanism_table import MechanismName
 
 
 def tables(*, quick: bool, examples: int | None = None, seed: int = 0) -> Iterator[Table]:

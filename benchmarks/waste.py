@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from benchmarks.measure import Table, show, verdict
 from csgm_cli.accounting.calibration import least_sigma
-from csgm_cli.model.mechanism import Accountant, Adjacency, Geometry, Mechanism, MechanismName
+from csgm_cli.model.mechanism import Accountant, Adjacency, Mechanism
+from csgm_cli.model.mechanism_table import Geometry, MechanismName
 
 if TYPE_CHECKING:
     from csgm_cli.accounting.accountants import Answer

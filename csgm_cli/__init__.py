@@ -8,7 +8,7 @@ The noise of a training job, in three steps (docs/guide.md has a whole script)::
 
 Correlated noise for running sums::
 
-    found = factorize(parse_workload("prefix-sum", 32))
+    found = factorize(32)  # prefix sums; parse_workload has others
     factors = dense_factors(found)  # B, C and C_inv
     norms = factor_norms(found)
     mechanism = Mechanism("l2-csgm", gamma=0.01, geometry=geometry, factorization=norms, epochs=16)
@@ -68,12 +68,11 @@ if TYPE_CHECKING:
         Adjacency,
         Bound,
         FactorNorms,
-        Geometry,
         Mechanism,
-        MechanismName,
         Target,
     )
-    from csgm_cli.model.result import Account, Calibration, Guarantee
+    from csgm_cli.model.mechanism_table import Geometry, MechanismName
+    from csgm_cli.model.result import Account, Calibration, Guarantee, Notice
     from csgm_cli.noise.stream import NoiseStream
     from csgm_cli.storage.arrays.content import ArrayFile, SavedArrays, check_hash
     from csgm_cli.storage.arrays.files import read_arrays, write_arrays
@@ -118,12 +117,13 @@ _HOMES = {
     "Factorization": "model.factorization",
     "Factors": "model.factorization",
     "Generators": "model.factorization",
-    "Geometry": "model.mechanism",
+    "Geometry": "model.mechanism_table",
     "Guarantee": "model.result",
     "Inspection": "model.factorization",
     "Mechanism": "model.mechanism",
-    "MechanismName": "model.mechanism",
+    "MechanismName": "model.mechanism_table",
     "NoiseState": "model.factorization",
+    "Notice": "model.result",
     "Objective": "model.factorization",
     "Plan": "model.comparison",
     "Strategy": "model.factorization",
@@ -161,6 +161,7 @@ __all__ = [  # spelled out for type checkers; a test keeps it equal to _HOMES
     "NoAnswerError",
     "NoiseState",
     "NoiseStream",
+    "Notice",
     "Objective",
     "Plan",
     "Population",

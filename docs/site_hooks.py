@@ -22,6 +22,7 @@ _ROOT = Path(__file__).parents[1]
 _MOVED = {
     "README.md": "index.md",
     "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
     "LICENSE": "license.md",
 }

@@ -15,13 +15,14 @@ import pytest
 import csgm_cli
 from csgm_cli import errors
 from csgm_cli.errors import CsgmError, NoAnswerError, StorageError, UsageError, VerificationError
-from csgm_cli.model import budget, result
+from csgm_cli.model import budget, mechanism_table, result
 from csgm_cli.model import mechanism as model
-from csgm_cli.model.mechanism import Accountant, Adjacency, Geometry, Mechanism, Target
+from csgm_cli.model.mechanism import Accountant, Adjacency, Mechanism, Target
+from csgm_cli.model.mechanism_table import Geometry
 
 DATACLASSES = [
     value
-    for module in (model, result, budget)
+    for module in (model, mechanism_table, result, budget)
     for value in vars(module).values()
     if dataclasses.is_dataclass(value) and value.__module__ == module.__name__
 ]
@@ -167,8 +168,14 @@ def test_results_are_hashable_values():
 def test_plain_strings_are_welcome():
     """Names as text become members; a wrong one lists the right ones."""
     mechanism = Mechanism("l2-csgm", 0.1, Geometry(3.0), adjacency="replace-one")
-    assert mechanism.name is model.MechanismName.L2_CSGM
+    assert mechanism.name is mechanism_table.MechanismName.L2_CSGM
     assert mechanism.adjacency is Adjacency.REPLACE_ONE
+    release = csgm_cli.Release("one", mechanism, sigma=1.0)
+    population = csgm_cli.Population("all", Target(1, 1e-6), "replace-one", (release,))
+    assert population.adjacency is Adjacency.REPLACE_ONE
+    with pytest.raises(UsageError, match="adjacency must be one of"):
+        csgm_cli.Population("all", Target(1, 1e-6), "swap")
+    assert csgm_cli.factorize(WORKLOAD, "streaming:1", "max").objective is csgm_cli.Objective.MAX
     for arguments in ({"name": "l2"}, {"name": "l2-csgm", "adjacency": "swap"}):
         with pytest.raises(UsageError) as caught:
             Mechanism(**arguments)

@@ -8,7 +8,15 @@ from csgm_cli.errors import CsgmError
 from csgm_cli.factorization.factorize import factorize
 from csgm_cli.factorization.memory import solving_bytes
 from csgm_cli.factorization.workload import leading
-from csgm_cli.model.factorization import Factorization, Objective, Strategy, StrategyName, Workload
+from csgm_cli.model.factorization import (
+    Factorization,
+    Objective,
+    ObjectiveLike,
+    Strategy,
+    StrategyName,
+    Workload,
+    WorkloadLike,
+)
 from csgm_cli.model.result import Notice
 
 if TYPE_CHECKING:
@@ -21,8 +29,8 @@ _PICTURED, _STEP = 4, 4
 
 
 def compare_strategies(
-    workload: Workload,
-    objective: Objective = Objective.MEAN,
+    workload: WorkloadLike,
+    objective: ObjectiveLike = Objective.MEAN,
     tolerance: float | None = None,
     *,
     progress: Progress | None = None,

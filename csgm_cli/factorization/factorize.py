@@ -20,13 +20,18 @@ from csgm_cli.model.factorization import (
     FloatArray,
     Generators,
     Objective,
+    ObjectiveLike,
     Strategy,
+    StrategyLike,
     StrategyName,
     Workload,
+    WorkloadLike,
+    as_strategy,
+    as_workload,
     objective_named,
 )
 from csgm_cli.model.result import Notice
-from csgm_cli.ranges import check_range, check_type
+from csgm_cli.ranges import check_range
 
 Array = NDArray[np.float64]
 
@@ -57,9 +62,9 @@ def _check_rows(workload: Workload, name: StrategyName) -> None:
 
 
 def factorize(
-    workload: Workload,
-    strategy: Strategy = Strategy(StrategyName.OPTIMAL),  # noqa: B008 - frozen
-    objective: Objective = Objective.MEAN,
+    workload: WorkloadLike,
+    strategy: StrategyLike = StrategyName.OPTIMAL,
+    objective: ObjectiveLike = Objective.MEAN,
     tolerance: float | None = None,
     *,
     start: Dual | None = None,
@@ -68,6 +73,8 @@ def factorize(
 ) -> Factorization:
     """The factorization of ``workload`` by ``strategy``, without forming B or C (``dense_factors`` does).
 
+    ``workload``: a `Workload`, or the number of rows of prefix sums. ``strategy``: a `Strategy`, or its name,
+    such as ``streaming:4``.
     ``tolerance``: relative gap, in [1e-13, 1], to which ``optimal`` (and, for ``streaming``, its optimum) is
     solved from ``start``; without one that of `default_tolerance`. ``progress(iteration, gap, dual)`` follows
     the solver. ``optimum``: the optimal factorization for the same workload and objective, if it is known:
@@ -78,8 +85,7 @@ def factorize(
     (slug ``too-large``), or the objective is unknown, and
     ``NoAnswerError`` (slug ``not-certified``) where the tolerance is out of reach.
     """
-    check_type("workload", workload, Workload)
-    check_type("strategy", strategy, Strategy)
+    workload, strategy = as_workload(workload), as_strategy(strategy)
     objective = objective_named(objective)
     tolerance = default_tolerance(workload) if tolerance is None else check_range("tolerance", tolerance)
     name = strategy.name

@@ -36,12 +36,16 @@ from csgm_cli.model.factorization import (
     Generators,
     Inspection,
     Objective,
+    ObjectiveLike,
     Strategy,
+    StrategyLike,
     StrategyName,
     Workload,
+    WorkloadLike,
+    as_strategy,
+    as_workload,
     objective_named,
 )
-from csgm_cli.ranges import check_type
 
 Array = NDArray[np.float64]
 
@@ -52,10 +56,10 @@ _ALIKE = 1e-2
 
 
 def inspect_arrays(
-    workload: Workload,
+    workload: WorkloadLike,
     arrays: Arrays,
-    objective: Objective = Objective.MEAN,
-    strategy: Strategy | None = None,
+    objective: ObjectiveLike = Objective.MEAN,
+    strategy: StrategyLike | None = None,
     claimed: Mapping[str, float] | None = None,
     *,
     progress: Progress | None = None,
@@ -73,7 +77,8 @@ def inspect_arrays(
     ``UsageError`` where the arrays are not enough (slug ``incomplete-arrays``), the dual is not positive
     (``bad-dual``), or the numbers are too large to be squared (``out-of-range``).
     """
-    check_type("workload", workload, Workload)
+    workload = as_workload(workload)
+    strategy = None if strategy is None else as_strategy(strategy)
     objective = objective_named(objective)
     check_arrays(workload, arrays)
     with np.errstate(all="ignore"):  # the result is checked

@@ -24,8 +24,14 @@ from csgm_cli.model.factorization import (
     Factorization,
     Generators,
     Objective,
+    ObjectiveLike,
     Strategy,
+    StrategyLike,
     Workload,
+    WorkloadLike,
+    as_strategy,
+    as_workload,
+    objective_named,
 )
 from csgm_cli.model.mechanism import FactorNorms, RowNorms
 from csgm_cli.ranges import check_type
@@ -46,18 +52,20 @@ def factor_norms(factorization: Factorization) -> FactorNorms:
 
 
 def norms_of_arrays(
-    workload: Workload,
+    workload: WorkloadLike,
     arrays: Arrays,
-    objective: Objective = Objective.MEAN,
-    strategy: Strategy | None = None,
+    objective: ObjectiveLike = Objective.MEAN,
+    strategy: StrategyLike | None = None,
 ) -> FactorNorms:
     """The norms of what `inspect_arrays` inspects, with the same arguments and errors.
 
     The sensitivity is the largest that the arrays have together: noise may be made with any of C, C_inv, B
     and the streaming form, of which rounding makes slightly different factorizations.
     """
+    workload = as_workload(workload)
+    strategy = None if strategy is None else as_strategy(strategy)
     with np.errstate(all="ignore"):  # the result is checked
-        return _measured(workload, arrays, objective, strategy)
+        return _measured(workload, arrays, objective_named(objective), strategy)
 
 
 def norms_of_pair(workload: Workload, pair: Pair) -> FactorNorms:

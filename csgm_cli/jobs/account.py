@@ -19,7 +19,15 @@ from csgm_cli.errors import CsgmError, UsageError
 from csgm_cli.jobs.statement import assumptions_of, statement
 from csgm_cli.jobs.utility import error_parts, last_row_parts, mean_noise_std, noise_std_per_row
 from csgm_cli.model.certificate import Proof
-from csgm_cli.model.mechanism import Accountant, Bound, Conversion, Mechanism, Target, accountant_named
+from csgm_cli.model.mechanism import (
+    Accountant,
+    AccountantLike,
+    Bound,
+    Conversion,
+    Mechanism,
+    Target,
+    accountant_named,
+)
 from csgm_cli.model.result import Account, Guarantee, Notice, Verification
 from csgm_cli.ranges import EPSILON_OR_ZERO, check_range, check_ranges, check_type
 
@@ -34,7 +42,7 @@ def account_epsilon(
     mechanism: Mechanism,
     sigma: float,
     deltas: Sequence[float],
-    accountant: Accountant = Accountant.AUTO,
+    accountant: AccountantLike = Accountant.AUTO,
     *,
     verify: bool = False,
 ) -> Account:
@@ -61,7 +69,7 @@ def account_delta(
     mechanism: Mechanism,
     sigma: float,
     epsilon: float,
-    accountant: Accountant = Accountant.AUTO,
+    accountant: AccountantLike = Accountant.AUTO,
     *,
     verify: bool = False,
 ) -> Account:

@@ -12,7 +12,7 @@ from csgm_cli.accounting.headroom import FEW_RELEASES, Headroom, shares
 from csgm_cli.jobs.account import conversion_of, notices_of, one_round, verified_by
 from csgm_cli.jobs.statement import assumptions_of
 from csgm_cli.model.budget import Population, ReleaseStanding, Standing
-from csgm_cli.model.mechanism import Accountant, Target, accountant_named
+from csgm_cli.model.mechanism import Accountant, AccountantLike, Target, accountant_named
 from csgm_cli.model.result import Guarantee, Notice
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def spent_by(population: Population, accountant: Accountant) -> float:
 
 
 def check_population(
-    population: Population, accountant: Accountant = Accountant.AUTO, *, verify: bool = False
+    population: Population, accountant: AccountantLike = Accountant.AUTO, *, verify: bool = False
 ) -> Standing:
     """The population against its limit, and each release's part in it.
 

@@ -20,7 +20,8 @@ from csgm_cli.jobs.utility import (
     mean_squared_error,
     noise_std_per_row,
 )
-from csgm_cli.model.mechanism import Accountant, Geometry, Mechanism, Target, accountant_named
+from csgm_cli.model.mechanism import Accountant, AccountantLike, Mechanism, Target, accountant_named
+from csgm_cli.model.mechanism_table import Geometry
 from csgm_cli.model.result import Calibration, Guarantee
 from csgm_cli.ranges import RANGES, check_range, check_type
 
@@ -28,7 +29,7 @@ from csgm_cli.ranges import RANGES, check_range, check_type
 def calibrate(
     mechanism: Mechanism,
     target: Target,
-    accountant: Accountant = Accountant.AUTO,
+    accountant: AccountantLike = Accountant.AUTO,
     *,
     verify: bool = False,
     value_bits: int = 32,

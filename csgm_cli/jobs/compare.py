@@ -12,14 +12,15 @@ from csgm_cli.jobs.utility import require_error_inputs, sigma_at_equal_error
 from csgm_cli.model.comparison import Comparison, ComparisonRow
 from csgm_cli.model.mechanism import (
     Accountant,
+    AccountantLike,
     Adjacency,
+    AdjacencyLike,
     FactorNorms,
-    Geometry,
     Mechanism,
-    MechanismName,
     Target,
     accountant_named,
 )
+from csgm_cli.model.mechanism_table import MECHANISMS, WITH_GAMMA, Geometry, MechanismName
 from csgm_cli.model.result import Calibration, Notice
 from csgm_cli.ranges import check_range, check_ranges, check_type
 
@@ -30,8 +31,8 @@ def compare(
     *,
     gammas: Sequence[float],
     rounds: int | None = None,
-    adjacency: Adjacency = Adjacency.ADD_REMOVE,
-    accountant: Accountant = Accountant.AUTO,
+    adjacency: AdjacencyLike = Adjacency.ADD_REMOVE,
+    accountant: AccountantLike = Accountant.AUTO,
     verify: bool = False,
     value_bits: int = 32,
     factorization: FactorNorms | None = None,
@@ -74,8 +75,8 @@ def compare_at_equal_mse(
     *,
     gammas: Sequence[float],
     rounds: int | None = None,
-    adjacency: Adjacency = Adjacency.ADD_REMOVE,
-    accountant: Accountant = Accountant.AUTO,
+    adjacency: AdjacencyLike = Adjacency.ADD_REMOVE,
+    accountant: AccountantLike = Accountant.AUTO,
     verify: bool = False,
     value_bits: int = 32,
     factorization: FactorNorms | None = None,
@@ -113,7 +114,7 @@ def compare_at_equal_mse(
     return Comparison(target, used, at_equal_mse=True, rows=tuple(rows), notices=tuple(notices))
 
 
-def common_accountant(mechanisms: Sequence[Mechanism], accountant: Accountant) -> Accountant:
+def common_accountant(mechanisms: Sequence[Mechanism], accountant: AccountantLike) -> Accountant:
     """The one accountant for all rows: auto is exact where every row is Gaussian, else tight.
 
     tight is exact for the Gaussian rows.
@@ -134,7 +135,7 @@ def _check_types(geometry: Geometry, target: Target, *, value_bits: int, verify:
 def _reference(
     geometry: Geometry,
     rounds: int | None,
-    adjacency: Adjacency,
+    adjacency: AdjacencyLike,
     factorization: FactorNorms | None,
     epochs: int | None,
 ) -> Mechanism:
@@ -143,7 +144,7 @@ def _reference(
 
 
 def _mechanisms_and_accountant(
-    reference: Mechanism, gammas: Sequence[float], others: Sequence[FactorNorms], accountant: Accountant
+    reference: Mechanism, gammas: Sequence[float], others: Sequence[FactorNorms], accountant: AccountantLike
 ) -> tuple[list[Mechanism], Accountant, list[Notice]]:
     """The mechanisms of the rows (``reference`` first), the accountant of all rows, and notices."""
     counted = reference.with_releases(reference.releases)  # so that not every row has the same notice
@@ -159,11 +160,9 @@ def _mechanisms(
     if not asked:
         raise UsageError("missing-gamma", "no gamma was given", "give `gamma`")
     mechanisms = [reference]
-    notices = []
-    names = [MechanismName.L2_CSGM, MechanismName.LINF_CSGM]
-    if reference.geometry.dim is None:
-        names.pop()
-        notices.append(Notice("linf-csgm-left-out", "linf-csgm is left out: it needs dim"))
+    needing = [name for name in WITH_GAMMA if MECHANISMS[name].needs_dim and reference.geometry.dim is None]
+    notices = [Notice("linf-csgm-left-out", f"{name} is left out: it needs dim") for name in needing]
+    names = [name for name in WITH_GAMMA if name not in needing]
     for gamma in asked:
         at_gamma = [replace(reference, name=name, gamma=gamma) for name in names]
         mechanisms += at_gamma

@@ -13,13 +13,14 @@ from csgm_cli.jobs.utility import gaussian_like, require_error_inputs, sigma_at_
 from csgm_cli.model.comparison import Plan
 from csgm_cli.model.mechanism import (
     Accountant,
+    AccountantLike,
     Adjacency,
+    AdjacencyLike,
     FactorNorms,
-    Geometry,
     Mechanism,
-    MechanismName,
     Target,
 )
+from csgm_cli.model.mechanism_table import Geometry, MechanismLike
 from csgm_cli.model.result import Notice
 from csgm_cli.ranges import RANGES, check_range, check_type
 from csgm_cli.roots import narrow_bracket
@@ -33,7 +34,7 @@ _ROOM = 2e-12
 
 
 def plan(
-    name: MechanismName,
+    name: MechanismLike,
     geometry: Geometry,
     target: Target,
     *,
@@ -41,8 +42,8 @@ def plan(
     max_mse_overhead: float | None = None,
     max_noise_overhead: float | None = None,
     rounds: int | None = None,
-    adjacency: Adjacency = Adjacency.ADD_REMOVE,
-    accountant: Accountant = Accountant.AUTO,
+    adjacency: AdjacencyLike = Adjacency.ADD_REMOVE,
+    accountant: AccountantLike = Accountant.AUTO,
     verify: bool = False,
     value_bits: int = 32,
     factorization: FactorNorms | None = None,

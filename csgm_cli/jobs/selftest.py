@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from csgm_cli.jobs.account import account_delta
 from csgm_cli.jobs.calibrate import calibrate
-from csgm_cli.model.mechanism import Accountant, Adjacency, Geometry, Mechanism, MechanismName, Target
+from csgm_cli.model.mechanism import Accountant, Adjacency, Mechanism, Target
+from csgm_cli.model.mechanism_table import Geometry, MechanismName
 from csgm_cli.model.selftest import SelftestCase
 from csgm_cli.renyi.log_moment import log_moment
 

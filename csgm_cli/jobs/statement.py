@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from csgm_cli.model.certificate import Proof
-from csgm_cli.model.mechanism import Adjacency, Bound, Mechanism, MechanismName
+from csgm_cli.model.mechanism import Adjacency, Bound, Mechanism
 from csgm_cli.rounding import round_down, round_up
 
 if TYPE_CHECKING:
@@ -20,19 +20,6 @@ ASSUMPTIONS = {
     "trusted-server": "the server adds the noise and reveals only its output",
     "masks-secret": "the masks are not revealed",
     "masks-bernoulli": "every coordinate is sent independently with probability gamma",
-}
-
-_NAMES = {
-    MechanismName.L2_CSGM: "the L2 coordinate-subsampled Gaussian mechanism",
-    MechanismName.LINF_CSGM: "the L-infinity coordinate-subsampled Gaussian mechanism",
-    MechanismName.GAUSSIAN: "the Gaussian mechanism",
-}
-
-#: The same with correlated noise.
-_FACTORIZED = {
-    MechanismName.L2_CSGM: "sparsified Gaussian matrix factorization (SGMF)",
-    MechanismName.LINF_CSGM: "L-infinity sparsified Gaussian matrix factorization",
-    MechanismName.GAUSSIAN: "the matrix mechanism",
 }
 
 _PROOFS = {
@@ -88,24 +75,25 @@ def assumptions_of(mechanism: Mechanism, bound: Bound) -> tuple[str, ...]:
 
 def statement(mechanism: Mechanism, sigma: float, guarantee: Guarantee) -> str:
     """The guarantee in one paragraph: mechanism, noise, composition, adjacency, proof, assumptions."""
-    geometry = mechanism.geometry
-    gaussian = mechanism.name is MechanismName.GAUSSIAN
-    clip = f"L2 norm {geometry.l2_norm!r}"
-    if mechanism.name is MechanismName.LINF_CSGM:
-        clip = f"L-infinity norm {round_down(geometry.linf_norm)} in {geometry.dim} coordinates"
-    elif not gaussian:
-        clip += f" and L-infinity norm {round_down(geometry.linf_norm)}"
-    sent = "" if gaussian else f", each coordinate sent with probability {mechanism.gamma!r}"
+    kind = mechanism.kind
+    sent = f", each coordinate sent with probability {mechanism.gamma!r}" if kind.has_gamma else ""
     assumed = "; ".join(ASSUMPTIONS[slug] for slug in guarantee.assumptions)
     proof = proof_in_words(guarantee.bound, guarantee.proof)
-    name = (_NAMES if mechanism.factorization is None else _FACTORIZED)[mechanism.name]
+    name = kind.words if mechanism.factorization is None else kind.factorized_words
     return (
-        f"{name[0].upper()}{name[1:]} with client vectors clipped to {clip}{sent}, and"
+        f"{name[0].upper()}{name[1:]} with client vectors clipped to {_clip(mechanism)}{sent}, and"
         f" {_noise(mechanism, sigma)}, satisfies"
         f" ({round_up(guarantee.epsilon)}, {round_up(guarantee.delta)})-differential privacy over"
         f" {_composed(mechanism)}, where neighbouring inputs differ in that"
         f" {_NEIGHBOURS[mechanism.adjacency]}. Proof: {proof}. Assumed: {assumed}."
     )
+
+
+def _clip(mechanism: Mechanism) -> str:
+    geometry, kind = mechanism.geometry, mechanism.kind
+    norms = [f"L2 norm {geometry.l2_norm!r}"] if kind.clips_l2 else []
+    norms += [f"L-infinity norm {round_down(geometry.linf_norm)}"] if kind.clips_linf else []
+    return " and ".join(norms) + ("" if kind.clips_l2 else f" in {geometry.dim} coordinates")
 
 
 def _noise(mechanism: Mechanism, sigma: float) -> str:

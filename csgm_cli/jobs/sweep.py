@@ -11,7 +11,8 @@ from csgm_cli.accounting.accountants import check_accountant
 from csgm_cli.errors import UsageError
 from csgm_cli.jobs.account import account_delta, account_epsilon
 from csgm_cli.jobs.calibrate import calibrate, described
-from csgm_cli.model.mechanism import Accountant, Mechanism, MechanismName, Target
+from csgm_cli.model.mechanism import Accountant, Mechanism, Target
+from csgm_cli.model.mechanism_table import MechanismName
 
 if TYPE_CHECKING:
     from csgm_cli.model.comparison import Question

@@ -5,10 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from csgm_cli.errors import UsageError
-from csgm_cli.model.mechanism import Geometry, Mechanism, MechanismName, RowNorms
+from csgm_cli.model.mechanism_table import Geometry, MechanismName
 from csgm_cli.model.result import MeanSquaredError, NoisePerRow
+
+if TYPE_CHECKING:
+    from csgm_cli.model.mechanism import Mechanism, RowNorms
 
 
 class Rows(Enum):

@@ -10,11 +10,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from csgm_cli.errors import NOWHERE, Place, UsageError
-from csgm_cli.model.mechanism import Adjacency, Mechanism, Target
+from csgm_cli.model.display import Displayed, at_least, at_most
+from csgm_cli.model.mechanism import Adjacency, AdjacencyLike, Mechanism, Target
 from csgm_cli.model.result import Guarantee  # noqa: TC001 - type hints can be read
-from csgm_cli.ranges import check_range
+from csgm_cli.ranges import check_range, member_named
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,19 @@ class Population:
     releases: tuple[Release, ...] = ()
     place: Place = NOWHERE
 
+    if TYPE_CHECKING:  # the adjacency may be given as text; the field is a member
+
+        def __init__(
+            self,
+            name: str,
+            limit: Target,
+            adjacency: AdjacencyLike = Adjacency.ADD_REMOVE,
+            releases: tuple[Release, ...] = (),
+            place: Place = NOWHERE,
+        ) -> None: ...
+
     def __post_init__(self) -> None:
+        object.__setattr__(self, "adjacency", member_named(Adjacency, "adjacency", self.adjacency))
         seen: dict[str, Release] = {}
         for release in self.releases:
             if release.mechanism.adjacency is not self.adjacency:
@@ -126,8 +140,8 @@ class ReleaseStanding:
     needed_noise_multiplier: float | None
 
 
-@dataclass(frozen=True)
-class Standing:
+@dataclass(frozen=True, repr=False)
+class Standing(Displayed):
     """A population against its limit; ``guarantee`` is None where nothing is released."""
 
     population: Population
@@ -150,6 +164,18 @@ class Standing:
         exact = Fraction(self.population.limit.epsilon) - Fraction(self.spent)
         nearest = float(exact)
         return nearest if nearest <= exact else math.nextafter(nearest, -math.inf)
+
+    def _shown(self) -> Mapping[str, object]:
+        limit = self.population.limit
+        return {
+            "population": self.population.name,
+            "holds": self.holds,
+            "spent": at_least(self.spent),
+            "limit": at_most(limit.epsilon),
+            "remaining": at_most(self.remaining),
+            "delta": at_least(limit.delta),
+            "releases": len(self.releases),
+        }
 
 
 @dataclass(frozen=True)

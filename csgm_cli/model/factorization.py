@@ -6,11 +6,14 @@ A module of its own, so that commands without factorizations start without it.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, TypeAlias
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from csgm_cli.errors import UsageError
+from csgm_cli.errors import UsageError, shown
+from csgm_cli.model.display import Displayed, at_least, at_most
 from csgm_cli.ranges import check_range, check_type, member_named
 
 if TYPE_CHECKING:
@@ -52,6 +55,9 @@ class Objective(StrEnum):
     MAX = "max"
 
 
+ObjectiveLike: TypeAlias = Objective | Literal["mean", "max"]
+
+
 class StrategyName(StrEnum):
     """How a workload A is written as B C (docs/factorize.md)."""
 
@@ -77,12 +83,33 @@ class StrategyName(StrEnum):
         return self in (StrategyName.TREE, StrategyName.HONAKER_ONLINE)
 
 
+StrategyNameLike: TypeAlias = (
+    StrategyName
+    | Literal[
+        "optimal",
+        "toeplitz-sqrt",
+        "toeplitz-sqrt-normalized",
+        "toeplitz-optimal",
+        "tree",
+        "honaker-online",
+        "honaker-full",
+        "identity",
+        "output",
+        "streaming",
+    ]
+)
+
+
 @dataclass(frozen=True)
 class Strategy:
     """A strategy by name; ``buffers`` (in [1, 64]) belongs to ``streaming`` and to nothing else."""
 
     name: StrategyName
     buffers: int | None = None
+
+    if TYPE_CHECKING:  # the name may be given as text; the field is a member
+
+        def __init__(self, name: StrategyNameLike, buffers: int | None = None) -> None: ...
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", member_named(StrategyName, "strategy", self.name))
@@ -99,7 +126,7 @@ class Strategy:
         return self.name.value if self.buffers is None else f"{self.name.value}:{self.buffers}"
 
 
-def objective_named(value: str) -> Objective:
+def objective_named(value: ObjectiveLike) -> Objective:
     """The objective of that name; ``UsageError`` (slug ``unknown-choice``) for any other word."""
     return Objective(member_named(Objective, "objective", value))
 
@@ -114,6 +141,15 @@ def strategy_named(spec: str) -> Strategy:
     if not (number.isascii() and number.isdigit()):
         raise UsageError("not-a-number", f"the buffers of {word} must be a whole number, got {number!r}")
     return Strategy(name, int(number))
+
+
+#: A strategy, or how `strategy_named` spells it, such as ``streaming:4``.
+StrategyLike: TypeAlias = Strategy | str
+
+
+def as_strategy(strategy: StrategyLike) -> Strategy:
+    """The strategy itself, or the one of that name; ``UsageError`` for anything else."""
+    return strategy if isinstance(strategy, Strategy) else strategy_named(strategy)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,6 +181,23 @@ class Workload:
         return self.matrix is None and self.learning_rates is None
 
 
+#: A workload, or the number of rows of prefix sums.
+WorkloadLike: TypeAlias = Workload | int
+
+
+def as_workload(workload: WorkloadLike) -> Workload:
+    """The workload itself, or prefix sums of so many rows, in [1, 1e8]; ``UsageError`` for anything else."""
+    if isinstance(workload, Workload):
+        return workload
+    if isinstance(workload, bool) or not isinstance(workload, Real):
+        raise UsageError(
+            "invalid-type",
+            f"workload must be a Workload or a number of rows, got {shown(workload)}",
+            'pass 32 for prefix sums of 32 rows, or parse_workload("momentum=0.9", 32)',
+        )
+    return Workload(int(check_range("T", workload)))
+
+
 @dataclass(frozen=True, eq=False)
 class Dual:
     """Weights that certify a lower bound: ``columns`` v and ``rows`` u, both T positive numbers.
@@ -171,8 +224,8 @@ class Generators:
     diagonal: FloatArray
 
 
-@dataclass(frozen=True, eq=False)
-class _Errors:
+@dataclass(frozen=True, eq=False, repr=False)
+class _Errors(Displayed):
     """What any A = B C has, whoever made it; `Factorization` says what the fields mean."""
 
     workload: Workload
@@ -209,8 +262,21 @@ class _Errors:
         """squared_error / lower_bound - 1, at least 0."""
         return max(0.0, self.squared_error / self.lower_bound - 1.0)
 
+    def _shown(self) -> Mapping[str, object]:
+        return {
+            "workload": self.workload.name,
+            "T": self.T,
+            "strategy": self.strategy or "-",
+            "objective": self.objective,
+            "sensitivity": at_least(self.sensitivity),
+            "mean_squared_error": at_least(self.mean_squared_error),
+            "max_squared_error": at_least(self.max_squared_error),
+            "lower_bound": at_most(self.lower_bound),
+            "gap": at_least(self.gap),
+        }
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Factorization(_Errors):
     """A = B C, and what noise it needs.
 
@@ -248,7 +314,7 @@ class Claim:
     holds: bool
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Inspection(_Errors):
     """All numbers of a factorization recomputed from its arrays, and whether its ``claims`` hold.
 
@@ -262,6 +328,12 @@ class Inspection(_Errors):
     def holds(self) -> bool:
         """True where every claim does."""
         return all(claim.holds for claim in self.claims)
+
+    def _shown(self) -> Mapping[str, object]:
+        return {"holds": self.holds, **super()._shown()}
+
+    def _details(self) -> Mapping[str, object]:
+        return {f"claim {claim.name}": "holds" if claim.holds else "fails" for claim in self.claims}
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,7 +359,10 @@ class NoiseOn(StrEnum):
     SUMS = "sums"
 
 
-def noise_on_named(value: str) -> NoiseOn:
+NoiseOnLike: TypeAlias = NoiseOn | Literal["increments", "sums"]
+
+
+def noise_on_named(value: NoiseOnLike) -> NoiseOn:
     """The member of that name; ``UsageError`` (slug ``unknown-choice``) for any other word."""
     return NoiseOn(member_named(NoiseOn, "on", value))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from csgm_cli.errors import UsageError
-from csgm_cli.model.mechanism import Geometry
+from csgm_cli.model.mechanism_table import Geometry
 from csgm_cli.model.result import Notice
 from csgm_cli.ranges import check_range
 

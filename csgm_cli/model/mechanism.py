@@ -1,4 +1,4 @@
-"""The frozen values of a question: mechanism, geometry and target (standard library only).
+"""The frozen values of a question: mechanism and target (standard library only).
 
 Words mean one thing everywhere (flags, JSON keys, fields, docs):
 
@@ -16,20 +16,13 @@ Words mean one thing everywhere (flags, JSON keys, fields, docs):
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from csgm_cli.errors import UsageError
+from csgm_cli.model.mechanism_table import MECHANISMS, Geometry, MechanismKind, MechanismLike, MechanismName
 from csgm_cli.ranges import Range, check_range, check_type, member_named, settle, swapped
-
-
-class MechanismName(StrEnum):
-    """What the server does with the clients' vectors."""
-
-    L2_CSGM = "l2-csgm"
-    LINF_CSGM = "linf-csgm"
-    GAUSSIAN = "gaussian"
 
 
 class Adjacency(StrEnum):
@@ -37,6 +30,9 @@ class Adjacency(StrEnum):
 
     ADD_REMOVE = "add-remove"
     REPLACE_ONE = "replace-one"
+
+
+AdjacencyLike: TypeAlias = Adjacency | Literal["add-remove", "replace-one"]
 
 
 class Accountant(StrEnum):
@@ -47,6 +43,9 @@ class Accountant(StrEnum):
     RDP = "rdp"
     PAPER = "paper"
     TIGHT = "tight"
+
+
+AccountantLike: TypeAlias = Accountant | Literal["auto", "exact", "rdp", "paper", "tight"]
 
 
 class Bound(StrEnum):
@@ -66,50 +65,6 @@ class Conversion(StrEnum):
     """The conversion of a Renyi curve to (epsilon, delta)."""
 
     CKS20 = "canonne-kamath-steinke-2020"
-
-
-#: The square of a rounded square root of dim is dim.
-_ROUNDED = 1e-14
-
-
-@dataclass(frozen=True)
-class Geometry:
-    """The clip norms of a client's vector, its dimension and the cohort size.
-
-    ``norm_ratio`` = Delta_2 / Delta_inf in [1, 1e6], by default 1, which takes the most noise (one coordinate
-    may hold the whole vector), and, with ``dim`` known, at most sqrt(dim): ``resolve_geometry`` caps it.
-    ``l2_norm`` = Delta_2 in [1e-30, 1e30] sets the units of the noise.
-    ``dim`` and ``cohort_size`` (clients in one release) in [1, 1e12], or None. ``UsageError`` for all else.
-    """
-
-    norm_ratio: float = 1.0
-    l2_norm: float = 1.0
-    dim: int | None = None
-    cohort_size: int | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("norm_ratio", "l2_norm", "dim", "cohort_size"):
-            if name in ("norm_ratio", "l2_norm") or getattr(self, name) is not None:
-                settle(self, name)
-        if self.dim is not None and self.norm_ratio**2 > self.dim * (1 + 1e-9):
-            raise UsageError(
-                "ratio-above-dim",
-                f"norm_ratio {self.norm_ratio!r} exceeds sqrt(dim) for dim {self.dim}",
-                "use resolve_geometry, which caps it",
-            )
-
-    @property
-    def k(self) -> float:
-        """Delta_2^2 / Delta_inf^2: how many coordinates can sit at the clip at once."""
-        k = self.norm_ratio**2
-        if self.dim is None or k < self.dim * (1 - _ROUNDED):
-            return k
-        return float(self.dim)
-
-    @property
-    def linf_norm(self) -> float:
-        """Delta_inf, in the units of ``l2_norm``."""
-        return self.l2_norm / self.norm_ratio
 
 
 #: Entries of workloads are in [1e-50, 1e50], and errors are squares times those of sigma.
@@ -184,12 +139,26 @@ class Mechanism:
 
     name: MechanismName
     gamma: float = 1.0
-    geometry: Geometry = Geometry()
+    geometry: Geometry = Geometry()  # noqa: RUF009 - frozen
     rounds: int | None = None
     adjacency: Adjacency = Adjacency.ADD_REMOVE
     factorization: FactorNorms | None = None
     epochs: int | None = None
     disjoint_cohorts: bool = False
+
+    if TYPE_CHECKING:  # names may be given as text; the fields are members
+
+        def __init__(
+            self,
+            name: MechanismLike,
+            gamma: float = 1.0,
+            geometry: Geometry = ...,
+            rounds: int | None = None,
+            adjacency: AdjacencyLike = Adjacency.ADD_REMOVE,
+            factorization: FactorNorms | None = None,
+            epochs: int | None = None,
+            disjoint_cohorts: bool = False,  # noqa: FBT001, FBT002 - as the field
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         # Plain strings are welcome from callers; a wrong one is a UsageError.
@@ -200,14 +169,14 @@ class Mechanism:
         settle(self, "gamma")
         if self.rounds is not None:
             settle(self, "rounds")
-        if self.name is MechanismName.GAUSSIAN and self.gamma != 1.0:
+        if not self.kind.has_gamma and self.gamma != 1.0:
             raise UsageError(
                 "gaussian-gamma",
-                f"the gaussian mechanism sends every coordinate: gamma must be 1, got {self.gamma!r}",
+                f"the {self.name} mechanism sends every coordinate: gamma must be 1, got {self.gamma!r}",
                 "leave gamma out, or use l2-csgm",
             )
-        if self.name is MechanismName.LINF_CSGM and self.geometry.dim is None:
-            raise UsageError("linf-needs-dim", "linf-csgm needs dim", "give `dim`")
+        if self.kind.needs_dim and self.geometry.dim is None:
+            raise UsageError("linf-needs-dim", f"{self.name} needs dim", "give `dim`")
         self._settle_participation()
 
     def _settle_participation(self) -> None:
@@ -250,19 +219,19 @@ class Mechanism:
         return self.gamma == 1.0
 
     @property
+    def kind(self) -> MechanismKind:
+        """The row of the table of mechanisms."""
+        return MECHANISMS[self.name]
+
+    @property
     def coordinates(self) -> float:
         """How many coordinates at Delta_inf the analysis charges (k, or d for L-inf-CSGM)."""
-        if self.name is MechanismName.LINF_CSGM:
-            assert self.geometry.dim is not None  # enforced above
-            return float(self.geometry.dim)
-        return self.geometry.k
+        return self.kind.coordinates(self.geometry)
 
     @property
     def sensitivity(self) -> float:
         """L2 sensitivity of one release with every coordinate sent, under add-remove."""
-        if self.name is MechanismName.LINF_CSGM:
-            return math.sqrt(self.coordinates) * self.linf_sensitivity
-        return self.geometry.l2_norm * self.column_norm
+        return self.kind.sensitivity(self.geometry, self.column_norm)
 
     @property
     def linf_sensitivity(self) -> float:
@@ -270,7 +239,7 @@ class Mechanism:
         return self.geometry.linf_norm * self.column_norm
 
 
-def accountant_named(value: str) -> Accountant:
+def accountant_named(value: AccountantLike) -> Accountant:
     """The accountant of that name; ``UsageError`` (slug ``unknown-choice``) for any other word."""
     return Accountant(member_named(Accountant, "accountant", value))
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from csgm_cli.model.certificate import Proof  # noqa: TC001 - type hints can be read
+from csgm_cli.model.display import Displayed, at_least, at_most
 from csgm_cli.model.mechanism import Accountant, Bound, Conversion, Mechanism  # noqa: TC001 - as above
 
 
@@ -74,8 +76,8 @@ class NoisePerRow:
     max: float
 
 
-@dataclass(frozen=True)
-class Calibration:
+@dataclass(frozen=True, repr=False)
+class Calibration(Displayed):
     """The least noise found for a target, and what it costs.
 
     ``accountant`` is the resolved one. ``sigma`` is the std of the noise on each coordinate of the sum, in
@@ -103,9 +105,27 @@ class Calibration:
     mse_last_row: MeanSquaredError | None = None
     gaussian_noise_multiplier: float | None = None
 
+    def _shown(self) -> Mapping[str, object]:
+        return {
+            **_asked(self.mechanism),
+            "noise_multiplier": at_least(self.noise_multiplier),
+            "sigma": at_least(self.sigma),
+            "epsilon": at_least(self.guarantee.epsilon),
+            "delta": at_least(self.guarantee.delta),
+            "bound": self.guarantee.bound,
+        }
 
-@dataclass(frozen=True)
-class Account:
+    def _details(self) -> Mapping[str, object]:
+        return {
+            "effective_noise_multiplier": at_least(self.effective_noise_multiplier),
+            "lower_bound": at_most(self.guarantee.lower_bound),
+            "mse_ratio": at_least(None if self.mse is None else self.mse.ratio),
+            "notices": ", ".join(notice.slug for notice in self.notices) or "-",
+        }
+
+
+@dataclass(frozen=True, repr=False)
+class Account(Displayed):
     """What a given noise guarantees: one guarantee per requested delta (or one for an epsilon).
 
     ``mean_noise_std`` needs ``cohort_size``; ``error_parts``, the privacy and the sparsification part of
@@ -129,3 +149,22 @@ class Account:
     def effective_noise_multiplier(self) -> float:
         """The noise multiplier over gamma."""
         return self.noise_multiplier / self.mechanism.gamma
+
+    def _shown(self) -> Mapping[str, object]:
+        return {
+            **_asked(self.mechanism),
+            "noise_multiplier": at_least(self.noise_multiplier),
+            "epsilon": ",".join(at_least(guarantee.epsilon) for guarantee in self.guarantees),
+            "delta": ",".join(at_least(guarantee.delta) for guarantee in self.guarantees),
+            "bound": ",".join(dict.fromkeys(guarantee.bound.value for guarantee in self.guarantees)),
+        }
+
+
+def _asked(mechanism: Mechanism) -> Mapping[str, object]:
+    counted = "rounds" if mechanism.factorization is None else "epochs"
+    return {
+        "mechanism": mechanism.name,
+        "gamma": at_most(mechanism.gamma),
+        counted: mechanism.releases,
+        "adjacency": mechanism.adjacency,
+    }

@@ -6,19 +6,21 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 import numpy as np
 
 from csgm_cli.errors import UsageError
 from csgm_cli.factorization.export import noise_matrix
+from csgm_cli.model.display import Displayed, at_most
 from csgm_cli.model.factorization import (
     AnyFloatArray,
     Factorization,
     FloatArray,
     Generators,
     NoiseOn,
+    NoiseOnLike,
     NoiseState,
     noise_on_named,
 )
@@ -45,7 +47,7 @@ _Noise: TypeAlias = DenseNoise | StreamingNoise
 _Worker: TypeAlias = Product | Recursion
 
 
-class NoiseStream:
+class NoiseStream(Displayed):
     """The correlated Gaussian noise of a factorization A = B C, one round after the other.
 
     ``factors`` is a `Factorization`, or what an exported file holds: `Generators`, or the one matrix that is
@@ -90,7 +92,7 @@ class NoiseStream:
         *,
         sigma: float,
         dim: int,
-        on: NoiseOn | str,
+        on: NoiseOnLike,
         dtype: DTypeLike | None = None,
         seed: int | None = None,
         normals: NormalSource | None = None,
@@ -98,11 +100,12 @@ class NoiseStream:
         resume: NoiseState | None = None,
     ) -> None:
         self._dtype = float_type(dtype, factors)
-        sigma = checked_sigma(sigma, self._dtype, no_privacy=no_privacy)
+        self._sigma = sigma = checked_sigma(sigma, self._dtype, no_privacy=no_privacy)
+        self._on = noise_on_named(on)
         self._dim = int(check_range("dim", dim))
         self._range = range(self._dim)
-        self._noise, self._T = _noise(factors, sigma, noise_on_named(on), self._dtype)
-        self._identity = f"{sigma!r} {self._dim} {self._dtype} {noise_on_named(on)}"
+        self._noise, self._T = _noise(factors, sigma, self._on, self._dtype)
+        self._identity = f"{sigma!r} {self._dim} {self._dtype} {self._on}"
         self._seed = checked_seed(seed, normals, resume)
         self._normals = normals
         self._workers: list[tuple[slice, _Worker]] | None = None
@@ -176,6 +179,19 @@ class NoiseStream:
             block._range = range(first, min(first + width, self._range.stop))
             block._workers = None
             yield block
+
+    def _shown(self) -> Mapping[str, object]:
+        whole = len(self._range) == self._dim
+        block = {} if whole else {"coordinates": f"{self._range.start}:{self._range.stop}"}
+        return {
+            "t": self._t,
+            "T": self._T,
+            "dim": self._dim,
+            **block,
+            "on": self._on,
+            "sigma": at_most(self._sigma),
+            "dtype": self._dtype,
+        }
 
     def _working(self) -> list[tuple[slice, _Worker]]:
         """The workers of all pieces, at round t."""

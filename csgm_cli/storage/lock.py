@@ -13,11 +13,10 @@ from csgm_cli.model.mechanism import (
     Accountant,
     Adjacency,
     FactorNorms,
-    Geometry,
     Mechanism,
-    MechanismName,
     Target,
 )
+from csgm_cli.model.mechanism_table import Geometry, MechanismName
 from csgm_cli.storage.files import read_text
 from csgm_cli.version import NUMBERS_VERSION, __version__
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import mpmath
 
-from csgm_cli.model.mechanism import Adjacency, Bound, Mechanism, MechanismName
+from csgm_cli.model.mechanism import Adjacency, Bound, Mechanism
 from csgm_cli.verify.log_moment import SPARE_DIGITS, Number, log_moment, require
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def worst_case(releases: Sequence[Release], digits: int = 50) -> tuple[tuple[Coo
 
 def is_largest(mechanism: Mechanism) -> bool:
     """Whether no client vector exceeds kappa* in any coordinate, so that kappa* is worst for all tests."""
-    if mechanism.is_gaussian or mechanism.name is MechanismName.LINF_CSGM:
+    if mechanism.is_gaussian or not mechanism.kind.clips_l2:
         return True
     dim = mechanism.geometry.dim
     return dim is not None and mechanism.coordinates >= dim
@@ -82,7 +82,7 @@ def _coordinates(mechanism: Mechanism) -> mpmath.mpf:
 def _mu(mechanism: Mechanism, sigma: Number) -> mpmath.mpf:
     """Sensitivity over sigma of all rounds under add/remove when every mask is known."""
     sensitivity = mpmath.mpf(mechanism.geometry.l2_norm) * mpmath.mpf(mechanism.column_norm)
-    if mechanism.name is MechanismName.LINF_CSGM:
+    if not mechanism.kind.clips_l2:
         sensitivity = mpmath.sqrt(_coordinates(mechanism)) * _linf_sensitivity(mechanism)
     return sensitivity * mpmath.sqrt(mechanism.releases) / mpmath.mpf(sigma)
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from csgm_cli.accounting.accountants import spent_epsilon
 from csgm_cli.accounting.headroom import FEW_RELEASES, Headroom
-from csgm_cli.model.mechanism import Accountant, Adjacency, Geometry, Mechanism, Target
+from csgm_cli.model.mechanism import Accountant, Adjacency, Mechanism, Target
+from csgm_cli.model.mechanism_table import Geometry
 from csgm_cli.ranges import RANGES
 
 DELTA = 1e-6

@@ -13,7 +13,8 @@ from csgm_cli.accounting.headroom import shares
 from csgm_cli.bounds.worst_case import total_mu
 from csgm_cli.errors import UsageError
 from csgm_cli.jobs.account import account_delta, account_epsilon
-from csgm_cli.model.mechanism import Accountant, Adjacency, Bound, Geometry, Mechanism, Target
+from csgm_cli.model.mechanism import Accountant, Adjacency, Bound, Mechanism, Target
+from csgm_cli.model.mechanism_table import Geometry
 from csgm_cli.verify import renyi
 
 DELTA = 1e-6

@@ -11,7 +11,8 @@ from csgm_cli.bounds.lower import lower_log_delta, spread_law
 from csgm_cli.bounds.tight import tight
 from csgm_cli.bounds.triangle import triangle
 from csgm_cli.bounds.worst_case import is_elementwise_largest, paper_law, worst_case_law
-from csgm_cli.model.mechanism import Adjacency, Geometry, Mechanism
+from csgm_cli.model.mechanism import Adjacency, Mechanism
+from csgm_cli.model.mechanism_table import Geometry
 
 
 def random_releases(count, seed, adjacency):

@@ -15,7 +15,8 @@ from csgm_cli.bounds.lower import lower_log_delta
 from csgm_cli.bounds.tight import direction_bound, tight
 from csgm_cli.bounds.worst_case import is_elementwise_largest, worst_case_law
 from csgm_cli.model.certificate import Direction, Proof
-from csgm_cli.model.mechanism import Geometry, Mechanism
+from csgm_cli.model.mechanism import Mechanism
+from csgm_cli.model.mechanism_table import Geometry
 from csgm_cli.profile.contour import build_contour
 from csgm_cli.profile.convex import ConvexFunction
 from csgm_cli.profile.means import grid_of

@@ -9,7 +9,8 @@ from csgm_cli import gaussian
 from csgm_cli.bounds.triangle import triangle
 from csgm_cli.bounds.worst_case import worst_case_law
 from csgm_cli.model.certificate import Direction, Proof
-from csgm_cli.model.mechanism import Geometry, Mechanism
+from csgm_cli.model.mechanism import Mechanism
+from csgm_cli.model.mechanism_table import Geometry
 from csgm_cli.renyi.conversion import best_log_delta, renyi_log_delta
 from csgm_cli.renyi.law import Coordinates, Law, merged_law
 from csgm_cli.renyi.orders import RenyiCurve

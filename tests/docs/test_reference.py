@@ -17,7 +17,8 @@ from csgm_cli.cli.exits import ExitCode
 from csgm_cli.cli.root import REGISTRY, root
 from csgm_cli.jobs.statement import ASSUMPTIONS
 from csgm_cli.model.factorization import Objective, StrategyName
-from csgm_cli.model.mechanism import Accountant, Adjacency, Bound, MechanismName
+from csgm_cli.model.mechanism import Accountant, Adjacency, Bound
+from csgm_cli.model.mechanism_table import MechanismName
 from csgm_cli.storage.budget_file import DEFAULT_KEYS
 from tests.docs.pages import CI, GUIDE, JSON_DOC, PAGES, README, ROOT, SOURCES, THEORY
 

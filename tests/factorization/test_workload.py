@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from csgm_cli import factorize, inspect_arrays, norms_of_arrays
 from csgm_cli.errors import UsageError
 from csgm_cli.factorization import matrix_workload, parse_workload, schedule_workload
 from csgm_cli.factorization.workload import (
@@ -142,3 +143,30 @@ def test_checks_of_a_matrix_take_little_memory():
         assert tracemalloc.get_traced_memory()[1] < 1.1 * matrix.nbytes
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("rows", [2, 2.0, np.int64(2)])
+def test_a_number_of_rows_is_prefix_sums(rows):
+    """B = A, C = 1 has the errors 1 and 2 of the two rows, wherever a workload is taken."""
+    arrays = {"B": np.tril(np.ones((2, 2))), "C": np.eye(2)}
+    for found in (factorize(rows, "identity"), inspect_arrays(rows, arrays, "max", "identity")):
+        assert (found.T, type(found.T), found.workload.name) == (2, int, "prefix-sum")
+        assert (found.mean_squared_error, found.max_squared_error) == (1.5, 2.0)
+    assert norms_of_arrays(rows, arrays).rows.last_squared == 2.0
+
+
+@pytest.mark.parametrize("wrong", ["prefix-sum", "momentum=0.9", None, True, [[1.0]], np.eye(2)])
+def test_what_is_no_workload_is_told_how_to_make_one(wrong):
+    """The hint names the function for every other workload."""
+    with pytest.raises(UsageError) as caught:
+        factorize(wrong)
+    assert caught.value.slug == "invalid-type"
+    assert caught.value.message.startswith("workload must be a Workload or a number of rows, got ")
+    assert "parse_workload(" in caught.value.hint
+
+
+@pytest.mark.parametrize("rows", [0, -1, 2.5, 10**9, float("nan")])
+def test_a_number_of_rows_is_in_range(rows):
+    """As T on the command line."""
+    with pytest.raises(UsageError, match="T must be an integer in"):
+        factorize(rows)

@@ -9,7 +9,8 @@ import pytest
 from csgm_cli.errors import UsageError
 from csgm_cli.jobs.account import account_delta, account_epsilon
 from csgm_cli.jobs.calibrate import calibrate
-from csgm_cli.model.mechanism import Accountant, Adjacency, Bound, Conversion, Geometry, Mechanism, Target
+from csgm_cli.model.mechanism import Accountant, Adjacency, Bound, Conversion, Mechanism, Target
+from csgm_cli.model.mechanism_table import Geometry
 from csgm_cli.verify import renyi
 
 SPARSE = Mechanism("l2-csgm", 0.01, Geometry(1000.0))

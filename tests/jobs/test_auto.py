@@ -5,7 +5,8 @@ import itertools
 import pytest
 
 from csgm_cli.jobs.calibrate import calibrate
-from csgm_cli.model.mechanism import Accountant, Adjacency, Bound, Geometry, Mechanism, Target
+from csgm_cli.model.mechanism import Accountant, Adjacency, Bound, Mechanism, Target
+from csgm_cli.model.mechanism_table import Geometry
 
 L2 = "l2-csgm"
 #: The relative width of the brackets, without and with the triangle inequality.

@@ -11,7 +11,8 @@ from csgm_cli.jobs import budget as check
 from csgm_cli.jobs.budget import check_population, spent_by
 from csgm_cli.jobs.budget_diff import population_changes
 from csgm_cli.model.budget import Population, Release, Standing
-from csgm_cli.model.mechanism import Accountant, Adjacency, Bound, Geometry, Mechanism, Target
+from csgm_cli.model.mechanism import Accountant, Adjacency, Bound, Mechanism, Target
+from csgm_cli.model.mechanism_table import Geometry
 from csgm_cli.model.result import Guarantee
 
 AUTO = Accountant.AUTO

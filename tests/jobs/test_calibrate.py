@@ -9,7 +9,8 @@ from csgm_cli.bounds.worst_case import paper_law
 from csgm_cli.errors import NoAnswerError, UsageError
 from csgm_cli.jobs.account import account_epsilon
 from csgm_cli.jobs.calibrate import calibrate, gaussian_sigma
-from csgm_cli.model.mechanism import Accountant, Adjacency, Bound, Geometry, Mechanism, Target
+from csgm_cli.model.mechanism import Accountant, Adjacency, Bound, Mechanism, Target
+from csgm_cli.model.mechanism_table import Geometry
 
 L2 = "l2-csgm"
 

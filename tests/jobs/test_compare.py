@@ -8,7 +8,8 @@ from csgm_cli.jobs.account import account_epsilon
 from csgm_cli.jobs.calibrate import calibrate
 from csgm_cli.jobs.compare import common_accountant, compare, compare_at_equal_mse
 from csgm_cli.model.geometry import resolve_geometry
-from csgm_cli.model.mechanism import Accountant, Bound, Geometry, Mechanism, Target
+from csgm_cli.model.mechanism import Accountant, Bound, Mechanism, Target
+from csgm_cli.model.mechanism_table import Geometry
 
 TARGET = Target(5.0, 1e-8)
 FULL = resolve_geometry(l2_norm=2.0, dim=10**6, cohort_size=1000)[0]

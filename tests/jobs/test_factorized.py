@@ -16,7 +16,8 @@ from csgm_cli.jobs.compare import compare, compare_at_equal_mse
 from csgm_cli.jobs.plan import plan
 from csgm_cli.jobs.utility import Rows, error_parts
 from csgm_cli.model.factorization import strategy_named
-from csgm_cli.model.mechanism import FactorNorms, Geometry, Mechanism, RowNorms, Target
+from csgm_cli.model.mechanism import FactorNorms, Mechanism, RowNorms, Target
+from csgm_cli.model.mechanism_table import Geometry
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "accounting.json").read_text())["sgmf"]
 TARGET = Target(5.0, 1e-6)

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from csgm_cli.accounting.calibration import least_sigma
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.jobs.calibrate import calibrate
-from csgm_cli.model.mechanism import Accountant, Adjacency, Geometry, Mechanism, Target
+from csgm_cli.model.mechanism import Accountant, Adjacency, Mechanism, Target
+from csgm_cli.model.mechanism_table import Geometry
 
 #: Relative tolerances: closed forms over the whole domain, the profile by a contour, and by a certified grid.
 CLOSED_FORM, CONTOUR, GRID = 3e-12, 1e-9, 1e-5

@@ -8,7 +8,8 @@ from csgm_cli.errors import NoAnswerError, UsageError
 from csgm_cli.jobs.calibrate import calibrate
 from csgm_cli.jobs.plan import plan
 from csgm_cli.model.geometry import resolve_geometry
-from csgm_cli.model.mechanism import Accountant, Geometry, Mechanism, Target
+from csgm_cli.model.mechanism import Accountant, Mechanism, Target
+from csgm_cli.model.mechanism_table import Geometry
 
 TARGET = Target(3.0, 1e-7)
 FULL = resolve_geometry(dim=10**6, cohort_size=1000)[0]

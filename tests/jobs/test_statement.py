@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from csgm_cli.jobs.statement import ASSUMPTIONS, assumptions_of, statement
-from csgm_cli.model.mechanism import Adjacency, Bound, FactorNorms, Geometry, Mechanism, MechanismName
+from csgm_cli.model.mechanism import Adjacency, Bound, FactorNorms, Mechanism
+from csgm_cli.model.mechanism_table import Geometry, MechanismName
 from csgm_cli.model.result import Guarantee
 
 ALWAYS = ("clipping-enforced", "one-participation-per-round", "trusted-server")

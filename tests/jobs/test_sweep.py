@@ -12,7 +12,8 @@ from csgm_cli.jobs.account import account_delta, account_epsilon
 from csgm_cli.jobs.calibrate import calibrate
 from csgm_cli.jobs.sweep import FIGURE_TARGET, MOST_POINTS, Grid, answer, check_question, figure_one
 from csgm_cli.model.comparison import Question
-from csgm_cli.model.mechanism import Accountant, Geometry, Mechanism, Target
+from csgm_cli.model.mechanism import Accountant, Mechanism, Target
+from csgm_cli.model.mechanism_table import Geometry
 
 MECHANISM = Mechanism("l2-csgm", 0.1, Geometry(9.0, 2.0, dim=1000, cohort_size=10), rounds=3)
 axes = st.lists(st.lists(st.floats(1, 9), min_size=1, max_size=4).map(tuple), min_size=1, max_size=4)

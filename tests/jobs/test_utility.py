@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from csgm_cli.jobs.utility import bits_per_client, error_parts, mean_noise_std, mean_squared_error
-from csgm_cli.model.mechanism import Geometry, Mechanism
+from csgm_cli.model.mechanism import Mechanism
+from csgm_cli.model.mechanism_table import Geometry
 
 KNOWN = Geometry(2.0, 3.0, dim=100, cohort_size=10)
 

@@ -14,7 +14,8 @@ from csgm_cli.jobs.budget import check_population
 from csgm_cli.jobs.calibrate import calibrate
 from csgm_cli.model.budget import Population, Release
 from csgm_cli.model.certificate import Proof
-from csgm_cli.model.mechanism import Accountant, Adjacency, Geometry, Mechanism, Target
+from csgm_cli.model.mechanism import Accountant, Adjacency, Mechanism, Target
+from csgm_cli.model.mechanism_table import Geometry
 
 L2 = "l2-csgm"
 PAPER, FEW = Geometry(1000.0), Geometry(1.0)

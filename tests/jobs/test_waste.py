@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from csgm_cli.jobs.calibrate import calibrate
-from csgm_cli.model.mechanism import Adjacency, Geometry, Mechanism, Target
+from csgm_cli.model.mechanism import Adjacency, Mechanism, Target
+from csgm_cli.model.mechanism_table import Geometry
 
 PAPER = Target(5.0, 1e-8)
 

@@ -7,7 +7,7 @@ import pytest
 
 from csgm_cli.errors import UsageError
 from csgm_cli.model.geometry import resolve_geometry, rotation_linf_norm, rounds_from_participation
-from csgm_cli.model.mechanism import Geometry
+from csgm_cli.model.mechanism_table import Geometry
 
 
 def slugs(notices):

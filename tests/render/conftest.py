@@ -27,7 +27,8 @@ from csgm_cli.model.factorization import (
     Strategy,
     Workload,
 )
-from csgm_cli.model.mechanism import Accountant, Bound, Conversion, FactorNorms, Geometry, Mechanism, Target
+from csgm_cli.model.mechanism import Accountant, Bound, Conversion, FactorNorms, Mechanism, Target
+from csgm_cli.model.mechanism_table import Geometry
 from csgm_cli.model.result import (
     Account,
     Calibration,

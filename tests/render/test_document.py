@@ -6,7 +6,8 @@ from dataclasses import replace
 import jsonschema
 import pytest
 
-from csgm_cli.model.mechanism import Accountant, Geometry, Mechanism
+from csgm_cli.model.mechanism import Accountant, Mechanism
+from csgm_cli.model.mechanism_table import Geometry
 from csgm_cli.model.result import Calibration, Guarantee, Notice
 from csgm_cli.model.selftest import SelftestCase
 from csgm_cli.render.document import calibration_document, selftest_document, version_document

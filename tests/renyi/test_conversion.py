@@ -10,7 +10,8 @@ from csgm_cli.bounds.matched import matched_add, matched_remove
 from csgm_cli.bounds.worst_case import paper_law, worst_case_law
 from csgm_cli.jobs.account import account_epsilon
 from csgm_cli.jobs.calibrate import calibrate
-from csgm_cli.model.mechanism import Accountant, Adjacency, Bound, Geometry, Mechanism, Target
+from csgm_cli.model.mechanism import Accountant, Adjacency, Bound, Mechanism, Target
+from csgm_cli.model.mechanism_table import Geometry
 from csgm_cli.renyi import log_moment
 from csgm_cli.renyi.conversion import (
     allowed_moment,

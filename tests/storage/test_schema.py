@@ -5,7 +5,8 @@ import pytest
 
 from csgm_cli.errors import UsageError
 from csgm_cli.jobs.statement import PROOFS_OF
-from csgm_cli.model.mechanism import Accountant, Adjacency, Bound, Conversion, MechanismName
+from csgm_cli.model.mechanism import Accountant, Adjacency, Bound, Conversion
+from csgm_cli.model.mechanism_table import MechanismName
 from csgm_cli.storage.schema import NAMES, load_schema
 
 

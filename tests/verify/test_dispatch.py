@@ -8,7 +8,8 @@ import pytest
 
 from csgm_cli.errors import UsageError, VerificationError
 from csgm_cli.model.certificate import Certificate, Direction, Proof
-from csgm_cli.model.mechanism import Adjacency, Bound, Geometry, Mechanism
+from csgm_cli.model.mechanism import Adjacency, Bound, Mechanism
+from csgm_cli.model.mechanism_table import Geometry
 from csgm_cli.verify import renyi
 from csgm_cli.verify.concentrated import ConvexFunction, mean_at_worst_case
 from csgm_cli.verify.dispatch import verify, verify_certificate

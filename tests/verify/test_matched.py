@@ -3,7 +3,8 @@
 import mpmath
 import pytest
 
-from csgm_cli.model.mechanism import Geometry, Mechanism
+from csgm_cli.model.mechanism import Mechanism
+from csgm_cli.model.mechanism_table import Geometry
 from csgm_cli.verify.matched import matched_delta
 from csgm_cli.verify.renyi import delta, gaussian_delta, total_log_moment, worst_case
 

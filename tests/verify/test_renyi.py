@@ -6,7 +6,8 @@ import mpmath
 import pytest
 
 from csgm_cli.errors import UsageError
-from csgm_cli.model.mechanism import Adjacency, Bound, Geometry, Mechanism, MechanismName
+from csgm_cli.model.mechanism import Adjacency, Bound, Mechanism
+from csgm_cli.model.mechanism_table import Geometry, MechanismName
 from csgm_cli.verify import renyi
 from csgm_cli.verify.log_moment import log_moment
 

@@ -22,7 +22,8 @@ from csgm_cli.cli.options.request import Exclusive
 from csgm_cli.cli.output.elapsed_time import working
 from csgm_cli.cli.output.report import report
 from csgm_cli.errors import UsageError
-from csgm_cli.model.mechanism import MechanismName, Target
+from csgm_cli.model.mechanism import Target
+from csgm_cli.model.mechanism_table import WITH_GAMMA, MechanismName
 from csgm_cli.model.result import Notice
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ command = Command(
         *options("epsilon", "delta", *_OVERHEADS, required=("epsilon", "delta")),
         option(
             "mechanism",
-            Choice([MechanismName.L2_CSGM.value, MechanismName.LINF_CSGM.value]),
+            Choice([name.value for name in WITH_GAMMA]),
             text="Coordinate-subsampled Gaussian (CSGM), L2 or L-inf.",
         ),
         *options(*MECHANISM, *COHORT),

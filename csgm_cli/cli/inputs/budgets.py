@@ -14,7 +14,8 @@ from csgm_cli.cli.options.sources import Rank, Source
 from csgm_cli.errors import Locating, Place, StorageError, UsageError, shown
 from csgm_cli.hints import did_you_mean, spelled
 from csgm_cli.model.budget import Population, Release
-from csgm_cli.model.mechanism import Adjacency, MechanismName, Target
+from csgm_cli.model.mechanism import Adjacency, Target
+from csgm_cli.model.mechanism_table import MechanismName
 from csgm_cli.model.result import Notice
 from csgm_cli.storage.budget_file import LIMIT_KEYS, Declaration, Declarations, Entry, read_budget
 from csgm_cli.storage.config import TooSmall

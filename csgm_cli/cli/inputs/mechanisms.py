@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from csgm_cli.cli.options.request import Request
 from csgm_cli.cli.options.sources import Rank, Source, flag_of
 from csgm_cli.errors import UsageError
-from csgm_cli.model.mechanism import Accountant, Adjacency, Geometry, Mechanism, MechanismName
+from csgm_cli.model.mechanism import Accountant, Adjacency, Mechanism
+from csgm_cli.model.mechanism_table import MECHANISMS, Geometry, MechanismName, has_gamma
 from csgm_cli.model.result import Notice
 from csgm_cli.ranges import FORMER_NAMES, LARGE_DELTA
 
@@ -40,7 +41,7 @@ def build_mechanism(request: Request) -> tuple[Mechanism, Notices]:
     """Return the mechanism, and notices about inputs that were derived or capped."""
     name = MechanismName(request["mechanism"])
     gamma = build_gamma(request, name)
-    geometry, geometry_notices = build_geometry(request, needs_ratio=name is not MechanismName.GAUSSIAN)
+    geometry, geometry_notices = build_geometry(request, needs_ratio=MECHANISMS[name].clips_linf)
     took_part, notices = build_participation(request)
     mechanism = Mechanism(
         name,
@@ -141,7 +142,7 @@ def with_derived(request: Request) -> Request:
     """Return ``request`` with what its other inputs settle: rounds of participation, nothing unused."""
     values, sources = dict(request.values), dict(request.sources)
     unused = [axis.name for axis in request["vary"] or ()]  # varied, so that one value does not count
-    if request["mechanism"] == MechanismName.GAUSSIAN.value and "mechanism" not in unused:
+    if not has_gamma(request["mechanism"]) and "mechanism" not in unused:
         unused += [*_RATIO, *(_RATE if _is_for_others(request) else ())]
     values |= dict.fromkeys(name for name in unused if name in values)
     if all(values.get(name) is not None for name in _PARTICIPATION):
@@ -151,20 +152,19 @@ def with_derived(request: Request) -> Request:
 
 
 def _is_for_others(request: Request) -> bool:
-    """Drop a gamma from a weaker source than ``--mechanism gaussian``."""
+    """Drop a gamma from a weaker source than a mechanism that has none."""
     return request.rank(_RATE) < request.rank(("mechanism",))
 
 
 def build_gamma(request: Request, name: MechanismName) -> float:
     """Return the probability that a coordinate is sent; ``UsageError`` where nothing says it."""
-    is_gaussian = name is MechanismName.GAUSSIAN
-    if is_gaussian and _is_for_others(request):
+    if not has_gamma(name) and _is_for_others(request):
         return 1.0
     if request["compression"] is not None:
         return 1.0 / float(request["compression"])
     if request["gamma"] is not None:
         return float(request["gamma"])
-    if is_gaussian:
+    if not has_gamma(name):
         return 1.0
     raise UsageError(
         "missing-option", f"{name.value} needs --gamma or --compression", "for example --gamma 0.01"
@@ -221,7 +221,7 @@ def resolved(request: Request, mechanism: Mechanism) -> dict[str, Any]:
     """Return the inputs that ``mechanism`` settles."""
     took_part = Participation(mechanism.rounds or 1, mechanism.factorization, mechanism.epochs)
     sizes = resolved_sizes(request, mechanism.geometry, took_part)
-    if mechanism.name is MechanismName.GAUSSIAN:
+    if not mechanism.kind.clips_linf:
         sizes |= {"norm_ratio": None, "linf_norm": None}
     compression = _as_given(request["compression"], 1.0 / mechanism.gamma)
     return {"gamma": mechanism.gamma, "compression": compression, **sizes}

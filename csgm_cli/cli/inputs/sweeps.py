@@ -19,7 +19,8 @@ from csgm_cli.cli.options.sources import Rank, Source, flag_of
 from csgm_cli.cli.options.vary import Varied, varied_label
 from csgm_cli.errors import NoAnswerError, UsageError
 from csgm_cli.model.comparison import Question
-from csgm_cli.model.mechanism import Accountant, Adjacency, MechanismName
+from csgm_cli.model.mechanism import Accountant, Adjacency
+from csgm_cli.model.mechanism_table import MechanismName
 from csgm_cli.model.result import Notice
 
 if TYPE_CHECKING:

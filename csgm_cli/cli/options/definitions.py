@@ -9,7 +9,8 @@ import click
 
 from csgm_cli.cli.options.parameter_types import Choice, File, Number, PlotSize, StrategyChoice, Switch
 from csgm_cli.cli.options.sources import flag_of, variable_of
-from csgm_cli.model.mechanism import Accountant, Adjacency, MechanismName
+from csgm_cli.model.mechanism import Accountant, Adjacency
+from csgm_cli.model.mechanism_table import MechanismName
 from csgm_cli.ranges import FORMER_NAMES
 from csgm_cli.render import FORMATS
 

@@ -6,6 +6,7 @@ import csv
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
+from csgm_cli.model.mechanism_table import has_gamma
 from csgm_cli.render.check_document import RELEASE_KEYS
 from csgm_cli.render.document import NESTED_KEYS, command_of
 
@@ -52,7 +53,7 @@ def _identified(row: Document, document: Document) -> Document:
         return row
     asked = {**document["inputs"], "target_epsilon": document["inputs"].get("epsilon")}
     identity = {key: row.get(key, asked.get(key)) for key in (*_IDENTITY, *further)}
-    if identity["mechanism"] == "gaussian":
+    if not has_gamma(identity["mechanism"]):
         identity["norm_ratio"] = None  # that of the rows beside it
     versions = {key: document[key] for key in ("csgm_version", "numbers_version")}
     return {**identity, **row, **versions}

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from csgm_cli.errors import UsageError
+from csgm_cli.model.mechanism_table import has_gamma
 from csgm_cli.render.document import command_of
 from csgm_cli.render.reports.parts import is_factorized, plain_mechanism
 from csgm_cli.rounding import exact, round_down
@@ -97,7 +98,7 @@ def figure_of(document: Document) -> Figure | None:
     """Return the picture of a sweep or compare document; None where no row has an answer to draw."""
     inputs, rows = document["inputs"], document["result"]["rows"]
     is_comparison = command_of(document) == "compare"
-    if all(row["bound"] is None for row in rows if row["mechanism"] != "gaussian" or not is_comparison):
+    if all(row["bound"] is None for row in rows if has_gamma(row["mechanism"]) or not is_comparison):
         return None
     if is_comparison:
         return _comparison(inputs, rows)
@@ -149,8 +150,8 @@ def _asked(row: Document, name: str) -> float:
 
 def _figure_one(inputs: Document, rows: Sequence[Document]) -> Figure:
     y = "effective_noise_multiplier"
-    curves = [row for row in rows if row["mechanism"] != "gaussian"]
-    levels = [row for row in rows if row["mechanism"] == "gaussian"]
+    curves = [row for row in rows if has_gamma(row["mechanism"])]
+    levels = [row for row in rows if not has_gamma(row["mechanism"])]
     panels = []
     for x, fixed in (("norm_ratio", "gamma"), ("gamma", "norm_ratio")):
         # The value that most rows share is the one that this panel fixes.

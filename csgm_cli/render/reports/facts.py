@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from csgm_cli.model.mechanism_table import has_gamma
 from csgm_cli.render.reports.parts import (
     Fact,
     error_parts_text,
@@ -47,7 +48,7 @@ def noise_facts(
     text = {name: round_up(noise[name]) for name in names} | dict(given or {})
     of = "std of Z in the noise B Z" if is_factorized(inputs) else "noise std on each coordinate of the sum"
     facts = [Fact("noise multiplier", text["noise_multiplier"], f"{of} / l2_norm")]
-    if inputs.get("mechanism") != "gaussian":
+    if has_gamma(inputs.get("mechanism")):
         facts.append(Fact("effective", text["effective_noise_multiplier"], _effective_note(inputs, noise)))
     if noise["sigma"] != noise["noise_multiplier"]:
         facts.append(Fact("sigma", text["sigma"], of))

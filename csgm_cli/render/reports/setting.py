@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from csgm_cli.model.mechanism_table import has_gamma
 from csgm_cli.render.reports.parts import Fact, is_factorized
 from csgm_cli.rounding import exact
 
@@ -30,7 +31,7 @@ _STATED_ELSEWHERE = {"one-participation-per-round", "one-participation-per-epoch
 def setting(inputs: Document) -> tuple[Fact, ...]:
     """Return the mechanism, its clip norms and sizes, and the participation."""
     name, gamma = inputs.get("mechanism"), None
-    if name != "gaussian":
+    if has_gamma(name):
         gamma = inputs.get("gamma")
     words = [*([name] if name else []), *([] if gamma is None else [f"gamma {exact(gamma)}"])]
     sizes = [_sized(inputs, size) for size in ("dim", "cohort_size") if inputs.get(size) is not None]
@@ -41,12 +42,10 @@ def setting(inputs: Document) -> tuple[Fact, ...]:
 def _clip_norms(inputs: Document) -> str:
     """What to clip at, in full: a rounded ratio would not go with the noise."""
     norms = (
-        {"L2": "l2_norm"}
-        if inputs.get("mechanism") == "gaussian"
-        else {"L2": "l2_norm", "L-inf": "linf_norm"}
+        {"L2": "l2_norm", "L-inf": "linf_norm"} if has_gamma(inputs.get("mechanism")) else {"L2": "l2_norm"}
     )
     known = [f"{norm} {exact(inputs[key])}" for norm, key in norms.items() if inputs.get(key) is not None]
-    if inputs.get("mechanism") != "gaussian" and inputs.get("norm_ratio") is not None:
+    if has_gamma(inputs.get("mechanism")) and inputs.get("norm_ratio") is not None:
         known.append(f"ratio {exact(inputs['norm_ratio'])}")
     return ", ".join(known)
 
