@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from csgm_cli.errors import Locating, Place, UsageError
+from csgm_cli.errors import Locating, Place, UsageError, shown
 from csgm_cli.model.budget import STREAM_KEYS, Population, Release, Standing
 from csgm_cli.model.mechanism import (
     Accountant,
@@ -19,6 +19,7 @@ from csgm_cli.model.mechanism import (
     Target,
 )
 from csgm_cli.storage.files import read_text
+from csgm_cli.storage.repeats import first_repeat
 from csgm_cli.version import NUMBERS_VERSION, __version__
 
 SCHEMA = "csgm/lock/1"
@@ -76,7 +77,7 @@ def read_lock(path: str) -> Lock:
     with Locating(place):
         text = read_text(path)
     try:
-        document = json.loads(text)
+        document = json.loads(text, object_pairs_hook=_without_repeats)
         if document["schema"] != SCHEMA:
             raise ValueError(f"schema is {document['schema']!r}, expected {SCHEMA!r}")
         populations = {name: _read_population(path, name, p) for name, p in document["populations"].items()}
@@ -100,6 +101,12 @@ def read_lock(path: str) -> Lock:
         message = f"{path!r} is not a lock of csgm: {reason}"
         hint = "write one with: csgm check --write-lock FILE"
         raise UsageError("bad-lock-file", message, hint, place) from None
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if (twice := first_repeat(key for key, _ in pairs)) is not None:
+        raise ValueError(f"it holds {shown(twice)} twice")
+    return dict(pairs)
 
 
 def _numbers_version(document: Mapping[str, Any]) -> int | None:

@@ -10,6 +10,7 @@ from typing import Any, NoReturn, TypeGuard
 
 from csgm_cli.errors import UsageError, shown
 from csgm_cli.ranges import FORMER_NAMES, RANGES, Range, underflows
+from csgm_cli.storage.repeats import first_repeat
 from csgm_cli.storage.schema import find_fault
 from csgm_cli.version import is_this_release
 
@@ -210,11 +211,9 @@ def _parsed(text: str) -> object:
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object; of two equal keys a reader sees the one, and a program the other."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise bad_result(f"it holds {shown(next(key for key in keys if keys.count(key) > 1))} twice")
-    return found
+    if (twice := first_repeat(key for key, _ in pairs)) is not None:
+        raise bad_result(f"it holds {shown(twice)} twice")
+    return dict(pairs)
 
 
 def _refuse_constant(literal: str) -> NoReturn:
