@@ -20,7 +20,7 @@ from csgm_cli.model.mechanism import (
 )
 from csgm_cli.storage.files import read_text
 from csgm_cli.storage.repeats import first_repeat
-from csgm_cli.version import NUMBERS_VERSION, __version__
+from csgm_cli.version import NUMBERS_VERSION, __version__, is_version
 
 SCHEMA = "csgm/lock/1"
 _MECHANISM_KEYS = ("mechanism", "sigma", "gamma", "norm_ratio", "l2_norm", "dim", "rounds", "enabled")
@@ -82,7 +82,7 @@ def read_lock(path: str) -> Lock:
             raise ValueError(f"schema is {document['schema']!r}, expected {SCHEMA!r}")
         populations = {name: _read_population(path, name, p) for name, p in document["populations"].items()}
         return Lock(
-            str(document["csgm_version"]),
+            _csgm_version(document),
             _numbers_version(document),
             Accountant(document["accountant"]),
             tuple(population for population, _ in populations.values()),
@@ -101,6 +101,13 @@ def read_lock(path: str) -> Lock:
         message = f"{path!r} is not a lock of csgm: {reason}"
         hint = "write one with: csgm check --write-lock FILE"
         raise UsageError("bad-lock-file", message, hint, place) from None
+
+
+def _csgm_version(document: Mapping[str, Any]) -> str:
+    version = document["csgm_version"]
+    if not isinstance(version, str) or not is_version(version):
+        raise ValueError(f"csgm_version is {shown(version)}, which is no version")
+    return version
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

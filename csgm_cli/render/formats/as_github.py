@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from csgm_cli.errors import UsageError
+from csgm_cli.errors import UsageError, printable
 from csgm_cli.render.document import command_of
 from csgm_cli.render.reports.check import advice, verdict
 
@@ -35,8 +35,7 @@ def render_error(document: Document) -> str:
     error = document["error"]
     title = f"csgm: {error['slug']}"
     place = {"title": title} if error["file"] is None else _at(error, title)
-    message = "\n".join(filter(None, (error["message"], error["hint"])))
-    return _command("error", place, message) + "\n"
+    return _command("error", place, *filter(None, (error["message"], error["hint"]))) + "\n"
 
 
 def _spending_changes(changes: Document | None) -> dict[str, set[str]]:
@@ -56,7 +55,7 @@ def _annotation(population: Document, changed: set[str]) -> str:
     if population["holds"]:
         return _command("notice", _at(population, title), verdict(population))
     release = _offender(population, changed)
-    return _command("error", _at(release, title), f"{verdict(population)}\n{advice(release)}")
+    return _command("error", _at(release, title), verdict(population), advice(release))
 
 
 def _place(warning: Document, tables: dict[str, Document]) -> dict[str, str]:
@@ -83,13 +82,14 @@ def _at(table: Document, title: str) -> dict[str, str]:
     return {"file": table["file"], "line": str(table["line"]), "title": title}
 
 
-def _command(kind: str, properties: dict[str, str], message: str) -> str:
+def _command(kind: str, properties: dict[str, str], *lines: str) -> str:
     listed = ",".join(f"{key}={_escaped(value, ':,')}" for key, value in properties.items())
-    return f"::{kind} {listed}::{_escaped(message)}"
+    return f"::{kind} {listed}::{'%0A'.join(map(_escaped, lines))}"
 
 
 def _escaped(text: str, further: str = "") -> str:
-    """Return ``text`` as GitHub's runner reads it back; % first, for it is what escapes."""
-    for character in f"%\r\n{further}":
+    """Return ``text`` as one line that GitHub's runner reads back; % first, for it is what escapes."""
+    text = printable(text)
+    for character in f"%{further}":
         text = text.replace(character, f"%{ord(character):02X}")
     return text
