@@ -52,8 +52,14 @@ def one_line(text: str, limit: int = 1000) -> str:
 
 
 def printable(text: str) -> str:
-    """Return ``text`` with all that would break a line, or steer a terminal, escaped."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    """Return ``text`` with everything escaped that would break a line or control a terminal or a CI runner.
+
+    A runner of GitHub takes a line that begins with ``::``, and any that holds ``##[``, for a command.
+    """
+    text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    text = text.replace("##[", r"#\x23[")
+    rest = text.lstrip()
+    return text.removesuffix(rest) + r"\x3a" + rest[1:] if rest.startswith("::") else text
 
 
 class CsgmError(Exception):

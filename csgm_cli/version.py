@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 #: The package; ``.dev0`` until it is tagged, so that no two releases share a version.
 __version__ = "0.2.0.dev0"
 
@@ -13,6 +15,11 @@ NUMBERS_VERSION = 1
 def is_this_release(csgm_version: str) -> bool:
     """Say whether ``csgm_version`` is this very program; never of a development version, which many share."""
     return csgm_version == __version__ and ".dev" not in __version__
+
+
+def is_version(text: str) -> bool:
+    """Say whether ``text`` has the form of a version: a digit, then up to 63 letters, digits and ``.+-``."""
+    return re.fullmatch(r"(?a)\d[0-9A-Za-z.+-]{0,63}", text) is not None
 
 
 def program_of(csgm_version: str, numbers_version: int | None) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from csgm_cli.cli import console
-from csgm_cli.cli.options.definitions import CONFIGURABLE, Option
+from csgm_cli.cli.options.definitions import CONFIGURABLE, SEARCHABLE, Option
 from csgm_cli.cli.options.file_conflicts import check_places
 from csgm_cli.cli.options.parameter_types import File, Number, Switch, several_values, unquoted
 from csgm_cli.cli.options.request import EXCLUSIVES, Exclusive, Request, request_of
@@ -27,7 +27,7 @@ from csgm_cli.cli.options.usage_hints import as_written, asks_to_show, hinting_a
 from csgm_cli.cli.root import REGISTRY, Helped
 from csgm_cli.errors import StorageError, UsageError, shown
 from csgm_cli.ranges import FORMER_NAMES
-from csgm_cli.storage.config import TooSmall, check_keys, find_config, read_settings
+from csgm_cli.storage.config import TooSmall, check_keys, check_searched, find_config, read_settings
 from csgm_cli.storage.memory import check_libraries_fit
 
 if TYPE_CHECKING:
@@ -175,9 +175,11 @@ def _load_config(ctx: click.Context, param: click.Parameter, value: str | None) 
         return
     command = ctx.command
     settings = read_settings(path, command.name or "", REGISTRY)
+    settings = {name: replace(setting, searched=value is None) for name, setting in settings.items()}
     keep_config(ctx, path)
     own = {param.name for param in command.params if param.name} & CONFIGURABLE
     check_keys(settings.values(), own, CONFIGURABLE)
+    check_searched(settings.values(), SEARCHABLE)
     by_name = {param.name: param for param in command.params}
     mine = {name: setting for name, setting in settings.items() if name in own}
     keep_settings(ctx, {name: _typed(setting, by_name[name]) for name, setting in mine.items()})

@@ -182,12 +182,13 @@ class Standing(Displayed):
 class ReleaseChange:
     """A release that is not what it was; ``before`` or ``after`` is None where it was added or removed.
 
-    ``spends``: by how much the earlier population's epsilon moves with this change alone.
+    ``spends``: by how much the earlier population's epsilon moves with this change alone; None where many
+    changes to many releases left it uncomputed.
     """
 
     before: Release | None
     after: Release | None
-    spends: float
+    spends: float | None
 
     @property
     def status(self) -> str:

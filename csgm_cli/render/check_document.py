@@ -47,7 +47,8 @@ def check_document(
         "changes": changes and _changes(changes),
     }
     said = (s.guarantee.notices for s in standings if s.guarantee is not None)
-    found = chain(notices, *said, _moved_by_tool(changes) if changes else ())
+    about_changes = (*_moved_by_tool(changes), *_uncounted(changes)) if changes else ()
+    found = chain(notices, *said, about_changes)
     return document_of("check", inputs, None, result, found)
 
 
@@ -60,6 +61,15 @@ def _moved_by_tool(changes: Changes) -> Iterator[Notice]:
                 f"{change.before.name}: the releases in {changes.since} spent epsilon {change.recorded!r} by"
                 f" {program}, and now spend {change.recomputed!r}: {why_moved(changes.numbers_version)}",
             )
+
+
+def _uncounted(changes: Changes) -> Iterator[Notice]:
+    """A notice if what a change spends was not computed for every change."""
+    releases = [release for change in changes.populations for release in change.releases]
+    left = sum(release.spends is None for release in releases)
+    if left:
+        message = f"what each spends alone was not computed for {left} of {len(releases)} changed releases"
+        yield Notice("changes-not-counted", message)
 
 
 def _standing(standing: Standing) -> Document:

@@ -39,7 +39,8 @@ class TooSmall(str):
 class Setting:
     """One key of a config file: its option ``name`` (underscores), its value and where it stands.
 
-    ``table`` is the TOML table it was found in; ``specific`` is True in a command's own table.
+    ``table`` is the TOML table it was found in; ``specific`` is True in a command's own table, ``searched``
+    where nobody named the file.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Setting:
     table: str
     path: Path
     specific: bool
+    searched: bool = False
 
     @property
     def label(self) -> str:
@@ -120,6 +122,22 @@ def check_keys(settings: Iterable[Setting], own: Collection[str], known: Collect
             raise UsageError("unknown-key", f"unknown key {setting.label}{meant}", hint)
 
 
+def check_searched(settings: Iterable[Setting], allowed: Collection[str]) -> None:
+    """Raise ``UsageError`` (slug ``untrusted-key``) for a key that only a file named by the user may hold.
+
+    ``allowed``: the option names that a file found by searching may set.
+    """
+    for setting in settings:
+        if setting.searched and setting.name not in allowed:
+            from csgm_cli.storage.toml_lines import key_lines
+
+            lines = key_lines(_text(setting.path).replace("\r\n", "\n"))
+            place = Place(str(setting.path), lines.get((*setting.table.split("."), setting.key), 1))
+            message = f"{place}: {setting.key} is not taken from a config file found by searching"
+            hint = f"--config {setting.path}, which may set it, or the flag"
+            raise UsageError("untrusted-key", f"{message}; {hint}", place=place)
+
+
 def _mentions_csgm(pyproject: Path) -> bool:
     # Most projects' files hold nothing for csgm: a look at the bytes spares them the TOML parser.
     return b"csgm" in _read(pyproject) and "csgm" in _table(_parse(pyproject), "tool", pyproject)
@@ -133,14 +151,17 @@ def _read(path: Path) -> bytes:
 
 
 def _parse(path: Path) -> dict[str, Any]:
+    return parse_toml(path, _text(path))
+
+
+def _text(path: Path) -> str:
     data = _read(path)
     try:
-        text = data.decode("utf-8-sig")
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         message = f"{path} is not valid TOML: not UTF-8 (at line {line})"
         raise UsageError("invalid-toml", message, place=Place(str(path), line)) from None
-    return parse_toml(path, text)
 
 
 def parse_toml(path: str | Path, text: str) -> dict[str, Any]:

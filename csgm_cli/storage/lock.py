@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from csgm_cli.errors import Locating, Place, UsageError
+from csgm_cli.errors import Locating, Place, UsageError, shown
 from csgm_cli.model.budget import STREAM_KEYS, Population, Release, Standing
 from csgm_cli.model.mechanism import (
     Accountant,
@@ -18,7 +18,8 @@ from csgm_cli.model.mechanism import (
 )
 from csgm_cli.model.mechanism_table import Geometry, MechanismName
 from csgm_cli.storage.files import read_text
-from csgm_cli.version import NUMBERS_VERSION, __version__
+from csgm_cli.storage.repeats import first_repeat
+from csgm_cli.version import NUMBERS_VERSION, __version__, is_version
 
 SCHEMA = "csgm/lock/1"
 _MECHANISM_KEYS = ("mechanism", "sigma", "gamma", "norm_ratio", "l2_norm", "dim", "rounds", "enabled")
@@ -75,12 +76,12 @@ def read_lock(path: str) -> Lock:
     with Locating(place):
         text = read_text(path)
     try:
-        document = json.loads(text)
+        document = json.loads(text, object_pairs_hook=_without_repeats)
         if document["schema"] != SCHEMA:
             raise ValueError(f"schema is {document['schema']!r}, expected {SCHEMA!r}")
         populations = {name: _read_population(path, name, p) for name, p in document["populations"].items()}
         return Lock(
-            str(document["csgm_version"]),
+            _csgm_version(document),
             _numbers_version(document),
             Accountant(document["accountant"]),
             tuple(population for population, _ in populations.values()),
@@ -99,6 +100,19 @@ def read_lock(path: str) -> Lock:
         message = f"{path!r} is not a lock of csgm: {reason}"
         hint = "write one with: csgm check --write-lock FILE"
         raise UsageError("bad-lock-file", message, hint, place) from None
+
+
+def _csgm_version(document: Mapping[str, Any]) -> str:
+    version = document["csgm_version"]
+    if not isinstance(version, str) or not is_version(version):
+        raise ValueError(f"csgm_version is {shown(version)}, which is no version")
+    return version
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if (twice := first_repeat(key for key, _ in pairs)) is not None:
+        raise ValueError(f"it holds {shown(twice)} twice")
+    return dict(pairs)
 
 
 def _numbers_version(document: Mapping[str, Any]) -> int | None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeGuard
 
 from csgm_cli.errors import UsageError, shown
 from csgm_cli.ranges import FORMER_NAMES, RANGES, Range, underflows
+from csgm_cli.storage.repeats import first_repeat
 from csgm_cli.storage.schema import find_fault
-from csgm_cli.version import is_this_release
+from csgm_cli.version import is_this_release, is_version
 
 #: The schema numbers that can be read back, by command.
 _READABLE = {f"csgm/{command}/1": command for command in ("calibrate", "plan", "account")}
@@ -23,8 +23,6 @@ AGREEMENT = 1e-9
 _EPSILON, _DELTA = Range(0.0, 1e300), Range(1e-300, 1.0)
 
 _OVERHEADS = ("max_mse_overhead", "max_noise_overhead")
-#: The form of a version, which is printed.
-_VERSION = re.compile(r"\d[0-9A-Za-z.+-]{0,63}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -212,11 +210,9 @@ def _parsed(text: str) -> object:
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object; of two equal keys a reader sees the one, and a program the other."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise bad_result(f"it holds {shown(next(key for key in keys if keys.count(key) > 1))} twice")
-    return found
+    if (twice := first_repeat(key for key, _ in pairs)) is not None:
+        raise bad_result(f"it holds {shown(twice)} twice")
+    return dict(pairs)
 
 
 def _refuse_constant(literal: str) -> NoReturn:
@@ -260,7 +256,7 @@ def _text(holder: dict[str, Any], key: str) -> str:
 
 def _version(document: dict[str, Any]) -> str:
     version = _text(document, "csgm_version")
-    if not _VERSION.fullmatch(version):
+    if not is_version(version):
         raise bad_result(f"csgm_version is {shown(version)}, which is no version")
     return version
 

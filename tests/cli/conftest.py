@@ -14,6 +14,7 @@ from csgm_cli.cli import main
 from csgm_cli.storage.arrays import SavedArrays, read_arrays
 from tests.cli.budgets import NEW, OLD
 from tests.cli.inspections import T
+from tests.cli.questions import configure
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,17 @@ def budgets(place: Path) -> Path:
     (place / "old.toml").write_text(OLD)
     (place / "new.toml").write_text(NEW)
     return place
+
+
+@pytest.fixture
+def configured(place: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Write a config file and name it in CSGM_CONFIG, so that it may set every option."""
+
+    def write(text: str, name: str = "csgm.toml") -> None:
+        configure(text, name)
+        monkeypatch.setenv("CSGM_CONFIG", str(place / name))
+
+    return write
 
 
 @pytest.fixture

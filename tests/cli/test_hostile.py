@@ -146,12 +146,12 @@ def test_refused_line(csgm, line, slug):
 
 
 @pytest.mark.parametrize("source", ["flag", "variable", "key"])
-def test_a_number_that_reads_as_zero_is_refused(csgm, place, monkeypatch, source):
+def test_a_number_that_reads_as_zero_is_refused(csgm, configured, monkeypatch, source):
     """A limit of 1e-400 must not become a limit of 0, which is allowed, wherever it is written."""
     line = "account --sigma 9 --mechanism gaussian --delta 1e-6"
     assert csgm(f"{line} --max-epsilon 0e5").status == 1
     if source == "key":
-        (place / "csgm.toml").write_text("[tool.csgm]\nmax-epsilon = 1e-400\n")
+        configured("[tool.csgm]\nmax-epsilon = 1e-400\n")
     if source == "variable":
         monkeypatch.setenv("CSGM_MAX_EPSILON", "1e-400")
     outcome = csgm(f"{line} --max-epsilon -1e-400" if source == "flag" else line)

@@ -156,7 +156,7 @@ def test_delta_0_in_a_file(csgm):
     """What --delta 0 would be told, a config and a budget are told too."""
     never = "try: delta 0 is pure differential privacy, which Gaussian noise never gives"
     Path("csgm.toml").write_text("[tool.csgm]\ndelta = 0\n", encoding="utf-8")
-    assert never in csgm("calibrate --epsilon 3 --mechanism gaussian").stderr
+    assert never in csgm("calibrate --epsilon 3 --mechanism gaussian --config csgm.toml").stderr
     Path("csgm.toml").unlink()
     Path("budget.toml").write_text("[population.all]\nepsilon = 3\ndelta = 0.0\n", encoding="utf-8")
     assert never in csgm("check budget.toml").stderr
@@ -166,7 +166,7 @@ def test_a_number_in_quotes(csgm):
     """A config and a budget take numbers as they are; what is no number is no better without quotes."""
     for value, hinted in (("3", True), ("1e6", True), ("three", False)):
         Path("csgm.toml").write_text(f"[tool.csgm]\nepsilon = '{value}'\n", encoding="utf-8")
-        refused = csgm("calibrate --delta 1e-6 --mechanism gaussian").stderr
+        refused = csgm("calibrate --delta 1e-6 --mechanism gaussian --config csgm.toml").stderr
         assert refused.startswith("error[wrong-type]: ")
         assert (f"try: without quotes: {value}\n" in refused) is hinted
         Path("csgm.toml").unlink()

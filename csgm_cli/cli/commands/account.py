@@ -15,10 +15,10 @@ from csgm_cli.cli.inputs.mechanisms import (
     one_round,
     resolved,
 )
-from csgm_cli.cli.options.definitions import COHORT, MECHANISM, OUTPUT, option, options
+from csgm_cli.cli.options.definitions import COHORT, MECHANISM, MODEL_DEFAULTS, OUTPUT, option, options
 from csgm_cli.cli.options.parameter_types import Number
 from csgm_cli.cli.options.request import Exclusive, Request
-from csgm_cli.cli.options.sources import Rank
+from csgm_cli.cli.options.sources import Rank, flag_of
 from csgm_cli.cli.output.elapsed_time import working
 from csgm_cli.cli.output.report import report
 from csgm_cli.errors import UsageError
@@ -34,6 +34,7 @@ def run(request: Request) -> ExitCode:
     """Account and report; exit with 1 where an epsilon is above --max-epsilon."""
     from csgm_cli.render.document import account_document
 
+    _refuse_searched(request)
     mechanism, notices = build_mechanism(request) if request["from"] is None else _saved_mechanism(request)
     noise_multiplier, sigma = _noise(request, mechanism.geometry.l2_norm)
     with working():
@@ -59,6 +60,16 @@ def run(request: Request) -> ExitCode:
     failures = _failures(request, account)
     report(request, document, failures)
     return ExitCode.CLAIM_FAILED if failures else ExitCode.OK
+
+
+def _refuse_searched(request: Request) -> None:
+    """Refuse a privacy parameter of a claim that comes from a config file nobody named."""
+    for name in request.given(MODEL_DEFAULTS if request["max_epsilon"] is not None else ()):
+        if (source := request.sources[name]).searched:
+            message = f"--max-epsilon is not checked with {source.label}, which csgm found by searching"
+            raise UsageError(
+                "untrusted-key", message, f"give {flag_of(name)}, or name the file with --config"
+            )
 
 
 def _saved_mechanism(request: Request) -> tuple[Mechanism, tuple[Notice, ...]]:

@@ -114,7 +114,10 @@ def _stream(request: Request, sweep: Sweep) -> _Tally:
 
     form = row_format(request["format"])
     with _claimed(request):
-        kept = kept_rows(request["output"], sweep, form) if request["resume"] else None
+        kept = kept_rows(request["output"], sweep, form, request["seed"]) if request["resume"] else None
+        if kept is not None and kept.rows:
+            output = f"{kept.recomputed} of {kept.rows} rows in {request['output']!r}"
+            console.note(f"--resume recomputed {output}; all agree")
         done = kept or Kept()
         tally, rows = _Tally(sweep, done), []
         with _sink(request, kept) as write:
@@ -179,7 +182,7 @@ command = Command(
         *options(*NOISE),
         option("epsilon", number_of("epsilon")),
         *options("delta", "mechanism", *MECHANISM, *COHORT),
-        *options("accountant", "value_bits", "verify", "jobs", "resume", "plot", "plot_size"),
+        *options("accountant", "value_bits", "verify", "jobs", "resume", "seed", "plot", "plot_size"),
         option("format", Choice(SWEEP_FORMATS)),
         *options(*(name for name in OUTPUT if name != "format")),
     ],

@@ -190,6 +190,7 @@ _SPECS: dict[str, _Spec] = {
     ),
     "jobs": _Spec(_OUTPUT, "Number of worker processes.", default=1),
     "resume": _Spec(_OUTPUT, "Continue an interrupted --output file (csv, jsonl).", Switch),
+    "seed": _Spec(_OUTPUT, "Seed of the random choice of rows that --resume recomputes."),
     "output": _Spec(_OUTPUT, "Write the report to this file.", File, metavar="FILE"),
     "config": _Spec(
         _OUTPUT, "Read settings from this file, instead of searching for one.", File, metavar="FILE"
@@ -199,6 +200,14 @@ _SPECS: dict[str, _Spec] = {
 
 #: Options allowed in a config file: all but --config.
 CONFIGURABLE = frozenset(_SPECS) - {"config"}
+
+#: Defaults of the model, which a config file found by searching may set, but not for a gate.
+MODEL_DEFAULTS = ("gamma", "compression", "norm_ratio", "linf_norm", "l2_norm", "dim", "cohort_size")
+#: Options allowed in a config file found by searching: whoever wrote the repository wrote it. ``quiet`` is
+#: not among them, as it hides warnings; nor are options that name a file or the claim to be checked.
+SEARCHABLE = frozenset(
+    {*MODEL_DEFAULTS, "value_bits", "format", "value", "statement", "plot_size", "show_inputs"}
+)
 
 MECHANISM = ("gamma", "compression", "norm_ratio", "linf_norm", "l2_norm", "adjacency")
 COHORT = ("dim", "cohort_size", "rounds", "population_size", "training_rounds", "factorization", "epochs")

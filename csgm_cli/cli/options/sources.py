@@ -33,10 +33,14 @@ class Rank(IntEnum):
 
 @dataclass(frozen=True)
 class Source:
-    """A source by its strength and by the name it has in messages (flag, variable, or key and file)."""
+    """A source by its strength and by the name it has in messages (flag, variable, or key and file).
+
+    ``searched``: it is a config file that nobody named.
+    """
 
     rank: Rank
     label: str
+    searched: bool = False
 
     def __str__(self) -> str:
         kind = {Rank.FLAG: "flag ", Rank.ENVIRONMENT: "env ", Rank.DEFAULT: ""}.get(self.rank, "config ")
@@ -83,6 +87,7 @@ def source_of(ctx: click.Context | None, param: click.Parameter | None) -> Sourc
             return Source(Rank.ENVIRONMENT, next(filter(os.environ.get, variables)))
         case ParameterSource.DEFAULT_MAP:
             setting: Setting = ctx.meta[__name__][param.name]
-            return Source(Rank.COMMAND_CONFIG if setting.specific else Rank.CONFIG, setting.label)
+            rank = Rank.COMMAND_CONFIG if setting.specific else Rank.CONFIG
+            return Source(rank, setting.label, setting.searched)
         case _:
             return Source(Rank.DEFAULT, "default")

@@ -13,6 +13,7 @@ from csgm_cli.cli.options.sources import flag_of, source_of
 from csgm_cli.errors import UsageError, shown
 from csgm_cli.hints import did_you_mean
 from csgm_cli.ranges import EPSILON_OR_ZERO, current_name
+from csgm_cli.storage.repeats import first_repeat
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,8 +81,7 @@ def _values(text: str, number: Number, label: str) -> tuple[float, ...]:
         hint = f"N values from LO to HI: {ends[1].strip()}:{ends[2].strip()}:N, or :Nlog for equal ratios"
         raise UsageError("bad-vary", f"{label} must be a list or LO:HI:N, got {shown(text)}", hint)
     values = _range(text, number, label) if ":" in text else _list(text, number, label)
-    if len(set(values)) < len(values):
-        twice = next(value for value in values if values.count(value) > 1)
+    if (twice := first_repeat(values)) is not None:
         raise UsageError("bad-vary", f"{label} has the value {twice!r} twice")
     return values
 

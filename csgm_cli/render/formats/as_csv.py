@@ -6,6 +6,7 @@ import csv
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
+from csgm_cli.errors import printable
 from csgm_cli.model.mechanism_table import has_gamma
 from csgm_cli.render.check_document import RELEASE_KEYS
 from csgm_cli.render.document import NESTED_KEYS, command_of
@@ -37,8 +38,10 @@ def render(document: Document) -> str:
     those of a sweep do, and end with ``csgm_version`` and ``numbers_version``; ``target_epsilon`` is what
     was asked for.
 
-    Nested keys become ``mse.total``, lists are joined by semicolons, null is an empty field. The
-    columns depend on the command alone, not on which optional values are there.
+    Text is escaped: control characters as in Python, and what a spreadsheet would run as a formula by an
+    apostrophe in front. Numbers are as they are. Nested keys become ``mse.total``, lists are joined by
+    semicolons, null is an empty field. The columns depend on the command alone, not on which optional values
+    are there.
     """
     result = document["result"]
     found = _of_budget(result) if "populations" in result else _listed(result)
@@ -129,4 +132,15 @@ def _field(value: Any) -> str:  # noqa: ANN401 - JSON-shaped
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return ";".join(map(_field, value)) if isinstance(value, list) else str(value)
+    if isinstance(value, list):
+        return ";".join(map(_field, value))
+    return _words(value) if isinstance(value, str) else str(value)
+
+
+#: What a spreadsheet takes for the beginning of a formula.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def _words(text: str) -> str:
+    """The text escaped for a terminal, and for a spreadsheet by an apostrophe where it would be a formula."""
+    return f"'{printable(text)}" if text.startswith(_FORMULA) else printable(text)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
-from csgm_cli.errors import UsageError
+from csgm_cli.errors import UsageError, printable
 from csgm_cli.render.document import command_of
 from csgm_cli.render.reports.check import advice, verdict
 
@@ -21,9 +22,11 @@ def render(document: Document) -> str:
     if command_of(document) != "check":
         raise UsageError("unknown-choice", "format github is for csgm check")
     result = document["result"]
-    lines = [_annotation(population, result["changes"]) for population in result["populations"]]
+    changed = _spending_changes(result["changes"])
+    lines = [_annotation(p, changed.get(p["population"], set())) for p in result["populations"]]
     tables = [*result["populations"], *(r for p in result["populations"] for r in p["releases"])]
-    lines += [_command("warning", _place(w, tables), w["message"]) for w in document["warnings"]]
+    at = {f"{table['file']}:{table['line']}: ": table for table in reversed(tables)}
+    lines += [_command("warning", _place(w, at), w["message"]) for w in document["warnings"]]
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -32,36 +35,44 @@ def render_error(document: Document) -> str:
     error = document["error"]
     title = f"csgm: {error['slug']}"
     place = {"title": title} if error["file"] is None else _at(error, title)
-    message = "\n".join(filter(None, (error["message"], error["hint"])))
-    return _command("error", place, message) + "\n"
+    return _command("error", place, *filter(None, (error["message"], error["hint"]))) + "\n"
 
 
-def _annotation(population: Document, changes: Document | None) -> str:
+def _spending_changes(changes: Document | None) -> dict[str, set[str]]:
+    """By population, the names of releases whose change spends something, or may."""
+    return {
+        change["population"]: {
+            release["release"]
+            for release in change["releases"]
+            if release["spends"] is None or release["spends"] > 0
+        }
+        for change in (changes or {}).get("populations", ())
+    }
+
+
+def _annotation(population: Document, changed: set[str]) -> str:
     title = f"csgm check: {population['population']}"
     if population["holds"]:
         return _command("notice", _at(population, title), verdict(population))
-    release = _offender(population, changes)
-    return _command("error", _at(release, title), f"{verdict(population)}\n{advice(release)}")
+    release = _offender(population, changed)
+    return _command("error", _at(release, title), verdict(population), advice(release))
 
 
-def _place(warning: Document, tables: list[Document]) -> dict[str, str]:
-    """Where a warning belongs: to the population or release whose file and line its message begins with."""
-    for table in tables:
-        if warning["message"].startswith(f"{table['file']}:{table['line']}: "):
+def _place(warning: Document, tables: dict[str, Document]) -> dict[str, str]:
+    """Where a warning belongs: to the population or release whose file and line its message begins with.
+
+    ``tables``: by the beginning of such a message.
+    """
+    message = warning["message"]
+    for end in re.finditer(r":\d+: ", message):
+        if (table := tables.get(message[: end.end()])) is not None:
             return _at(table, warning["slug"])
     return {"title": warning["slug"]}
 
 
-def _offender(population: Document, changes: Document | None) -> Document:
-    """The release with the largest share, among those that changed if some did."""
+def _offender(population: Document, changed: set[str]) -> Document:
+    """The release with the largest share, among those in ``changed`` if some are there."""
     counted = [release for release in population["releases"] if release["enabled"]]
-    changed = {
-        release["release"]
-        for change in (changes or {}).get("populations", ())
-        if change["population"] == population["population"]
-        for release in change["releases"]
-        if release["spends"] > 0
-    }
     touched = [release for release in counted if release["release"] in changed]
     offender: Document = max(touched or counted, key=lambda release: release["share"])
     return offender
@@ -71,13 +82,14 @@ def _at(table: Document, title: str) -> dict[str, str]:
     return {"file": table["file"], "line": str(table["line"]), "title": title}
 
 
-def _command(kind: str, properties: dict[str, str], message: str) -> str:
+def _command(kind: str, properties: dict[str, str], *lines: str) -> str:
     listed = ",".join(f"{key}={_escaped(value, ':,')}" for key, value in properties.items())
-    return f"::{kind} {listed}::{_escaped(message)}"
+    return f"::{kind} {listed}::{'%0A'.join(map(_escaped, lines))}"
 
 
 def _escaped(text: str, further: str = "") -> str:
-    """Return ``text`` as GitHub's runner reads it back; % first, for it is what escapes."""
-    for character in f"%\r\n{further}":
+    """Return ``text`` as one line that GitHub's runner reads back; % first, for it is what escapes."""
+    text = printable(text)
+    for character in f"%{further}":
         text = text.replace(character, f"%{ord(character):02X}")
     return text

@@ -11,4 +11,10 @@ if TYPE_CHECKING:
 
 def render(document: Document) -> str:
     """Return the document as indented JSON; ``ValueError`` if it holds a NaN or an infinity."""
-    return json.dumps(document, allow_nan=False, indent=2) + "\n"
+    return dumped(document, indent=2) + "\n"
+
+
+def dumped(document: Document, indent: int | None = None) -> str:
+    """Return JSON of printable ASCII; ``ValueError`` as in `render`."""
+    # json escapes all control characters but this one.
+    return json.dumps(document, allow_nan=False, indent=indent).replace("\x7f", "\\u007f")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
+
+from csgm_cli.render.formats.as_json import dumped
 
 if TYPE_CHECKING:
     from csgm_cli.render.document import Document
@@ -21,7 +22,7 @@ def header(row: Document) -> str:  # noqa: ARG001 - as in as_csv
 
 def line(row: Document) -> str:
     """Return one row as a line; ``ValueError`` if it holds a NaN or an infinity."""
-    return json.dumps(row, allow_nan=False) + "\n"
+    return dumped(row) + "\n"
 
 
 def start(row: Document) -> str:

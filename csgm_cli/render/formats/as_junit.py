@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape, quoteattr
 
-from csgm_cli.errors import UsageError
+from csgm_cli.errors import UsageError, printable
 from csgm_cli.render.document import command_of
 from csgm_cli.render.reports.check import advice, verdict
 
 if TYPE_CHECKING:
     from csgm_cli.render.document import Document
-
-#: Characters that XML 1.0 cannot hold, however they are written.
-_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def render(document: Document) -> str:
@@ -54,14 +50,14 @@ def _case(population: Document) -> str:
     else:
         lines = [f"{release['file']}:{release['line']}: {advice(release)}" for release in counted]
         message = _attribute(verdict(population))
-        listed = _text("\n".join(lines))
+        listed = "\n".join(map(_text, lines))
         inner = f'      <failure type="limit-exceeded" message={message}>{listed}</failure>\n'
     return _testcase(population, population["population"], inner)
 
 
 def _attribute(text: str) -> str:
-    return quoteattr(_FORBIDDEN.sub("\ufffd", text), {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"})
+    return quoteattr(printable(text))
 
 
 def _text(text: str) -> str:
-    return escape(_FORBIDDEN.sub("\ufffd", text))
+    return escape(printable(text))  # every printable character is one that XML 1.0 may hold

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from csgm_cli.render.reports.parts import Table
@@ -21,7 +22,7 @@ def render(document: Document, *, statement: bool = False) -> str:
         rows = tuple((fact.label, fact.value, fact.note) for fact in content.facts)
         blocks.append("\n".join(_lines(Table(("quantity", "value", "note"), rows, frozenset()))))
     if content.paragraph:
-        blocks.append(content.paragraph)
+        blocks.append(_escaped(content.paragraph))
     return "\n\n".join(blocks) + "\n"
 
 
@@ -32,4 +33,9 @@ def _lines(table: Table) -> Iterator[str]:
 
 
 def _line(cells: tuple[str, ...]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    return "| " + " | ".join(_escaped(cell).replace("|", "\\|") for cell in cells) + " |"
+
+
+def _escaped(text: str) -> str:
+    """Return ``text`` without tags, links, images and code, which only a file could put into it."""
+    return re.sub(r"[\\`\[]|<(?=[A-Za-z/!?])", r"\\\g<0>", text)

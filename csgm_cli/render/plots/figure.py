@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from csgm_cli.errors import UsageError
+from csgm_cli.errors import UsageError, printable
 from csgm_cli.model.mechanism_table import has_gamma
 from csgm_cli.render.document import command_of
 from csgm_cli.render.reports.parts import is_factorized, plain_mechanism
@@ -65,6 +65,9 @@ class Figure:
 
     panels: tuple[Panel, ...]
     caption: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "caption", printable(self.caption))  # a workload may come from a file
 
 
 _LABELS = {

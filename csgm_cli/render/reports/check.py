@@ -45,7 +45,7 @@ def advice(release: Document) -> str:
         else "no noise on it alone meets the limit"
     )
     noise = f"noise multiplier {exact(release['noise_multiplier'])}"
-    return f"{printable(release['release'])} has {share_text(release['share'])} of it with {noise}: {fix}"
+    return f"{release['release']} has {share_text(release['share'])} of it with {noise}: {fix}"
 
 
 def share_text(share: float) -> str:
@@ -88,8 +88,8 @@ def _releases(populations: list[Document]) -> Table:
         ("share", lambda row: share_text(row["share"]) if row["enabled"] else "disabled"),
         ("more rounds", lambda row: _text(row["more_rounds"])),
         ("needs noise mult.", lambda row: up(row["needed_noise_multiplier"])),
-        ("owner", lambda row: _line(row["owner"])),
-        ("reason", lambda row: _line(row["reason"])),
+        ("owner", lambda row: row["owner"]),
+        ("reason", lambda row: row["reason"]),
     ]
     return table(columns, rows)
 
@@ -124,7 +124,7 @@ def _compared(changes: Document | None) -> tuple[Fact, ...]:
         return ()
     version = changes["csgm_version"]
     by = f"by {program_of(version, changes['numbers_version'])}" if version else ""
-    return (Fact("compared with", printable(changes["since"]), by),)
+    return (Fact("compared with", changes["since"], by),)
 
 
 def _facts(inputs: Document, populations: list[Document]) -> tuple[Fact, ...]:
@@ -182,7 +182,3 @@ def _signed(x: float | None) -> str | None:
 
 def _text(x: int | None) -> str | None:
     return None if x is None else str(x)
-
-
-def _line(text: str | None) -> str | None:
-    return text and printable(text)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from csgm_cli.errors import printable
 from csgm_cli.render.document import Document
 from csgm_cli.rounding import DISPLAY_DIGITS, round_down, round_up
 
@@ -26,6 +27,11 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
     numeric: frozenset[str]
 
+    @property
+    def printable(self) -> Table:
+        """The table with its cells escaped."""
+        return replace(self, rows=tuple(tuple(map(printable, row)) for row in self.rows))
+
     def without(self, title: str) -> Table:
         """Return the table without the column ``title``."""
         at = self.header.index(title)
@@ -45,6 +51,18 @@ class Report:
     facts: tuple[Fact, ...] = ()
     paragraph: str = ""
     statement: str = ""
+
+    @property
+    def printable(self) -> Report:
+        """The report with its cells, facts and text escaped, as some come from files (headers do not)."""
+        facts = (Fact(*map(printable, (fact.label, fact.value, fact.note))) for fact in self.facts)
+        return Report(
+            table=self.table and self.table.printable,
+            further=tuple(table.printable for table in self.further),
+            facts=tuple(facts),
+            paragraph=printable(self.paragraph),
+            statement=printable(self.statement),
+        )
 
     @property
     def tables(self) -> tuple[Table, ...]:

@@ -46,7 +46,7 @@ _OVERHEAD = {
 
 def report(document: Document, *, statement: bool = False) -> Report:
     """Return the text report of any document but an error; with ``statement`` its publishable paragraph."""
-    found = _REPORTS[command_of(document)](document["inputs"], document["result"])
+    found = _REPORTS[command_of(document)](document["inputs"], document["result"]).printable
     return replace(found, paragraph=found.statement) if statement and found.statement else found
 
 

@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import NoReturn, TypeAlias
 
-from csgm_cli.errors import UsageError
+from csgm_cli.errors import UsageError, shown
+from csgm_cli.storage.repeats import first_repeat
 
 JSON: TypeAlias = "bool | int | float | str | Sequence[JSON] | Mapping[str, JSON] | None"
 
@@ -79,12 +80,9 @@ def broken(reason: str) -> UsageError:
 
 
 def _object(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise UsageError("duplicate-array", f"its JSON holds the key {twice!r} twice")
-    return found
+    if (twice := first_repeat(name for name, _ in pairs)) is not None:
+        raise UsageError("duplicate-array", f"its JSON holds the key {shown(twice)} twice")
+    return dict(pairs)
 
 
 def _refuse_constant(literal: str) -> NoReturn:

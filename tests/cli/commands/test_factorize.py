@@ -208,13 +208,13 @@ def test_refused(csgm, place, words, slug):
     assert not {path.name for path in place.iterdir()} - {".git"}
 
 
-def test_rows_of_a_file_and_a_flag_that_disagree(csgm, place):
+def test_rows_of_a_file_and_a_flag_that_disagree(csgm, configured):
     """--T may stand beside a file, but not against it; a configured one gives way."""
     np.save("A.npy", np.eye(3))
     assert csgm("factorize --workload A.npy --T 3").status == 0
     outcome = csgm("factorize --workload A.npy --T 4")
     assert outcome.stderr.startswith("error[conflicting-options]: --T is 4, but 'A.npy' has 3 rows")
-    Path("csgm.toml").write_text("[tool.csgm.factorize]\nT = 4\n")
+    configured("[tool.csgm.factorize]\nT = 4\n")
     assert csgm("factorize --workload A.npy").status == 0
     assert result(csgm, "factorize")["T"] == 4
 

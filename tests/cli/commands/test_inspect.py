@@ -186,13 +186,13 @@ def test_columns_that_depend_on_each_other(csgm, place, array):
     assert "the columns of C are linearly dependent" in document["error"]["message"]
 
 
-def test_a_file_that_names_its_workload(csgm, made):
+def test_a_file_that_names_its_workload(csgm, made, configured):
     """Options for arrays made elsewhere are refused beside a file that says so itself, unless configured."""
     for words in ("--workload prefix-sum", "--objective max"):
         status, document = inspected(csgm, f"f.npz {words}")
         assert (status, document["error"]["slug"]) == (2, "conflicting-options")
-    Path("csgm.toml").write_text("[tool.csgm]\nobjective = 'max'\nworkload = 'momentum=0.5'\n")
+    configured("[tool.csgm]\nobjective = 'max'\nworkload = 'momentum=0.5'\n")
     assert inspected(csgm, "f.npz")[0] == 0
-    Path("csgm.toml").write_text("[tool.csgm]\nworkload = 'garbage'\n")
+    configured("[tool.csgm]\nworkload = 'garbage'\n")
     status, document = inspected(csgm, "f.npz")
     assert (status, document["error"]["slug"]) == (2, "unknown-workload")

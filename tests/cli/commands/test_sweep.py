@@ -91,12 +91,13 @@ def test_weaker_sources_are_set_aside(csgm, monkeypatch):
     )  # fmt: skip
 
 
-def test_sweep_from_the_environment_and_the_file(csgm, monkeypatch):
+def test_sweep_from_the_environment_and_the_file(csgm, configured, monkeypatch):
     """--vary has a variable, whose parts are separated by spaces, and a list in the config file."""
     plain = csgm(f"{GRID} --format csv").stdout
     line = "sweep --epsilon 5 --delta 1e-8 --accountant rdp --format csv"
-    Path("csgm.toml").write_text("[tool.csgm.sweep]\nvary = ['gamma=0.01:0.5:3log', 'norm-ratio=10,1000']\n")
+    configured("[tool.csgm.sweep]\nvary = ['gamma=0.01:0.5:3log', 'norm-ratio=10,1000']\n")
     assert csgm(line).stdout == plain
+    monkeypatch.delenv("CSGM_CONFIG")
     Path("csgm.toml").unlink()
     monkeypatch.setenv("CSGM_VARY", "gamma=0.01:0.5:3log norm-ratio=10,1000")
     assert csgm(line).stdout == plain

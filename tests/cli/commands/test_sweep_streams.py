@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,8 @@ from hypothesis import strategies as st
 
 from csgm_cli import cli
 from csgm_cli.cli import main
+from csgm_cli.cli.inputs.sweeps import Sweep
+from csgm_cli.cli.inputs.unfinished_sweeps import _Sample
 from tests.cli.processes import end_of, wait_until
 from tests.cli.questions import GRID, SOME_FAIL
 
@@ -127,7 +130,8 @@ def test_killed_and_resumed(csgm, place, kind, jobs):
     assert len(torn) < len(whole.encode())
     (place / "rows").write_bytes(torn[:-7])  # and this is what a kill in the middle of a write leaves
     outcome = csgm(*SHORTER, kind, "--output", "rows", "--resume")
-    assert (outcome.status, outcome.stdout, outcome.stderr) == (0, "", "")
+    assert (outcome.status, outcome.stdout) == (0, "")
+    assert re.fullmatch(r"--resume recomputed \d of \d+ rows in 'rows'; all agree\n", outcome.stderr)
     assert (place / "rows").read_text() == whole
 
 
@@ -188,7 +192,7 @@ def test_resumed_from_any_byte(place, capsys, data, kind, line):
     (place / "rows").write_text(whole.out[:size])
     assert main([*words, "--output", "rows", "--resume"]) == status
     assert (place / "rows").read_text() == whole.out
-    said = capsys.readouterr().err
+    said = re.sub(r"--resume recomputed .*; all agree\n", "", capsys.readouterr().err)
     assert said.partition(";")[0].strip() == whole.err.partition(";")[0].strip()
 
 
@@ -258,3 +262,67 @@ def test_a_bug_in_a_worker_is_a_bug(csgm, monkeypatch):
     monkeypatch.setattr("csgm_cli.jobs.sweep.answer", lambda _: 1 / 0)
     outcome = csgm(f"{GRID} --format csv")
     assert (outcome.status, outcome.stdout) == (70, "")
+
+
+LARGE = (
+    "sweep --epsilon 5 --delta 1e-8 --mechanism gaussian --rounds 1 --vary l2-norm=1:40:40 --format {}"
+    " --output rows"
+)
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+@pytest.mark.parametrize("row", range(5))
+def test_an_edited_row_of_a_few_is_refused_with_its_line(csgm, kind, row):
+    """Up to five rows are all recomputed."""
+    line = f"{GRID} --rounds 1 --format {kind} --output rows"
+    csgm(line)
+    lines = Path("rows").read_text().splitlines(keepends=True)[: 5 + (kind == "csv")]
+    at = row + (kind == "csv")
+    lines[at] = lines[at].replace("0.", "0.9", 1) if kind == "jsonl" else _with_more_noise(lines[at])
+    Path("rows").write_text("".join(lines))
+    outcome = csgm(f"{line} --resume")
+    assert (outcome.status, Path("rows").read_text()) == (2, "".join(lines))
+    assert f"line {at + 1} " in outcome.stderr
+
+
+def _with_more_noise(line):
+    """The row of a csv file with the last digit of its eighth field changed."""
+    cells = line.split(",")
+    cells[7] = cells[7][:-1] + ("1" if cells[7][-1] != "1" else "2")
+    return ",".join(cells)
+
+
+def test_resume_recomputes_a_random_sample(csgm, monkeypatch):
+    """Five of many rows beside the first and the last; --seed chooses the same ones again."""
+    csgm(LARGE.format("csv"))
+    whole = Path("rows").read_bytes()
+    recomputed = []
+    solve = Sweep.solve
+    monkeypatch.setattr(Sweep, "solve", lambda self, row: recomputed.append(row) or solve(self, row))
+
+    def rows(*flags):
+        recomputed.clear()
+        outcome = csgm(*LARGE.format("csv").split(), "--resume", *flags)
+        count = len(recomputed)
+        assert outcome.stderr == f"--resume recomputed {count} of 40 rows in 'rows'; all agree\n"
+        assert (outcome.status, Path("rows").read_bytes()) == (0, whole)
+        assert {0, 39} <= set(recomputed)
+        assert 5 <= count == len(set(recomputed)) <= 7
+        return tuple(recomputed)
+
+    assert rows("--seed", "3") == rows("--seed", "3")
+    assert len({rows("--seed", str(seed)) for seed in range(8)}) > 1
+    assert len({rows() for _ in range(8)}) > 1
+
+
+def test_each_row_is_sampled_with_equal_probability():
+    """Of 20 rows each is among the five for a quarter of the seeds: 500 of 2000, within 5 std of 19.4."""
+    counts = [0] * 20
+    for seed in range(2000):
+        sample = _Sample(seed)
+        for row in range(20):
+            sample.add(row, "")
+        for row, _ in sample.lines:
+            counts[row] += 1
+    assert sum(counts) == 5 * 2000
+    assert all(abs(count - 500) < 97 for count in counts)

@@ -25,7 +25,7 @@ def files(csgm, place):
     (place / "b.toml").write_text(BUDGET)
     inner = '[population.b]\nepsilon = 5\ndelta = 1e-6\n[population.b.release.y]\nmechanism = "gaussian"\n'
     (place / "inner.toml").write_text(f'{inner}noise-multiplier = 3\nfactorization = "f.npz"\n')
-    (place / "c.toml").write_text("[tool.csgm]\nrounds = 2\n")
+    (place / "c.toml").write_text("[tool.csgm]\ngamma = 0.5\n")
     (place / "folder").mkdir()
     np.save("folder/B.npy", np.tri(4))
     np.save("folder/C.npy", np.eye(4))
@@ -74,7 +74,7 @@ def test_refused(csgm, files, place, line):
 
 def test_a_config_file_that_was_found(csgm, place):
     """Also one that nobody named."""
-    (place / "csgm.toml").write_text("[tool.csgm]\nrounds = 2\n")
+    (place / "csgm.toml").write_text("[tool.csgm]\ngamma = 0.5\n")
     assert csgm(f"{GAUSSIAN} --output csgm.toml").stderr.startswith("error[same-file]")
 
 

@@ -11,23 +11,23 @@ from tests.cli.questions import configure
 LINE = "calibrate --epsilon 5 --delta 1e-8 --format json"
 
 
-def test_each_source_beats_the_weaker_ones(csgm, monkeypatch):
+def test_each_source_beats_the_weaker_ones(csgm, monkeypatch, configured):
     """The strongest source that has a value for rounds gives it."""
     line = f"{LINE} --gamma 0.1 --norm-ratio 9"
     rounds = lambda *words: csgm(" ".join([line, *words])).document["inputs"]["rounds"]
     assert rounds() == 1
-    configure("[tool.csgm]\nrounds = 2\n")
+    configured("[tool.csgm]\nrounds = 2\n")
     assert rounds() == 2
-    configure("[tool.csgm]\nrounds = 2\n[tool.csgm.calibrate]\nrounds = 3\n")
+    configured("[tool.csgm]\nrounds = 2\n[tool.csgm.calibrate]\nrounds = 3\n")
     assert rounds() == 3
     monkeypatch.setenv("CSGM_ROUNDS", "4")
     assert rounds() == 4
     assert rounds("--rounds 5") == 5
 
 
-def test_whole_question_from_the_file(csgm):
+def test_whole_question_from_the_file(csgm, configured):
     """A run without any flag can be described in pyproject.toml."""
-    configure(
+    configured(
         "[project]\nname = 'x'\n[tool.csgm]\nepsilon = 5\ndelta = 1e-8\nformat = 'json'\n"
         "[tool.csgm.calibrate]\ngamma = 0.01\nnorm-ratio = 1000\nverify = true\nrounds = 1e2\n",
         "pyproject.toml",
@@ -93,26 +93,26 @@ def test_wrong_variable_is_named(csgm, monkeypatch, variable, value, said):
         (f"rounds = 1{'0' * 400}", "rounds in {path} [tool.csgm] must be an integer"),
     ],
 )
-def test_wrong_key_is_named(csgm, place, line, said):
+def test_wrong_key_is_named(csgm, place, line, said, configured):
     """A bad value or key is blamed on the file and the key."""
-    configure(f"[tool.csgm]\n{line}\n")
+    configured(f"[tool.csgm]\n{line}\n")
     outcome = csgm("calibrate --epsilon 5 --delta 1e-8")
     assert (outcome.status, outcome.stdout) == (2, "")
     assert said.format(path=place / "csgm.toml") in outcome.stderr.splitlines()[0]
 
 
-def test_option_of_another_command(csgm):
+def test_option_of_another_command(csgm, configured):
     """A shared table may hold options of any command; a command's own table may not."""
-    configure("[tool.csgm]\nmax-epsilon = 3\nsigma = 2\n")
+    configured("[tool.csgm]\nmax-epsilon = 3\nsigma = 2\n")
     assert csgm(f"{LINE} --gamma 0.1 --norm-ratio 9").status == 0
-    configure("[tool.csgm.calibrate]\nmax-epsilon = 3\n")
+    configured("[tool.csgm.calibrate]\nmax-epsilon = 3\n")
     assert "unknown key max-epsilon" in csgm(f"{LINE} --gamma 0.1 --norm-ratio 9").stderr
 
 
 def test_byte_order_mark(csgm, place):
     """What some editors put before UTF-8 is not a part of it."""
-    (place / "csgm.toml").write_bytes("\ufeff[tool.csgm]\nrounds = 2\n".encode())
-    assert csgm(f"{LINE} --gamma 0.1 --norm-ratio 9").document["inputs"]["rounds"] == 2
+    (place / "csgm.toml").write_bytes("\ufeff[tool.csgm]\nnorm-ratio = 2\n".encode())
+    assert csgm(f"{LINE} --gamma 0.1").document["inputs"]["norm_ratio"] == 2
 
 
 def test_config_without_a_name(csgm):
@@ -149,9 +149,9 @@ def test_completion_survives_a_broken_file(csgm, monkeypatch):
     assert csgm("").stdout == "plain,--epsilon\n"
 
 
-def test_stronger_alternative_wins(csgm, monkeypatch):
+def test_stronger_alternative_wins(csgm, monkeypatch, configured):
     """Of two ways to say one thing, the one from the stronger source is used."""
-    configure("[tool.csgm]\ncompression = 10\nnorm-ratio = 9\nrounds = 5\n")
+    configured("[tool.csgm]\ncompression = 10\nnorm-ratio = 9\nrounds = 5\n")
     inputs = csgm(
         f"{LINE} --gamma 0.2 --linf-norm 0.5 --population 100 --cohort-size 10 --training-rounds 20"
     ).document["inputs"]
@@ -193,9 +193,9 @@ def test_gaussian_by_flag_ignores_a_configured_gamma(csgm):
     assert csgm(f"{LINE} --mechanism gaussian --gamma 1").status == 0
 
 
-def test_account_question_by_flag_beats_the_configured_one(csgm):
+def test_account_question_by_flag_beats_the_configured_one(csgm, configured):
     """A shared file may hold the target for calibrate; account asks what its flag asks."""
-    configure("[tool.csgm]\nepsilon = 5\ndelta = 1e-8\ngamma = 0.1\nnorm-ratio = 9\n")
+    configured("[tool.csgm]\nepsilon = 5\ndelta = 1e-8\ngamma = 0.1\nnorm-ratio = 9\n")
     by_delta = csgm("account --sigma 1 --delta 1e-6 --format json").document
     assert (by_delta["inputs"]["epsilon"], by_delta["result"]["delta"]) == (None, 1e-6)
     by_epsilon = csgm("account --sigma 1 --epsilon 3 --format json").document
@@ -203,14 +203,14 @@ def test_account_question_by_flag_beats_the_configured_one(csgm):
 
 
 @pytest.mark.parametrize("source", ["shared", "own", "environment"])
-def test_account_with_a_configured_target_asks_for_epsilon(csgm, monkeypatch, source):
+def test_account_with_a_configured_target_asks_for_epsilon(csgm, monkeypatch, source, configured):
     """Epsilon and delta of one weak source are the target of calibrate: account asks what epsilon is."""
     if source == "environment":
         monkeypatch.setenv("CSGM_EPSILON", "5")
         monkeypatch.setenv("CSGM_DELTA", "1e-8")
     else:
         table = "[tool.csgm]" if source == "shared" else "[tool.csgm.account]"
-        configure(f"{table}\nepsilon = 5\ndelta = 1e-8\n")
+        configured(f"{table}\nepsilon = 5\ndelta = 1e-8\n")
     line = "account --sigma 1.13901278161 --mechanism gaussian --format json"  # what (5, 1e-8) takes
     asked = csgm(line).document
     assert (asked["inputs"]["epsilon"], asked["inputs"]["delta"]) == (None, 1e-8)
@@ -220,9 +220,9 @@ def test_account_with_a_configured_target_asks_for_epsilon(csgm, monkeypatch, so
     assert "epsilon = 5.0" in csgm(f"{line} --show-inputs").stderr
 
 
-def test_max_epsilon_settles_what_is_asked(csgm):
+def test_max_epsilon_settles_what_is_asked(csgm, configured):
     """A limit on epsilon asks for epsilon, even where a stronger table than delta's names one."""
-    configure("[tool.csgm]\ndelta = 1e-8\n[tool.csgm.account]\nepsilon = 5\n")
+    configured("[tool.csgm]\ndelta = 1e-8\n[tool.csgm.account]\nepsilon = 5\n")
     line = "account --sigma 1 --mechanism gaussian --format json"
     assert csgm(line).document["inputs"]["delta"] is None
     assert csgm(f"{line} --max-epsilon 6").status == 0
@@ -230,9 +230,9 @@ def test_max_epsilon_settles_what_is_asked(csgm):
     assert csgm(f"{line} --max-epsilon 5").document["inputs"]["epsilon"] is None
 
 
-def test_a_limit_set_aside_is_not_silent(csgm, place):
+def test_a_limit_set_aside_is_not_silent(csgm, place, configured):
     """--epsilon asks for delta, so that a configured limit cannot be checked; a warning says so."""
-    configure("[tool.csgm]\ndelta = 1e-8\nmax-epsilon = 1\n")
+    configured("[tool.csgm]\ndelta = 1e-8\nmax-epsilon = 1\n")
     outcome = csgm("account --sigma 1 --mechanism gaussian --rounds 1 --epsilon 3 --format json")
     assert outcome.status == 0
     [warning] = outcome.document["warnings"]
@@ -244,16 +244,16 @@ def test_a_limit_set_aside_is_not_silent(csgm, place):
 
 
 @pytest.mark.parametrize("saved", [False, True])
-def test_a_configured_limit_is_checked_whatever_else_is_set(csgm, monkeypatch, saved):
+def test_a_configured_limit_is_checked_whatever_else_is_set(csgm, monkeypatch, saved, configured):
     """An epsilon from the environment, meant for calibrate, does not open the gate of a config file."""
     csgm("calibrate --mechanism gaussian --epsilon 5 --delta 1e-8 --format json --output r.json")
     question = "--from r.json" if saved else "--sigma 1.13901278161 --mechanism gaussian"
-    configure("[tool.csgm]\nmax-epsilon = 4.99\ndelta = 1e-8\n")
+    configured("[tool.csgm]\nmax-epsilon = 4.99\ndelta = 1e-8\n")
     monkeypatch.setenv("CSGM_EPSILON", "3")
     refused = csgm(f"account {question}")
     assert (refused.status, "EXCEEDED" in refused.stdout) == (1, True)
     assert "is above 4.99 (max-epsilon in " in refused.stderr
-    configure("[tool.csgm]\nmax-epsilon = 5.01\ndelta = 1e-8\n")
+    configured("[tool.csgm]\nmax-epsilon = 5.01\ndelta = 1e-8\n")
     held = csgm(f"account {question}")
     assert (held.status, "max epsilon" in held.stdout, "set-aside" in held.stderr) == (0, True, False)
     typed = csgm(f"account {question} --epsilon 3")
@@ -261,13 +261,13 @@ def test_a_configured_limit_is_checked_whatever_else_is_set(csgm, monkeypatch, s
 
 
 @pytest.mark.parametrize("named", ["flag", "environment", "config"])
-def test_only_flags_ask_a_saved_result_another_question(csgm, monkeypatch, named):
+def test_only_flags_ask_a_saved_result_another_question(csgm, monkeypatch, named, configured):
     """Whatever names the saved file, configured targets and accountants change nothing of its question."""
     csgm("calibrate --mechanism gaussian --epsilon 5 --delta 1e-8 --format json --output r.json")
     monkeypatch.setenv("CSGM_DELTA", "1e-3")
     monkeypatch.setenv("CSGM_ACCOUNTANT", "rdp")
     table = "from = 'r.json'\n" if named == "config" else ""
-    configure(f"[tool.csgm]\nepsilon = 7\n{table}")
+    configured(f"[tool.csgm]\nepsilon = 7\n{table}")
     if named == "environment":
         monkeypatch.setenv("CSGM_FROM", "r.json")
     line = f"account {'--from r.json' if named == 'flag' else ''} --format json"
@@ -295,12 +295,12 @@ def test_repeated_option_from_the_environment(csgm, monkeypatch, separator):
     assert [row["delta"] for row in document["result"]["rows"]] == [1e-6, 1e-8]
 
 
-def test_repeated_option_from_the_file(csgm):
+def test_repeated_option_from_the_file(csgm, configured):
     """A list in the file is several values; a plain number is one."""
-    configure("[tool.csgm.account]\ndelta = [1e-6, 1e-8]\n")
+    configured("[tool.csgm.account]\ndelta = [1e-6, 1e-8]\n")
     line = "account --sigma 4 --mechanism gaussian --format json"
     assert csgm(line).document["inputs"]["delta"] == [1e-6, 1e-8]
-    configure("[tool.csgm.account]\ndelta = 1e-6\n")
+    configured("[tool.csgm.account]\ndelta = 1e-6\n")
     assert csgm(line).document["inputs"]["delta"] == 1e-6
 
 
@@ -341,17 +341,17 @@ def test_format_of_an_error_in_the_file_itself(csgm):
 
 def test_which_of_two_config_files_is_read(csgm, place, monkeypatch):
     """csgm.toml wins over the pyproject.toml beside it, the nearer folder over that above; one is read."""
-    line = "calibrate --epsilon 5 --delta 1e-8 --mechanism gaussian --format json"
-    configure("[tool.csgm]\nrounds = 2\ncohort-size = 7\n", "pyproject.toml")
-    configure("[tool.csgm]\nrounds = 3\n")
+    line = "calibrate --epsilon 5 --delta 1e-8 --gamma 0.1 --format json"
+    configure("[tool.csgm]\nnorm-ratio = 2\ncohort-size = 7\n", "pyproject.toml")
+    configure("[tool.csgm]\nnorm-ratio = 3\n")
     (place / "sub").mkdir()
-    (place / "sub" / "pyproject.toml").write_text("[tool.csgm]\nrounds = 4\n")
+    (place / "sub" / "pyproject.toml").write_text("[tool.csgm]\nnorm-ratio = 4\n")
     inputs = csgm(line).document["inputs"]
-    assert (inputs["rounds"], inputs["cohort_size"]) == (3, None)
+    assert (inputs["norm_ratio"], inputs["cohort_size"]) == (3, None)
     monkeypatch.chdir(place / "sub")
-    assert csgm(line).document["inputs"]["rounds"] == 4
-    (place / "sub" / "csgm.toml").write_text("[tool.csgm]\nrounds = 5\n")
-    assert csgm(line).document["inputs"]["rounds"] == 5
+    assert csgm(line).document["inputs"]["norm_ratio"] == 4
+    (place / "sub" / "csgm.toml").write_text("[tool.csgm]\nnorm-ratio = 5\n")
+    assert csgm(line).document["inputs"]["norm_ratio"] == 5
 
 
 def test_one_name_per_option(place):

@@ -45,9 +45,9 @@ def test_show_inputs(csgm, place, monkeypatch):
     assert "dim is not given" in shown
 
 
-def test_show_inputs_where_something_is_missing(csgm, place, monkeypatch):
+def test_show_inputs_where_something_is_missing(csgm, place, monkeypatch, configured):
     """What is known is shown as it was written, and the error names the file that was read."""
-    configure("[tool.csgm]\ndelta = 1e-8\n")
+    configured("[tool.csgm]\ndelta = 1e-8\n")
     monkeypatch.setenv("CSGM_ROUNDS", "1e2")
     outcome = csgm("calibrate --gamma 0.01 --norm-ratio 3 --show-inputs")
     assert (outcome.status, outcome.stdout) == (2, "")
@@ -81,10 +81,10 @@ def test_show_inputs_where_something_is_missing(csgm, place, monkeypatch):
         "plan --epsilon 5 --norm-ratio 9",
     ],
 )
-def test_a_missing_option_names_the_file_that_was_read(csgm, place, line):
+def test_a_missing_option_names_the_file_that_was_read(csgm, place, line, configured):
     """Whoever thought that the file has it sees which one was read; without a file nothing is said."""
     assert "config file" not in csgm(f"{line} --delta 1e-8").stderr
-    configure("[tool.csgm]\ndelta = 1e-8\n")
+    configured("[tool.csgm]\ndelta = 1e-8\n")
     outcome = csgm(line)
     assert outcome.status == 2
     assert outcome.stderr.splitlines()[-1].endswith(f"the config file that was read is {place / 'csgm.toml'}")

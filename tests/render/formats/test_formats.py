@@ -8,7 +8,7 @@ import sys
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from csgm_cli.errors import UsageError
@@ -52,9 +52,10 @@ def test_csv_columns_do_not_depend_on_what_is_known(documents):
     assert row["mse.total"] == row["order"] == row["verified.digits"] == ""
 
 
-@given(st.text(st.characters(exclude_characters="\r")))  # no text of a result holds a bare CR
+@given(st.text(st.characters(categories=["L", "N", "P", "S"], include_characters=" "), min_size=1))
 def test_csv_takes_any_text(text):
-    """Quotes, commas and line ends come back as they were."""
+    """Quotes and commas come back as they were."""
+    assume(text[0] not in "=+-@" and "::" not in text and "##[" not in text)
     document = {"schema": "csgm/version/1", "result": {"a": text, "b": "end"}}
     read = list(csv.reader(io.StringIO(as_csv.render(document), newline="")))
     assert read == [["a", "b"], [text, "end"]]
