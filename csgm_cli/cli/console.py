@@ -169,9 +169,21 @@ def abandon_unless_flushed() -> None:
 
 
 def _say(line: str) -> None:
-    if sys.stderr is not None:
-        with suppress(OSError):
-            _put(f"{line}\n", sys.stderr)
+    """Put a line on stderr; on a terminal it is wrapped between words."""
+    if sys.stderr is None:
+        return
+    if sys.stderr.isatty():
+        from shutil import get_terminal_size
+        from textwrap import fill
+
+        width = max(get_terminal_size().columns, 20)
+        parts = (
+            fill(part, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+            for part in line.splitlines()
+        )
+        line = "\n".join(parts)
+    with suppress(OSError):
+        _put(f"{line}\n", sys.stderr)
 
 
 def _coloured(text: str, colour: str) -> str:

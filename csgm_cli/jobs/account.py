@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -143,11 +144,15 @@ def _guarantee(
 
 
 def mistaken_for_effective(
-    mechanism: Mechanism, sigma: float, found: Guarantee, accountant: Accountant
+    mechanism: Mechanism,
+    sigma: float,
+    found: Guarantee,
+    accountant: Accountant,
+    limit: float | None = None,
 ) -> tuple[Notice, ...]:
     """A hint that the noise multiplier may be the effective one: it makes epsilon unusually small.
 
-    ``found``: what ``sigma`` guarantees by ``accountant`` at a given delta. At norm ratio 1 the mechanism is
+    ``found``: what ``sigma`` guarantees by ``accountant`` at a given delta. ``limit``: on epsilon, if any. At norm ratio 1 the mechanism is
     DP-SGD, which has no effective noise multiplier.
     """
     if mechanism.is_gaussian or mechanism.geometry.norm_ratio == 1.0 or found.epsilon >= _SMALL:
@@ -157,7 +162,7 @@ def mistaken_for_effective(
         [other] = account_epsilon(mechanism, mechanism.gamma * sigma, [found.delta], accountant).guarantees
     except CsgmError:  # a hint is not worth an error
         return ()
-    if other.epsilon < _USUAL:
+    if other.epsilon < min(_USUAL, math.inf if limit is None else limit / 2):
         return ()
     said = (
         f"if {given:g} is the effective noise multiplier, sigma / (gamma l2_norm), pass"

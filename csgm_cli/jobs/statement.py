@@ -26,15 +26,15 @@ _PROOFS = {
     Proof.EXACT: "the exact privacy profile of the Gaussian mechanism",
     Proof.RENYI: "Renyi differential privacy at a real order",
     Proof.GAUSSIAN_MATCHED: "domination by the Gaussian mechanism with the same Renyi divergence",
-    Proof.CONCENTRATED: "a convex test function for which the most concentrated client vector is the worst",
+    Proof.CONCENTRATED: "a convex test-function bound at the worst-case client vector",
     Proof.PROFILE: "the privacy profile with every coordinate at its clip",
     Proof.MASK_REVEALED: "the exact privacy profile of the Gaussian mechanism with the masks revealed",
     Proof.TRIANGLE: "the triangle inequality of hockey-stick divergences through the data without the client",
 }
 _PAPER = "Renyi differential privacy at an integer order (Chen et al. 2024, Theorem 4.1, corrected)"
 _DIRECTIONS = {
-    Bound.TIGHT_ADD: "; adding the client decides",
-    Bound.TIGHT_REMOVE: "; removing the client decides",
+    Bound.TIGHT_ADD: ", add direction",
+    Bound.TIGHT_REMOVE: ", remove direction",
 }
 
 #: The theorems that a bound may rest on, the usual one first.
@@ -58,8 +58,8 @@ def proof_in_words(bound: Bound, proof: Proof | None) -> str:
 
 
 _NEIGHBOURS = {
-    Adjacency.ADD_REMOVE: "one client's contribution is added or removed",
-    Adjacency.REPLACE_ONE: "one client's contribution is replaced by another",
+    Adjacency.ADD_REMOVE: "adding or removing one client's contribution",
+    Adjacency.REPLACE_ONE: "replacing one client's contribution",
 }
 
 
@@ -84,7 +84,7 @@ def statement(mechanism: Mechanism, sigma: float, guarantee: Guarantee) -> str:
         f"{name[0].upper()}{name[1:]} with client vectors clipped to {_clip(mechanism)}{sent}, and"
         f" {_noise(mechanism, sigma)}, satisfies"
         f" ({round_up(guarantee.epsilon)}, {round_up(guarantee.delta)})-differential privacy over"
-        f" {_composed(mechanism)}, where neighbouring inputs differ in that"
+        f" {_composed(mechanism)}, where neighbouring inputs differ by"
         f" {_NEIGHBOURS[mechanism.adjacency]}. Proof: {proof}. Assumed: {assumed}."
     )
 

@@ -24,10 +24,10 @@ print(f"{rounds} rounds per phone")  # -> 5 rounds per phone
 # Clients also clip each coordinate. After a random rotation, all coordinates of an update are about equally
 # large, so that a small L-inf clip norm loses almost nothing; it makes sparse sending private.
 geometry, notices = csgm.resolve_geometry(l2_norm=L2_NORM, dim=DIM, cohort_size=COHORT)
-print(f"clip each coordinate at {geometry.linf_norm:.5f}")  # -> clip each coordinate at 0.00644
+print(f"clip each coordinate at {geometry.linf_norm!r}")  # -> clip each coordinate at 0.0064378980788680415
 
 # The target: epsilon 4, and a delta well below 1 / number of phones.
-mechanism = csgm.Mechanism("l2-csgm", GAMMA, geometry, rounds)
+mechanism = csgm.Mechanism("l2-csgm", GAMMA, geometry, rounds, disjoint_cohorts=True)
 answer = csgm.calibrate(mechanism, csgm.Target(epsilon=4, delta=1e-7))
 print(f"noise multiplier {answer.noise_multiplier:.5f}")  # -> noise multiplier 0.14552
 

@@ -26,7 +26,7 @@ def test_the_price_of_compression_in_the_readme():
         row = f"| {sent} | {round_up(found.noise_multiplier)} | {round_up(effective)} |{more} |"
         assert row in text
         gap = max(gap, 1 - found.guarantee.lower_bound / found.noise_multiplier)
-    assert f"no analysis can prove {round_up(100 * gap, 1)} % less" in text
+    assert f"within {round_up(100 * gap, 1)} % of the proven minimum" in text
 
 
 def in_words(percent: float) -> str:

@@ -52,7 +52,9 @@ def run(request: Request) -> ExitCode:
 
         with working():
             accountant = Accountant(request["accountant"])
-            notices += mistaken_for_effective(mechanism, sigma, account.guarantees[0], accountant)
+            notices += mistaken_for_effective(
+                mechanism, sigma, account.guarantees[0], accountant, request["max_epsilon"]
+            )
     account = replace(account, notices=(*notices, *account.notices))
     noise = {"noise_multiplier": noise_multiplier, "sigma": sigma}
     noise["effective_noise_multiplier"] = account.effective_noise_multiplier
@@ -174,7 +176,7 @@ command = Command(
             ("delta", "max_epsilon"),
             ("epsilon",),
             left_by_default=True,
-            hint="of the given noise --delta asks epsilon, which --max-epsilon checks, and --epsilon delta",
+            hint="pass --delta to compute epsilon (checked by --max-epsilon), or --epsilon to compute delta",
             checks=("max_epsilon",),
         ),
     ),

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from csgm_cli.cli.options.request import Request
     from csgm_cli.model.budget import Changes, Population, Standing
-    from csgm_cli.model.mechanism import Mechanism
+    from csgm_cli.model.mechanism import Mechanism, Target
     from csgm_cli.model.result import Notice
 
 
@@ -110,32 +110,29 @@ _MOST_ASKED = 100
 def _mistaken_for_effective(populations: Sequence[Population]) -> tuple[Notice, ...]:
     """What account warns of, for each of the first releases by itself; after a few hints no more is asked."""
     notices: list[Notice] = []
-    counted = (
-        (release, population.limit.delta) for population in populations for release in population.counted
-    )
-    for release, delta in islice(counted, _MOST_ASKED):
+    counted = ((release, population.limit) for population in populations for release in population.counted)
+    for release, limit in islice(counted, _MOST_ASKED):
         if len(notices) >= _MOST_HINTS:
             break
         called = f"{release.place}: release {release.name}"
-        said = _mistaken(release.mechanism, release.sigma, delta)
-        notices += (
-            replace(notice, message=f"{called}: {notice.message} (of it alone, by rdp)") for notice in said
-        )
+        said = _mistaken(release.mechanism, release.sigma, limit)
+        alone = "(this release alone, accountant rdp)"
+        notices += (replace(notice, message=f"{called}: {notice.message} {alone}") for notice in said)
     return tuple(notices)
 
 
 @lru_cache(maxsize=256)
-def _mistaken(mechanism: Mechanism, sigma: float, delta: float) -> tuple[Notice, ...]:
+def _mistaken(mechanism: Mechanism, sigma: float, limit: Target) -> tuple[Notice, ...]:
     """By rdp, as it is but a hint; many releases may be equal."""
     from csgm_cli.jobs.account import epsilon_guarantee, mistaken_for_effective
 
     if mechanism.is_gaussian:
         return ()
     try:
-        found = epsilon_guarantee(mechanism, sigma, delta, Accountant.RDP)
+        found = epsilon_guarantee(mechanism, sigma, limit.delta, Accountant.RDP)
     except CsgmError:  # the check itself will say so
         return ()
-    return tuple(mistaken_for_effective(mechanism, sigma, found, Accountant.RDP))
+    return tuple(mistaken_for_effective(mechanism, sigma, found, Accountant.RDP, limit.epsilon))
 
 
 def _checked(population: Population, accountant: Accountant, *, verify: bool) -> Standing:

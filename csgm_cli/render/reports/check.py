@@ -42,10 +42,10 @@ def advice(release: Document) -> str:
     fix = (
         f"needs noise multiplier >= {round_up(needed)} to fit, all else unchanged"
         if needed is not None
-        else "no noise on it alone meets the limit"
+        else "no noise level for this release alone meets the limit"
     )
     noise = f"noise multiplier {exact(release['noise_multiplier'])}"
-    return f"{release['release']} has {share_text(release['share'])} of it with {noise}: {fix}"
+    return f"{release['release']} has {share_text(release['share'])} of the privacy loss with {noise}: {fix}"
 
 
 def share_text(share: float) -> str:
@@ -130,7 +130,7 @@ def _compared(changes: Document | None) -> tuple[Fact, ...]:
 def _facts(inputs: Document, populations: list[Document]) -> tuple[Fact, ...]:
     facts = [
         Fact("accountant", inputs["accountant"], "of every population"),
-        Fact("share", "of the Renyi divergence at its best order, or of the squared mu"),
+        Fact("share", "of the privacy loss (Renyi divergence; squared mu if all Gaussian)"),
         assumptions_fact(populations),
     ]
     for row in populations:

@@ -23,7 +23,7 @@ def stream_setting(inputs: Document) -> tuple[Fact, ...]:
     if "T" in inputs:
         strategy = inputs["strategy"] or "made elsewhere"
         size = f"{strategy}, for {inputs['workload']} of T = {exact(inputs['T'])} steps"
-        facts.append(Fact("factorization", size, one_line(inputs["factorization"])))
+        facts.append(Fact("factorization", f"{size} ({one_line(inputs['factorization'])})"))
         column = "largest column norm of C; sigma covers it"
         facts.append(Fact("sensitivity", round_up(inputs["sensitivity"], _DIGITS), column))
     if isinstance(inputs["epochs"], int | float):

@@ -58,9 +58,12 @@ def noise_facts(
 def _effective_note(inputs: Document, noise: Document) -> str:
     if (plain := noise.get("gaussian_noise_multiplier")) is None:
         return "noise multiplier / gamma"
-    percent = 100.0 * (noise["effective_noise_multiplier"] / plain - 1.0)
+    ratio, mechanism = noise["effective_noise_multiplier"] / plain, f"the {plain_mechanism(inputs)} mechanism"
+    if ratio >= 2.0:
+        return f"/ gamma: {round_up(ratio, 3)} times that of {mechanism}"
+    percent = 100.0 * (ratio - 1.0)
     more = f"{round_up(percent, 2)} % above" if percent >= 0.0 else f"{round_down(-percent, 2)} % below"
-    return f"/ gamma: {more} the {plain_mechanism(inputs)} mechanism"
+    return f"/ gamma: {more} {mechanism}"
 
 
 def noise_given(inputs: Document) -> tuple[Fact, ...]:
@@ -73,13 +76,13 @@ def noise_given(inputs: Document) -> tuple[Fact, ...]:
 
 def guarantee_fact(inputs: Document, result: Document) -> Fact:
     """Return the guarantee of a calibrated noise."""
-    target = f"epsilon {round_up(result['epsilon'])} at delta {round_up(result['delta'])}"
+    target = f"epsilon {round_up(result['epsilon'])} at delta {exact(result['delta'])}"
     return Fact("guarantee", f"{target}, {ADJACENCY[inputs['adjacency']]}")
 
 
 def answer_fact(inputs: Document, result: Document, asked: str, given: str) -> Fact:
     """Return the epsilon or delta that was asked for."""
-    note = f"at {given} {round_up(result[given])}, {ADJACENCY[inputs['adjacency']]}"
+    note = f"at {given} {exact(result[given])}, {ADJACENCY[inputs['adjacency']]}"
     return Fact(asked, round_up(result[asked]), note)
 
 

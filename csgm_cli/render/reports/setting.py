@@ -22,7 +22,7 @@ _ASSUMPTION = {
     "clipping-enforced": "clipped vectors",
     "disjoint-cohorts": "disjoint cohorts in a fixed order",
     "masks-secret": "secret masks",
-    "masks-bernoulli": "i.i.d. mask bits",
+    "masks-bernoulli": "i.i.d. bits",
 }
 #: That a client takes part once in each counted round or epoch is stated beside their number.
 _STATED_ELSEWHERE = {"one-participation-per-round", "one-participation-per-epoch"}
