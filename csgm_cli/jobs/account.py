@@ -152,8 +152,8 @@ def mistaken_for_effective(
 ) -> tuple[Notice, ...]:
     """A hint that the noise multiplier may be the effective one: it makes epsilon unusually small.
 
-    ``found``: what ``sigma`` guarantees by ``accountant`` at a given delta. ``limit``: on epsilon, if any. At norm ratio 1 the mechanism is
-    DP-SGD, which has no effective noise multiplier.
+    ``found``: what ``sigma`` guarantees by ``accountant`` at a given delta. ``limit``: on epsilon, if any. At
+    norm ratio 1 the mechanism is DP-SGD, which has no effective noise multiplier.
     """
     if mechanism.is_gaussian or mechanism.geometry.norm_ratio == 1.0 or found.epsilon >= _SMALL:
         return ()
