@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 #: The package; ``.dev0`` until it is tagged, so that no two releases share a version.
 __version__ = "0.2.0.dev0"
 
@@ -19,6 +17,8 @@ def is_this_release(csgm_version: str) -> bool:
 
 def is_version(text: str) -> bool:
     """Say whether ``text`` has the form of a version: a digit, then up to 63 letters, digits and ``.+-``."""
+    import re  # few commands need it
+
     return re.fullmatch(r"(?a)\d[0-9A-Za-z.+-]{0,63}", text) is not None
 
 

@@ -19,7 +19,8 @@ def test_messages_are_one_printable_line(text):
     error = UsageError("slug", text, text)
     assert error.message.isprintable()
     assert str(error) == error.message == error.hint
-    assert error.message == text or not text.isprintable()
+    is_command = text.lstrip().startswith("::") or "##[" in text
+    assert error.message == text or not text.isprintable() or is_command
 
 
 @pytest.mark.parametrize(
@@ -100,7 +101,7 @@ def test_a_hint_is_given_for_what_was_probably_meant(name, number, hint):
 
 def test_a_word_that_is_nearly_right():
     """Python's spelling of a mechanism is met with the right one."""
-    with pytest.raises(UsageError, match=r"got 'l2_csgm'; did you mean l2-csgm or linf-csgm\?$"):
+    with pytest.raises(UsageError, match=r"got 'l2_csgm'; did you mean l2-csgm\?$"):
         csgm.Mechanism("l2_csgm", 0.1)
 
 

@@ -130,7 +130,10 @@ from csgm_cli.storage.arrays import read_arrays
             "sweep --noise-multiplier 1 --epsilon 5 --delta 1e-8 --vary rounds=1,2",
             "try: with --noise-multiplier one of them is the answer: give the other\n",
         ),
-        ("account --sigma 1 --epsilon 5 --delta 1e-8", "try: of the given noise --delta asks epsilon, which"),
+        (
+            "account --sigma 1 --epsilon 5 --delta 1e-8",
+            "try: pass --delta to compute epsilon (checked by --max-epsilon)",
+        ),
         ("--epsilon 5", "option: --epsilon\n  try: options follow the command: csgm COMMAND --epsilon\n"),
         ("account --norm_ratio 5", "no such option: --norm_ratio; did you mean --norm-ratio?\n"),
         ("account --noise 5", "no such option: --noise; did you mean --noise-multiplier?\n"),

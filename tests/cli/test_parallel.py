@@ -124,14 +124,13 @@ FOREIGN = [
 
 @pytest.mark.parametrize(("start", "name"), FOREIGN)
 def test_nothing_is_imported_from_the_current_folder(place, tmp_path_factory, start, name):
-    """A module in the current folder is not run, not even by the processes that a csgm.toml asks for."""
+    """A module in the current folder is not run, not even by worker processes."""
     script = tmp_path_factory.mktemp("bin") / "csgm"
     script.write_text(SCRIPT)
     (place / f"{name}.py").write_text("open('was-run', 'w'); raise SystemExit('foreign code')")
-    (place / "csgm.toml").write_text("[tool.csgm.sweep]\njobs = 2\n")
     command = [sys.executable, *([str(script)] if start == "script" else ["-m", "csgm_cli"])]
     done = subprocess.run(
-        [*command, *shlex.split(SWEEP), "--format", "csv"],
+        [*command, *shlex.split(SWEEP), "--format", "csv", "--jobs", "2"],
         env=os.environ | {"PYTHONPATH": str(Path(csgm_cli.__file__).parents[1])},
         capture_output=True,
         text=True,

@@ -300,7 +300,7 @@ def test_costs_are_reported_where_they_are_known():
 def test_the_statement_names_what_matters():
     """One paragraph with the mechanism, the guarantee, the composition, the adjacency and the assumptions."""
     found = calibrate(Mechanism(L2, 0.1, Geometry(5.0), 7, "replace-one"), Target(1.0, 1e-6), "rdp")
-    for part in ("L2 coordinate-subsampled", "(1, 1e-6)", "7 releases", "replaced", "Renyi", "clipped"):
+    for part in ("L2 coordinate-subsampled", "(1, 1e-6)", "7 releases", "replacing", "Renyi", "clipped"):
         assert part in found.statement, found.statement
 
 

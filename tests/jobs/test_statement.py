@@ -55,7 +55,7 @@ def test_every_combination_has_a_statement(name, adjacency, bound):
     assert text.endswith(".")
     assert "\n" not in text
     assert "3 releases" in text
-    assert ("replaced" in text) == (adjacency is Adjacency.REPLACE_ONE)
+    assert ("replacing" in text) == (adjacency is Adjacency.REPLACE_ONE)
     assert ("probability 0.25" in text) == (gamma == 0.25)
     for slug in assumptions_of(mechanism, bound):
         assert ASSUMPTIONS[slug] in text

@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from csgm_cli.accounting import accountants
+from csgm_cli.accounting import calibration
 from csgm_cli.accounting.accountants import spent_delta, spent_epsilon
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.jobs.account import account_delta, account_epsilon, verified_by
@@ -139,7 +139,7 @@ def test_an_epsilon_that_is_not_proven_is_refused(monkeypatch):
     spent = spent_epsilon(releases, Accountant.AUTO, 1e-6)
     with pytest.raises(NoAnswerError, match="exceeds the reported one"):
         verified_by(releases, spent, spent.value * (1 - 1e-9), 1e-6)
-    right = accountants.least_sigma
+    right = calibration.least_sigma
 
     def wrong(*arguments):
         found = right(*arguments)

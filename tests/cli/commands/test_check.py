@@ -181,7 +181,7 @@ def test_an_effective_multiplier_in_the_wrong_place(csgm, place, enabled):
         asked = "account --gamma 0.01 --norm-ratio 1000 --delta 1e-8 --accountant rdp --format json"
         found = [csgm(f"{asked} --noise-multiplier {noise}").document["result"] for noise in (0.0122, 1.22)]
         numbers = "epsilon is then {:.3g}, not {:.3g}".format(*(result["epsilon"] for result in found))
-        assert warning.endswith(f"{numbers} (of it alone, by rdp)")
+        assert warning.endswith(f"{numbers} (this release alone, accountant rdp)")
 
 
 @pytest.mark.parametrize(("delta", "population", "warned"), [("1e-4", 9_999, 0), ("1e-4", 10_000, 1)])

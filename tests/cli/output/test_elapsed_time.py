@@ -61,7 +61,7 @@ def read(terminal, until=None):
 def at_a_terminal(place, patience, line, *, until=None, **variables):
     """Status, stdout and what the terminal that is stderr shows; interrupted once it shows ``until``."""
     terminal, other = pty.openpty()
-    with started(place, patience, line, other, **variables) as process:
+    with started(place, patience, line, other, COLUMNS="1000", **variables) as process:
         os.close(other)
         seen = b""
         if until is not None:
