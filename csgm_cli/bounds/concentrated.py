@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 #: Initial values of log r times the saddle point, the largest log r, and the tolerance in log log r.
 _RATIOS, _LARGEST, _WIDTH = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 10.0, 40.0), 30.0, 1e-3
+_SMALL_RATIOS = (0.003, 0.01, 0.03, 0.1)
 
 
 def concentrated(law: Law, direction: Direction, epsilon: float) -> Certificate | None:
@@ -82,10 +83,13 @@ def _add(law: Law, epsilon: float, exponent: float) -> Certificate | None:
 
     saddle = grid.tilt - 1.0 if grid is not None else contour.shift if contour is not None else 1.0
     known = [(place, at(place)) for place in (math.log(min(x / saddle, _LARGEST)) for x in _RATIOS)]
+    if min(value for _, value in known) == math.inf:  # their thresholds are among the outcomes left out
+        known = [(place, at(place)) for place in (math.log(x / saddle) for x in _SMALL_RATIOS)]
     best = min(range(len(known)), key=lambda i: known[i][1])
     around = [known[i] for i in (best, max(best - 1, 0), min(best + 1, len(known) - 1))]
     inside = around if around[1][0] < around[0][0] < around[2][0] else None
-    place, value = brent_minimum(at, around[1][0], around[2][0], _WIDTH, inside)
+    found = brent_minimum(at, around[1][0], around[2][0], _WIDTH, inside)
+    place, value = min(found, known[best], key=lambda pair: pair[1])
     function = ConvexFunction(Direction.ADD, epsilon, exponent, math.exp(place))
     if exponent > 1.0 and estimate(open_ended := ConvexFunction(Direction.ADD, epsilon, exponent)) < value:
         function = open_ended

@@ -295,3 +295,9 @@ def test_delta_decreases_with_epsilon_where_profiles_end():
     release = (Mechanism("l2-csgm", 0.01, Geometry(10.0)), 0.25)
     deltas = [spent_delta([release], Accountant.AUTO, x).value for x in (1.2, 1.2014613, 1.2014637, 1.3)]
     assert deltas == sorted(deltas, reverse=True)
+
+
+def test_epsilon_is_found_where_outcomes_are_left_out_of_the_grid():
+    """Account confirms calibrate at a large delta, where test functions begin among the omitted outcomes."""
+    release = (Mechanism("l2-csgm", 1e-4, Geometry(10**0.5)), 0.09595747208989361)
+    assert spent_epsilon([release], Accountant.AUTO, 10**-1.5).value <= 0.01
