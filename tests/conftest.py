@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-# Speed belongs in benchmarks: no example fails for taking long on a busy machine. The same examples are run each
-# time; new ones are tried by `python -m benchmarks --only fuzz`.
+# Speed belongs in benchmarks: no example fails for taking long on a busy machine. The same examples are run
+# each time; new ones are tried by `python -m benchmarks --only fuzz`.
 settings.register_profile("csgm", deadline=None, derandomize=True, database=None)
 settings.load_profile("csgm")
 
