@@ -61,7 +61,7 @@ def least_sigma(
     from csgm_cli.accounting.solve import solve
 
     if mechanism.adjacency is Adjacency.REPLACE_ONE:
-        # The relative error is one of delta; at small epsilons delta hardly depends on epsilon.
+        # The relative error is one of delta; at small epsilons delta depends little on epsilon.
         inner = epsilon * (1 - _TRIANGLE_ROOM * (1 + min(4 * delta / epsilon, 1e6)))
     path = sigma_path(mechanism, others, inner, math.log(delta))
     try:

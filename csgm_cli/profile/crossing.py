@@ -2,7 +2,7 @@
 
 The error of the trapezoid rule in Im z is a sum of aliases, which are expectations at other thresholds (see
 docs/theory.md, "Numerics"). Chernoff bounds at a real z right of the contour bound them. Rare large losses
-that hardly contribute to the answer can make E[Y^a] grow steeply just right of the saddle point, so that
+that contribute little to the answer can make E[Y^a] grow steeply just right of the saddle point, so that
 the Chernoff bounds are too weak; then the contour crosses left of the saddle point.
 """
 
