@@ -19,7 +19,7 @@ _OPTIONAL = "prv-accountant"
 
 def main() -> None:
     options = _parser().parse_args()
-    found = [f"# Benchmarks\n\n{_introduction()}\n"]
+    found = [f"# Compare speed and waste\n\n{_introduction()}\n"]
     print(found[0], flush=True)
     for table in _tables(options):
         found.append(str(table))
