@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from csgm_cli import gaussian
 from csgm_cli.bounds.worst_case import Release, is_elementwise_largest, is_replace_one, worst_case_law
 from csgm_cli.profile.means import log_lower_hockey_stick, log_lower_opposite, profile_supported
-from csgm_cli.renyi.law import Coordinates, Law, merged_law
+from csgm_cli.renyi.law import Coordinates, Law, SampledRounds, merged_law
 
 #: Upper bound on the relative amount by which `csgm_cli.gaussian` rounds delta up.
 _ROUNDED_UP = 1e-9
@@ -44,13 +44,18 @@ def lower_log_delta(releases: Sequence[Release], epsilon: float, *, by_profile: 
 def spread_law(releases: Sequence[Release]) -> Law:
     """The law at the vector with all coordinates equal; without ``dim`` its Gaussian limit."""
     coordinates: list[Coordinates] = []
+    sampled: list[SampledRounds] = []
     for mechanism, sigma in releases:
         unit, dim = (mechanism.sensitivity / sigma) ** 2, mechanism.geometry.dim
-        if mechanism.is_gaussian or dim is None:
-            coordinates.append(Coordinates(mechanism.releases, 1.0, mechanism.gamma**2 * unit))
+        rounds, q = float(mechanism.releases), mechanism.sampling_rate
+        if mechanism.sends_all or dim is None:
+            coordinates.append(Coordinates(rounds, q, mechanism.gamma**2 * unit))
+        elif q < 1.0:
+            inner = Law((Coordinates(float(dim), mechanism.gamma, unit / dim),))
+            sampled.append(SampledRounds(rounds, q, inner))
         else:
-            coordinates.append(Coordinates(float(dim) * mechanism.releases, mechanism.gamma, unit / dim))
-    return merged_law(coordinates)
+            coordinates.append(Coordinates(float(dim) * rounds, mechanism.gamma, unit / dim))
+    return merged_law(coordinates, sampled=sampled)
 
 
 def _at(law: Law, epsilon: float) -> float:
