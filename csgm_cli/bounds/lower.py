@@ -27,16 +27,16 @@ def lower_log_delta(releases: Sequence[Release], epsilon: float, *, by_profile: 
     """
     law, replaced = worst_case_law(releases), is_replace_one(releases)
     found = [-math.inf]
-    if by_profile and replaced and law.coordinates and profile_supported(law, epsilon):
+    if by_profile and replaced and law.all_coordinates and profile_supported(law, epsilon):
         found.append(log_lower_opposite(law, epsilon))
     # If (kappa*, -kappa*) gave a bound, it is the better pair.
-    if math.isinf(found[-1]) and (by_profile or not law.coordinates):
+    if math.isinf(found[-1]) and (by_profile or not law.all_coordinates):
         found.append(_at(law, epsilon))
     if not is_elementwise_largest(releases):
         spread = spread_law(releases)
-        if replaced and not spread.coordinates:
+        if replaced and not spread.all_coordinates:
             spread = Law((), 4 * spread.gaussian)
-        if by_profile or not spread.coordinates:
+        if by_profile or not spread.all_coordinates:
             found.append(_at(spread, epsilon))
     return max(found)
 
@@ -59,7 +59,7 @@ def spread_law(releases: Sequence[Release]) -> Law:
 
 
 def _at(law: Law, epsilon: float) -> float:
-    if not law.coordinates:
+    if not law.all_coordinates:
         return gaussian.log_delta(math.sqrt(law.gaussian), epsilon) - _ROUNDED_UP
     if not profile_supported(law, epsilon):
         return -math.inf
