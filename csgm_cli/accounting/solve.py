@@ -36,7 +36,7 @@ _FAR = 0.02
 _LOWER_WIDTH, _SAMPLED_LOWER_WIDTH, _TRIANGLE_WIDTH, _LOOSE = 1e-6, 1e-4, 3e-10, 0.02
 #: Width of the bracket of a sigma from a certified grid, whose rounding errors are larger. account uses the
 #: narrower default, since it must reproduce epsilon.
-_GRID_WIDTH = 1e-8
+_GRID_WIDTH, _SAMPLED_GRID_WIDTH = 1e-8, 1e-6
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class _Search:
         near = known if -self.path.slope < at_known <= 0.0 else low + 1e-3 * (known - low)
         found = self.excess(method).certificate(known)
         by_grid = found is not None and found.step is not None and self.path.law is None
-        width = _GRID_WIDTH if by_grid else None
+        width = (_SAMPLED_GRID_WIDTH if self._law.sampled else _GRID_WIDTH) if by_grid else None
         return self.root(method, near if math.isfinite(near) else known, floor, known, width)
 
     def root(

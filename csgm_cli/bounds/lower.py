@@ -37,7 +37,8 @@ def lower_log_delta(releases: Sequence[Release], epsilon: float, *, by_profile: 
         if replaced and not spread.all_coordinates:
             spread = Law((), 4 * spread.gaussian)
         if by_profile or not spread.all_coordinates:
-            found.append(_at(spread, epsilon))
+            by_grid = not law.sampled or math.isinf(max(found))  # kappa* is nearly always the larger one
+            found.append(_at(spread, epsilon, by_grid=by_grid))
     return max(found)
 
 
@@ -58,9 +59,9 @@ def spread_law(releases: Sequence[Release]) -> Law:
     return merged_law(coordinates, sampled=sampled)
 
 
-def _at(law: Law, epsilon: float) -> float:
+def _at(law: Law, epsilon: float, *, by_grid: bool = True) -> float:
     if not law.all_coordinates:
         return gaussian.log_delta(math.sqrt(law.gaussian), epsilon) - _ROUNDED_UP
     if not profile_supported(law, epsilon):
         return -math.inf
-    return log_lower_hockey_stick(law, epsilon)
+    return log_lower_hockey_stick(law, epsilon, by_grid=by_grid)

@@ -25,15 +25,14 @@ from csgm_cli.profile.means import (
 )
 from csgm_cli.renyi.law import Coordinates, Law, merged_law
 from csgm_cli.renyi.sampled import dominating_variance
-from csgm_cli.roots import bracketed_minimum
+from csgm_cli.roots import brent_minimum
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: The range of log(order - 1) that is searched, its initial value and step, and the final width, without and
-#: with a guess; delta is flat at the best order.
-_LEAST, _MOST, _START, _STRIDE = -1.0, 6.0, 2.0, 0.5
-_WIDTH, _NEAR_STRIDE, _NEAR_WIDTH = 0.03, 0.02, 1e-3
+#: The range of log(order - 1) that is searched, its initial value, the step from there and the final width,
+#: and the latter two with a guess; delta is flat at the best order.
+_LEAST, _MOST, _START, _STRIDE, _WIDTH, _NEAR = -1.0, 6.0, 2.0, 0.4, 0.05, (0.05, 2e-3)
 
 #: log(order - 1) to try on grids.
 _ON_GRID = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0)
@@ -94,9 +93,7 @@ class SampledMatched:
         if self.on_grid:
             return 1.0 + math.exp(min(_ON_GRID, key=value))
         start = _START if near is None else min(max(math.log(near - 1.0), _LEAST), _MOST)
-        stride, width = (_STRIDE, _WIDTH) if near is None else (_NEAR_STRIDE, _NEAR_WIDTH)
-        place, _ = bracketed_minimum(value, start, stride=stride, low=_LEAST, high=_MOST, width=width)
-        return 1.0 + math.exp(place)
+        return 1.0 + math.exp(_minimum(value, start, *((_STRIDE, _WIDTH) if near is None else _NEAR)))
 
     def _mean(self, law: Law, epsilon: float, order: float) -> UpperMean | None:
         dominating = dominating_law(law, order)
@@ -104,6 +101,26 @@ class SampledMatched:
             return None
         mean = upper_mean_on_grid if self.on_grid else upper_mean_by_contour
         return mean(dominating, MatchedFunction(self.direction, min(epsilon, LARGEST_EPSILON), order))
+
+
+def _minimum(value: Callable[[float], float], start: float, stride: float, width: float) -> float:
+    """Where a unimodal function is least: equal steps from ``start``, then Brent's method."""
+    known = {start: value(start)}
+    for step in (stride, -stride):
+        place = start + step
+        while _LEAST <= place <= _MOST:
+            known[place] = value(place)
+            if known[place] > min(known.values()):
+                break
+            place += step
+    best = min(known, key=lambda x: known[x])
+    left, right = best - stride, best + stride
+    if known.get(left, math.inf) == math.inf or known.get(right, math.inf) == math.inf:
+        return best  # at the edge of what can be computed
+    inside = [(x, known[x]) for x in (best, left, right)]
+    return min(
+        brent_minimum(value, left, right, width, inside), (best, known[best]), key=lambda pair: pair[1]
+    )[0]
 
 
 def mask_revealed(direction: Direction) -> Callable[[Law, float, float | None], Certificate | None]:

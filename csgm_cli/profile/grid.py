@@ -41,7 +41,7 @@ Array = NDArray[np.float64]
 
 #: Discretising N coordinates changes the variance of log u by N step^2/6, and at a tilt z the mean by
 #: N (step z)^2/12 (relative). With step `_SPREAD`/(z sqrt(N)), z at least `_LEAST_TILT`, the error is 2e-4.
-_SPREAD, _LEAST_TILT = 0.045, 10.0
+_SPREAD, _LEAST_TILT, _LEAST_SAMPLED_TILT = 0.045, 10.0, 3.0
 #: The tilt and the window are chosen on a grid that is coarser by this factor.
 _ROUGH = 16
 #: If outcomes with some large factor have less than this tilted mass, the other outcomes are omitted.
@@ -148,7 +148,8 @@ def grid_step(
     rounds = [Coordinates(r.count, r.rate, r.inner.spread_variance) for r in law.sampled]
     kinds = [*law.coordinates, *rounds]
     count = max(1.0, math.fsum(c.count for c in kinds))
-    tilt = max(_LEAST_TILT, min(pole, _usual_tilt(law, kinds, epsilon, direction)))
+    least = _LEAST_SAMPLED_TILT if law.sampled else _LEAST_TILT
+    tilt = max(least, min(pole, _usual_tilt(law, kinds, epsilon, direction)))
     ratios = [CoordinateRatio(c) for c in kinds]
     longest = max([epsilon, *(ratio.cut(epsilon, 1e4) - ratio.bottom for ratio in ratios)])
     gamma = min((c.gamma for c in kinds), default=1.0)

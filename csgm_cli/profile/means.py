@@ -65,12 +65,14 @@ def upper_mean_on_grid(law: Law, function: TestFunction) -> UpperMean | None:
     return None if grid is None else UpperMean(_log(grid.upper_mean(function)), grid.step)
 
 
-def log_lower_hockey_stick(law: Law, epsilon: float) -> float:
-    """Log of a lower bound on E(u - e^epsilon)_+; -infinity if not computable."""
+def log_lower_hockey_stick(law: Law, epsilon: float, *, by_grid: bool = True) -> float:
+    """Log of a lower bound on E(u - e^epsilon)_+; -infinity if not computable (without a grid)."""
     contour = contour_of(law, Direction.ADD, epsilon, math.inf)
     found = None if contour is None else contour.mean(ConvexFunction(Direction.ADD, epsilon))
     if found is not None:
         return found.log_lower
+    if not by_grid:
+        return -math.inf
     grid = grid_of(law, Direction.ADD, epsilon, math.inf, upper=False)
     return -math.inf if grid is None else _log(max(0.0, grid.lower_hockey_stick(epsilon)))
 
