@@ -12,8 +12,14 @@ from csgm_cli.errors import NoAnswerError, VerificationError
 from csgm_cli.model.certificate import Certificate, Direction, Proof
 from csgm_cli.model.mechanism import Adjacency, Bound
 from csgm_cli.model.result import Verification
-from csgm_cli.verify import renyi
-from csgm_cli.verify.concentrated import ConvexFunction, is_admissible, mean_at_worst_case
+from csgm_cli.verify import renyi, sampled
+from csgm_cli.verify.concentrated import (
+    ConvexFunction,
+    MatchedFunction,
+    TestFunction,
+    is_admissible,
+    mean_at_worst_case,
+)
 from csgm_cli.verify.matched import matched_delta
 from csgm_cli.verify.triangle import replace_one_delta
 
@@ -26,6 +32,8 @@ DIGITS = 50
 CONTOUR_DIGITS, GRID_DIGITS = 15, 4
 #: The largest relative difference that counts as agreement; where a loss grid is involved.
 AGREEMENT, GRID_AGREEMENT = 1e-9, 1e-3
+#: How far a certified grid of rounds with client sampling, discretised twice, may be above the plain grid.
+ROUNDS_AGREEMENT = 5e-3
 #: The same of log delta, relative, which counts at tiny deltas.
 LOG_AGREEMENT = 1e-11
 #: A delta this much smaller than the other direction's decides nothing, and need not be close to the truth.
@@ -144,6 +152,8 @@ def _recomputed(
 ) -> _Recomputed:
     """The delta that a certificate proves at ``epsilon``, by default its own."""
     at = certificate.epsilon if epsilon is None else epsilon
+    if any(mechanism.sampling_rate < 1 and not mechanism.sends_all for mechanism, _ in releases):
+        return _with_sampling(releases, certificate, at)
     if certificate.proof in _CLOSED:
         bound = _CLOSED[certificate.proof]
         value = renyi.delta(releases, at, certificate.order, bound, DIGITS)
@@ -162,6 +172,44 @@ def _recomputed(
     _check_worst_case(releases, certificate)
     means = [_mean(releases, certificate, side, at) for side in _directions(certificate)]
     return max(means, key=lambda mean: mean.value)
+
+
+def _with_sampling(releases: Sequence[Release], certificate: Certificate, epsilon: Number) -> _Recomputed:
+    """`_recomputed` for releases with client sampling."""
+    proof, side = certificate.proof, certificate.direction
+    if proof is Proof.RENYI:
+        value = sampled.renyi_delta(releases, epsilon, certificate.order or 0, CONTOUR_DIGITS)
+        return _Recomputed(value, CONTOUR_DIGITS)
+    if proof is Proof.TRIANGLE:
+        return _triangle(releases, certificate)
+    if proof is Proof.RENYI_REMOVE:
+        return _renyi_remove(releases, certificate, epsilon)
+    if side is None:
+        raise _refused(f"proof {proof} is for one direction with client sampling")
+    if proof is Proof.GAUSSIAN_MATCHED:
+        return _sampled_matched(releases, certificate, epsilon, side)
+    if proof is Proof.MASK_REVEALED:
+        law = sampled.revealed_law(releases, CONTOUR_DIGITS)
+        return _mean_of(*law, [], ConvexFunction(side, epsilon), certificate.step)
+    if side is Direction.REMOVE and sampled.is_above_floor(releases, epsilon):
+        return _Recomputed(mpmath.mpf(0), DIGITS)
+    _check_worst_case(releases, certificate)
+    return _mean(releases, certificate, side, epsilon)
+
+
+def _sampled_matched(
+    releases: Sequence[Release], certificate: Certificate, epsilon: Number, side: Direction
+) -> _Recomputed:
+    """The matched bound of subsampled Gaussians, or without client sampling, whichever is claimed."""
+    order = certificate.order or 0
+    law = sampled.dominating_law(releases, order, CONTOUR_DIGITS)
+    function = MatchedFunction(side, epsilon, order)
+    found = [_mean_of(*law, [], function, certificate.step)]
+    if certificate.step is None:
+        plain = [(sampled.without_sampling(mechanism), sigma) for mechanism, sigma in releases]
+        worst = renyi.worst_case(plain, DIGITS)
+        found.append(_Recomputed(matched_delta(*worst, epsilon, order, side, DIGITS), DIGITS))
+    return min(found, key=lambda each: abs(mpmath.log(_capped(each.value)) - certificate.log_delta))
 
 
 def _triangle(releases: Sequence[Release], certificate: Certificate) -> _Recomputed:
@@ -190,9 +238,13 @@ def _renyi_remove(releases: Sequence[Release], certificate: Certificate, epsilon
     """The supremum over client vectors; answers by its closed bound agree as well."""
     if certificate.direction is not Direction.REMOVE or certificate.order is None:
         raise _refused("proof renyi-remove is for the remove direction only")
-    value = renyi.remove_delta(releases, epsilon, certificate.order, CONTOUR_DIGITS)
-    closed = renyi.remove_log_moment(releases, certificate.order, CONTOUR_DIGITS, closed=True)
-    highest = renyi.converted_delta(closed, mpmath.mpf(certificate.order), epsilon)
+    order = mpmath.mpf(certificate.order)
+    value, highest = (
+        renyi.converted_delta(
+            sampled.remove_log_moment(releases, order, CONTOUR_DIGITS, closed=closed), order, epsilon
+        )
+        for closed in (False, True)
+    )
     return _Recomputed(value, CONTOUR_DIGITS, rounding=AGREEMENT / 1000, highest=highest)
 
 
@@ -204,7 +256,8 @@ def _check_worst_case(releases: Sequence[Release], certificate: Certificate) -> 
         exponent = certificate.exponent
         if certificate.proof is Proof.PROFILE or exponent is None:
             raise _refused("the profile is no bound where a client can choose its coordinates")
-        (number, gamma, t), *_ = renyi.worst_case([(mechanism, sigma)])[0]
+        plain = [(sampled.without_sampling(mechanism), sigma)]
+        (number, gamma, t), *_ = renyi.worst_case(plain)[0]
         if not is_admissible(exponent, gamma, t):
             raise _refused(f"exponent {exponent!r} is not admissible for {number} coordinates")
 
@@ -216,18 +269,29 @@ def _mean(
     epsilon: Number,
 ) -> _Recomputed:
     """The mean of one direction's convex function at kappa*, by a contour or on the plain grid."""
-    worst = renyi.worst_case(releases)
     shape = {"exponent": certificate.exponent, "log_ratio": certificate.log_ratio}
     given = {name: value for name, value in shape.items() if value is not None}
     function = ConvexFunction(direction, epsilon, **given)
-    if certificate.step is None:
+    return _mean_of(*sampled.split(releases), function, certificate.step)
+
+
+def _mean_of(
+    coordinates: Sequence[renyi.Coordinates],
+    mu_squared: Number,
+    rounds: Sequence[sampled.Rounds],
+    function: TestFunction,
+    step: float | None,
+) -> _Recomputed:
+    """The mean of a function under a law, by a contour or, where ``step`` is given, on the plain grid."""
+    if step is None and not rounds:
         try:
-            value = mean_at_worst_case(*worst, function, CONTOUR_DIGITS)
+            value = mean_at_worst_case(coordinates, mu_squared, function, CONTOUR_DIGITS)
             return _Recomputed(value, CONTOUR_DIGITS, highest=MEAN_FLOOR)
         except NoAnswerError as error:
             if error.slug != "oracle-not-converged":
                 raise
     from csgm_cli.verify.plain_grid import plain_mean
 
-    mean, _ = plain_mean(*worst, function)
-    return _Recomputed(mpmath.mpf(mean), GRID_DIGITS, GRID_AGREEMENT, GRID_AGREEMENT, MEAN_FLOOR)
+    mean, _ = plain_mean(coordinates, float(mu_squared), function, rounds)
+    agreement = ROUNDS_AGREEMENT if rounds else GRID_AGREEMENT
+    return _Recomputed(mpmath.mpf(mean), GRID_DIGITS, agreement, GRID_AGREEMENT, MEAN_FLOOR)
