@@ -145,7 +145,7 @@ def grid_step(
     law: Law, epsilon: float, direction: Direction = Direction.ADD, pole: float = math.inf
 ) -> float:
     """The step for a law near ``epsilon``; it divides epsilon, so that the threshold is a grid point."""
-    rounds = [Coordinates(r.count, r.rate, r.inner.spread_variance) for r in law.sampled]
+    rounds = [Coordinates(r.count, r.rate, r.inner.log_moment(2.0).value) for r in law.sampled]
     kinds = [*law.coordinates, *rounds]
     count = max(1.0, math.fsum(c.count for c in kinds))
     least = _LEAST_SAMPLED_TILT if law.sampled else _LEAST_TILT

@@ -7,7 +7,6 @@ functions of U are then upper or lower bounds as those of y are, since U increas
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -139,18 +138,32 @@ class _Piece(NamedTuple):
 
 def _pieces(factors: Sequence[Factor], high: float) -> list[_Piece]:
     """Tilted laws that together cover log y from rare outcomes to ``high``, sorted by mean."""
-    found = {0.5: _piece(factors, 0.5)}
+    found, least = {0.5: _piece(factors, 0.5)}, math.fsum(f.count * float(f.log_ratio[0]) for f in factors)
     for sign in (-1.0, 1.0):
         last = found[0.5]
         while len(found) < _MOST_PIECES:
             end = last.mean + sign * _APART / 2 * last.deviation
             # e^-rate bounds the probability below the end, or that above it weighted by y
             rate = (last.tilt if sign < 0.0 else last.tilt - 1.0) * end - log_moment(factors, last.tilt)
-            if (sign > 0.0 and end > high) or (rate > _RARE and sign * (last.tilt - 0.5) > 0.5):
+            if (
+                end < least
+                or (sign > 0.0 and end > high)
+                or (rate > _RARE and sign * (last.tilt - 0.5) > 0.5)
+            ):
                 break
-            last = _piece(factors, last.tilt + sign * _APART / last.deviation)
+            last = _next_piece(factors, last, sign)
             found[last.tilt] = last
     return [found[tilt] for tilt in sorted(found)]
+
+
+def _next_piece(factors: Sequence[Factor], last: _Piece, sign: float) -> _Piece:
+    """The next tilted law, whose mean is at most `_APART` standard deviations away."""
+    stride = sign * _APART / last.deviation
+    while True:
+        found = _piece(factors, last.tilt + stride)
+        if abs(found.mean - last.mean) <= _APART * (found.deviation + last.deviation) / 2:
+            return found
+        stride /= 2
 
 
 def _piece(factors: Sequence[Factor], tilt: float) -> _Piece:
@@ -161,25 +174,32 @@ def _piece(factors: Sequence[Factor], tilt: float) -> _Piece:
 
 
 def _stitched(factors: Sequence[Factor], pieces: Sequence[_Piece], step: float, *, upper: bool) -> _Masses:
-    """The masses of y; each point from the law whose tilted mean is closest."""
-    borders = [(a.mean + b.mean) / 2 for a, b in itertools.pairwise(pieces)]
-    places, masses = [], []
-    for (tilt, _, _, window), low, top in zip(
-        pieces, [-math.inf, *borders], [*borders, math.inf], strict=True
-    ):
-        found = product(factors, tilt, step, window)
-        inside = (found.log_ratio > low) & (found.log_ratio <= top)
-        places.append(found.log_ratio[inside])
-        error = found.noise + math.exp(-_OUTSIDE)
-        relative = rounding(found.log_ratio.size, total_count(factors))
-        tilted = found.tilted[inside] * (1 + relative if upper else 1 - relative)
-        tilted = tilted + error if upper else np.maximum(tilted - error, 0.0)
-        masses.append(tilted * np.exp(log_moment(factors, tilt) - tilt * places[-1]))
-    log_y, mass = np.concatenate(places), np.concatenate(masses)
+    """The masses of y: each tilted law bounds all of them, and the best bound of each counts."""
+    found = [product(factors, piece.tilt, step, piece.window) for piece in pieces]
+    start = min(float(each.log_ratio[0]) for each in found)
+    firsts = [round((float(each.log_ratio[0]) - start) / step) for each in found]
+    size = max(first + each.log_ratio.size for first, each in zip(firsts, found, strict=True))
+    log_y = start + step * np.arange(size, dtype=np.float64)
+    mass = np.full(size, math.inf if upper else 0.0)
+    best = np.minimum if upper else np.maximum
+    for piece, first, each in zip(pieces, firsts, found, strict=True):
+        error = each.noise + math.exp(-_OUTSIDE)
+        relative = rounding(each.log_ratio.size, total_count(factors))
+        tilted = each.tilted * (1 + relative) + error if upper else each.tilted * (1 - relative) - error
+        with np.errstate(over="ignore", under="ignore"):
+            untilted = tilted * np.exp(log_moment(factors, piece.tilt) - piece.tilt * each.log_ratio)
+        part = slice(first, first + each.log_ratio.size)
+        mass[part] = best(mass[part], untilted)
     if not upper:
         return _Masses(log_y, mass, 0.0, 0.0)
     mass[0] += math.exp(-_RARE)
-    last, end = pieces[-1].tilt, float(log_y[-1])
-    left_out = math.exp(min(0.0, log_moment(factors, last) - (last - 1) * end)) if last > 1.0 else 1.0
-    beyond = math.fsum(f.count * f.beyond for f in factors) + left_out * math.exp(-end)
+    left_out = _left_out(factors, pieces[-1], float(log_y[-1]))
+    beyond = math.fsum(f.count * f.beyond for f in factors) + left_out * math.exp(-float(log_y[-1]))
     return _Masses(log_y, mass, beyond, math.fsum(f.count * f.above for f in factors) + left_out)
+
+
+def _left_out(factors: Sequence[Factor], last: _Piece, end: float) -> float:
+    """Chernoff bound on E[y; log y > ``end``]."""
+    orders = [last.tilt, *(last.tilt + 2.0**j / last.deviation for j in range(-2, 5))]
+    bounds = [log_moment(factors, a) - (a - 1) * end for a in orders if a > 1.0]
+    return math.exp(min(0.0, *bounds))

@@ -116,18 +116,17 @@ def _log_expm1(x: float) -> float:
 def _integral(order: float, real: float, step: float, rate: float, inner: Law) -> tuple[float, float]:
     """(p, x) with the integral of C(a, w) (1-q)^(a-w) q^w expm1(S(w)) over Re w = ``real`` equal to x e^p."""
     w = (real + 1j * step * np.arange(math.ceil(_END / step) + 1)).astype(np.complex128)
-    moments = inner.complex_log_moment(w)
-    if moments is None:
-        return math.inf, 1.0
     kernel = loggamma(-w) + loggamma(w - order) + (order - w) * math.log1p(-rate) + w * math.log(rate)
     kernel -= loggamma(complex(-order)).real
-    peak = float(kernel[0].real) + max(float(moments[0].real), 0.0)
-    with np.errstate(under="ignore"):
-        values = (
-            np.exp(kernel - peak) * np.expm1(moments)
-            if moments[0].real < 1.0
-            else (np.exp(kernel + moments - peak) - np.exp(kernel - peak))
-        )
+    with np.errstate(all="ignore"):  # after an overflow the result is not a number
+        moments = inner.complex_log_moment(w)
+        if moments is None:
+            return math.inf, 1.0
+        peak = float(kernel[0].real) + max(float(moments[0].real), 0.0)
+        if moments[0].real < 1.0:
+            values = np.exp(kernel - peak) * np.expm1(moments)
+        else:
+            values = np.exp(kernel + moments - peak) - np.exp(kernel - peak)
     total = float(values.real.sum()) - float(values[0].real) / 2
     sign = -1.0 if math.floor(order) % 2 == 0 else 1.0  # of Gamma(-order)
     return peak, sign * total * step / math.pi

@@ -5,9 +5,8 @@ Tilted laws of the coordinates are composed by FFT, each for the masses around i
 
 from __future__ import annotations
 
-import itertools
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -27,51 +26,72 @@ _MOST_TILTS = 60
 
 def round_masses(parts: Sequence[Part], highest: float) -> tuple[Array, Array]:
     """Losses log y, up to about ``highest``, and the logs of their masses without the client."""
-    tilts = _tilts(parts, highest)
+    laws = _tilts(parts, highest)
     step = _FINENESS * min(math.sqrt(part.moments(0.5)[2]) for part in parts)
-    means = [mean for _, _, mean, _ in tilts]
-    borders = [-math.inf, *((a + b) / 2 for a, b in itertools.pairwise(means)), math.inf]
-    losses, logs = [], []
-    for (order, value, mean, deviation), low, high in zip(tilts, borders[:-1], borders[1:], strict=True):
-        points = 1 << math.ceil(math.log2(2 * _HALF_WINDOW * deviation / step))
-        if points > _MOST_POINTS:
-            raise not_converged("a loss grid of one round is too long")
-        places, law = _tilted_law(parts, order, mean, step, points)
-        kept = (places > low) & (places <= high) & (law > 0)
-        losses.append(places[kept])
-        logs.append(np.log(law[kept]) + value - order * places[kept])
-    found, log_mass = np.concatenate(losses), np.concatenate(logs)
-    return found, log_mass - math.log(float(np.exp(log_mass).sum()))
+    found = [_tilted_law(parts, law, step) for law in laws]
+    first = min(start for start, _ in found)
+    size = max(start + masses.size for start, masses in found) - first
+    losses = step * (first + np.arange(size, dtype=float))
+    # rounding errors are equal everywhere in a tilted law: where it is largest, it has most digits
+    largest, log_mass = np.full(size, 1e-14), np.full(size, -math.inf)
+    for law, (start, masses) in zip(laws, found, strict=True):
+        places = slice(start - first, start - first + masses.size)
+        better = masses > largest[places]
+        untilted = np.log(np.maximum(masses, 1e-300)) + law.log_moment - law.order * losses[places]
+        largest[places] = np.where(better, masses, largest[places])
+        log_mass[places] = np.where(better, untilted, log_mass[places])
+    kept = np.isfinite(log_mass)
+    return losses[kept], log_mass[kept] - math.log(float(np.exp(log_mass[kept]).sum()))
 
 
-def _tilts(parts: Sequence[Part], highest: float) -> list[tuple[float, float, float, float]]:
-    """(order, log-moment, mean and deviation of the tilted law) from rare losses up to ``highest``."""
-    found = {}
+class _TiltedLaw(NamedTuple):
+    """The law of log y tilted by y^order: log E[y^order], mean and deviation."""
+
+    order: float
+    log_moment: float
+    mean: float
+    deviation: float
+
+
+def _tilts(parts: Sequence[Part], highest: float) -> list[_TiltedLaw]:
+    """Tilted laws that overlap, from rare losses up to ``highest``."""
+    least = math.fsum(part.number * part.least for part in parts)
+    found = [_tilted(parts, 0.5)]
     for sign in (-1, 1):
-        order = 0.5
-        for _ in range(_MOST_TILTS):
-            value, mean, variance = (
-                math.fsum(part.number * each for part, each in zip(parts, column, strict=True))
-                for column in zip(*(part.moments(order) for part in parts), strict=True)
-            )
-            deviation = math.sqrt(variance)
-            found[order] = (order, value, mean, deviation)
-            end = mean + sign * _SPACING / 2 * deviation
-            rate = (order if sign < 0 else order - 1) * end - value
-            if (sign > 0 and end > highest) or (rate > _DEPTH and sign * (order - 0.5) > 0.5):
+        last = found[0]
+        while len(found) < _MOST_TILTS:
+            end = last.mean + sign * _SPACING / 2 * last.deviation
+            rate = (last.order if sign < 0 else last.order - 1) * end - last.log_moment
+            rare = rate > _DEPTH and sign * (last.order - 0.5) > 0.5
+            if rare or end < least or (sign > 0 and end > highest):
                 break
-            order += sign * _SPACING / deviation
-    return [found[order] for order in sorted(found)]
+            stride = sign * _SPACING / last.deviation
+            ahead = _tilted(parts, last.order + stride)
+            while abs(ahead.mean - last.mean) > _SPACING * (ahead.deviation + last.deviation) / 2:
+                stride /= 2
+                ahead = _tilted(parts, last.order + stride)
+            found.append(last := ahead)
+    return found
 
 
-def _tilted_law(
-    parts: Sequence[Part], order: float, mean: float, step: float, points: int
-) -> tuple[Array, Array]:
-    """Multiples of ``step`` around the mean, and the masses of the tilted law there."""
+def _tilted(parts: Sequence[Part], order: float) -> _TiltedLaw:
+    value = mean = variance = 0.0
+    for part in parts:
+        each = part.moments(order)
+        value, mean = value + part.number * each[0], mean + part.number * each[1]
+        variance += part.number * each[2]
+    return _TiltedLaw(order, value, mean, math.sqrt(variance))
+
+
+def _tilted_law(parts: Sequence[Part], law: _TiltedLaw, step: float) -> tuple[int, Array]:
+    """The masses of a tilted law at multiples of ``step``, and the first multiple."""
+    points = 1 << math.ceil(math.log2(2 * _HALF_WINDOW * law.deviation / step + 64))
+    if points > _MOST_POINTS:
+        raise not_converged("a loss grid of one round is too long")
     log_transform = np.zeros(points // 2 + 1, complex)
     for part in parts:
-        losses, weights, _ = part.nodes(order, step)
+        losses, weights, _ = part.nodes(law.order, step)
         log_transform += part.number * np.log(np.fft.rfft(on_grid(losses / step, weights, points)))
-    law = np.fft.irfft(np.exp(log_transform), points)
-    first = math.floor(mean / step) - points // 2
-    return step * (first + np.arange(points, dtype=float)), np.roll(law, -(first % points))
+    masses = np.fft.irfft(np.exp(log_transform), points)
+    first = math.floor(law.mean / step) - points // 2
+    return first, np.roll(masses, -(first % points))
