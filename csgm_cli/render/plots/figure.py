@@ -84,6 +84,7 @@ _LABELS = {
     "dim": "dim (coordinates)",
     "cohort_size": "cohort size (clients)",
     "rounds": "rounds (releases that one client can influence)",
+    "sampling_rate": "sampling rate (probability that a client takes part in a round)",
     "population_size": "population size (clients)",
     "training_rounds": "training rounds",
     "epochs": "epochs (a client takes part once in each)",
@@ -93,7 +94,7 @@ _LABELS = {
 #: Inputs that a caption names, in this order.
 _CAPTION = (
     "epsilon", "delta", "noise_multiplier", "sigma", "mechanism", "gamma", "norm_ratio", "l2_norm", "rounds",
-    "strategy", "T", "epochs", "dim", "cohort_size", "adjacency", "accountant",
+    "sampling_rate", "strategy", "T", "epochs", "dim", "cohort_size", "adjacency", "accountant",
 )  # fmt: skip
 
 
