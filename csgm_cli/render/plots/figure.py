@@ -212,6 +212,8 @@ def _caption(inputs: Document) -> str:
         value = inputs.get(name)
         if value is None or isinstance(value, list) or (name == "gamma" and "at_equal_mse" in inputs):
             continue
+        if name == "sampling_rate" and value == 1.0:
+            continue
         words = value if isinstance(value, str) else _short(value)
         said.append(words if name == "mechanism" else f"{name.replace('_', ' ')} {words}")
     return ", ".join(said)

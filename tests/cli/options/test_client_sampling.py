@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 
+import jsonschema
 import pytest
 
+from csgm_cli.storage.schema import load_schema
 from tests.cli.budgets import LIMIT
 from tests.cli.questions import configure
 
@@ -47,6 +50,25 @@ def test_every_command_samples_clients(csgm, command):
     assert "rounds 200 all training rounds" in lines
     assert "sampling rate 0.01 probability that a client takes part in a round" in lines
     assert "participation independent in each round, secret, fixed denominator" in lines
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(f"{line} --client-sampling poisson {SIZES} --rounds 200" for line in LINES.values()),
+        f"{LINES['sweep']} --rounds 200 --vary sampling-rate=0.01,1",
+        f"{LINES['sweep']} --rounds 9 --cohort-size 9 --client-sampling poisson --vary population-size=8,90",
+        "check b.toml --accountant rdp --write-lock l.json",
+    ],
+)
+def test_documents_meet_their_schemas(csgm, place, line):
+    """Of every command, of sweeps over the rate or the population, and of a lock and its budget."""
+    text = f"{LIMIT}{RELEASE}rounds = 200\nsampling-rate = 0.01\nclient_sampling = 'poisson'\n"
+    (place / "b.toml").write_text(text)
+    jsonschema.validate(csgm(f"{line} --format json").document, load_schema(line.split()[0]))
+    if "lock" in line:
+        jsonschema.validate(json.loads(Path("l.json").read_text()), load_schema("lock"))
+        jsonschema.validate(tomllib.loads(text), load_schema("budget"))
 
 
 @pytest.mark.parametrize("form", ["text", "json", "csv", "markdown"])
