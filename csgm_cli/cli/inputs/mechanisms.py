@@ -139,7 +139,9 @@ def _training_rounds(request: Request) -> int:
     """Return all training rounds, which client sampling needs: the default of one would be a guess."""
     if request["from"] is None and not list(request.given(["rounds"])):
         label = request.label(["sampling_rate", "client_sampling"])
-        raise UsageError("sampling-needs-rounds", f"{label} needs --rounds", "--rounds = all training rounds")
+        raise UsageError(
+            "sampling-needs-rounds", f"{label} needs --rounds", "pass --rounds = all training rounds"
+        )
     return int(request["rounds"])
 
 

@@ -111,7 +111,7 @@ def test_sampling_needs_the_rounds(csgm, command):
         outcome = csgm(f"{LINES[command]} {sampling}")
         assert (outcome.status, outcome.stdout) == (2, "")
         label = sampling.split()[0]
-        expected = f"error[sampling-needs-rounds]: {label} needs --rounds\n  try: --rounds = all training"
+        expected = f"error[sampling-needs-rounds]: {label} needs --rounds\n  try: pass --rounds = all"
         assert outcome.stderr.startswith(expected)
 
 
@@ -285,6 +285,17 @@ def test_sweep_over_the_rate(csgm):
     assert noise[-1] == float(plain)
     assert ["participation-poisson" in row["assumptions"] for row in rows] == [True, True, False]
     assert "all training rounds" in csgm(f"{line} --vary sampling-rate=0.01,0.1,1").stdout
+
+
+def test_plot_over_the_rate(csgm):
+    """The axis says what it is; the caption of another plot has the rate, unless nobody is sampled."""
+    line = f"sweep --epsilon 5 {COMMON} --rounds 50 --format csv --output r.csv --plot -"
+    axis = csgm(f"{line} --gamma 0.1 --vary sampling-rate=0.01:0.1:3").stdout
+    assert "sampling rate (probability that a client takes part in a round)" in axis
+    for rate, expected in (("0.01", True), ("1", False)):
+        captioned = " ".join(csgm(f"{line} --vary gamma=0.1,0.2 --sampling-rate {rate}").stdout.split())
+        assert ("rounds 50, sampling rate 0.01" in captioned) == expected
+        assert ("sampling rate" in captioned) == expected
 
 
 def test_sweep_over_the_rate_beside_a_population(csgm):
