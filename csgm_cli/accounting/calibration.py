@@ -58,9 +58,11 @@ def least_sigma(
         found = [(_closed_sigma(mechanism, bound, inner, delta, others), bound) for bound in bounds]
         return min(found, key=lambda pair: pair[0])
 
-    sampled = any(m.sampling_rate < 1.0 for m, _ in [(mechanism, 1.0), *others])
+    sampled = mechanism.adjacency is Adjacency.ADD_REMOVE and any(
+        m.sampling_rate < 1.0 for m, _ in [(mechanism, 1.0), *others]
+    )
     by_profile = uses_profile([(mechanism, 1.0), *others], accountant)
-    # with client sampling the tight bound includes the closed forms
+    # with client sampling the tight bound under add-remove includes the closed forms
     sigma, bound = (math.inf, Bound.RDP) if sampled and by_profile else closed()
     if not by_profile:
         return with_exact_lower(_proven(mechanism, sigma, bound, epsilon, others))

@@ -139,10 +139,13 @@ def _alternating_search(
     path: SearchPath, method: SampledMatched | ByOrder, x: float
 ) -> tuple[float, Certificate]:
     """`solve_method`: first with the best order at every x, then twice at the best order there."""
-    x, certificate = _end_of(Excess(replace(path, width=_ROUGH), method), x, path.slope)
-    for width in (_CONVERGED**2, path.width):
+    order, widths = None, [path.width]
+    if isinstance(method, ByOrder) or not method.on_grid:
+        x, certificate = _end_of(Excess(replace(path, width=_ROUGH), method), x, path.slope)
+        order, widths = certificate.order, [_CONVERGED**2, path.width]
+    for width in widths:
         releases, epsilon = path.at(x)
-        order = method.best_order(worst_case_law(releases), epsilon, certificate.order)
+        order = method.best_order(worst_case_law(releases), epsilon, order)
         at_order = Excess(replace(path, width=max(width, path.width)), replace(method, order=order))
         x, certificate = _end_of(at_order, x, path.slope)
     return x, certificate

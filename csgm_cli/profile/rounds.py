@@ -28,15 +28,15 @@ Array = NDArray[np.float64]
 #: Discretising the coordinates increases the variance of log y by this share, if the grid is not too long.
 #: The coarsest step, relative to gamma.
 _ACCURACY, _COARSEST = 1e-4, 0.5
-_MOST_POINTS = 1 << 18
+_MOST_POINTS = 1 << 19
 #: Tilted laws are this many standard deviations of log y apart, and their windows leave out e^-`_OUTSIDE` of
 #: each. Of the law of y, e^-`_RARE` is left out.
 _APART, _OUTSIDE, _RARE, _MOST_PIECES = 8.0, 45.0, 60.0, 40
 #: The longest window above 0, relative to the largest log y that counts, and the least distance of two tilts
 #: in units of 1/deviation.
 _LONGEST, _LEAST_STRIDE = 2.5, 0.2
-#: The tilts are chosen on a grid that is coarser by this factor.
-_ROUGH = 16
+#: The tilts are chosen on a grid that is coarser by at least this factor, with at most so many points.
+_ROUGH, _ROUGH_POINTS = 16, 4096
 
 
 class _Masses(NamedTuple):
@@ -115,7 +115,8 @@ def _masses(inner: Law, high: float, *, upper: bool) -> _Masses | None:
     cuts = [ratio.cut(high, 1e4) for ratio in ratios]
     lengths = [cut - ratio.bottom for ratio, cut in zip(ratios, cuts, strict=True)]
     step = max(_step(inner) * (1.0 if upper else 0.5), max(lengths) / _MOST_POINTS)
-    rough = [upper_factor(ratio, cut, _ROUGH * step) for ratio, cut in zip(ratios, cuts, strict=True)]
+    rough_step = max(_ROUGH * step, max(lengths) / _ROUGH_POINTS)
+    rough = [upper_factor(ratio, cut, rough_step) for ratio, cut in zip(ratios, cuts, strict=True)]
     pieces = _pieces(rough, high)
     step = max(step, max(piece.window[1] - piece.window[0] for piece in pieces) / _MOST_POINTS)
     if step > _COARSEST * min((c.gamma for c in inner.coordinates), default=1.0):

@@ -22,6 +22,8 @@ Value = Callable[[float, LogMoment], float]
 
 #: The range of log(order - 1) that is searched.
 _LEAST, _MOST = -27.0, 42.0
+#: Width of the final bracket of log(order - 1), without and with client sampling, where log-moments are slow.
+_WIDTH, _SAMPLED_WIDTH = 1e-9, 1e-5
 #: The search ends when the relative improvement is below this.
 _NO_GAIN = 1e-13
 #: With a goal, it also ends when the improvement is below this share of the distance to the goal.
@@ -146,7 +148,7 @@ def best_order_by_bracketing(
         stride=stride,
         low=_LEAST,
         high=_MOST,
-        width=1e-9,
+        width=_SAMPLED_WIDTH if curve.law.sampled else _WIDTH,
     )
     return least, 1 + math.exp(log_gap)
 

@@ -16,18 +16,24 @@ from csgm_cli.verify.plain_nodes import Array, Part, on_grid
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_FINENESS = 0.005  # the step, relative to the deviation of one coordinate's loss
+_FINENESS, _MANY = (
+    0.02,
+    1000,
+)  # the step relative to the deviation of a coordinate's loss; finer below so many
 _MOST_POINTS = 1 << 22
 _SPACING = 6.0  # of the tilted means, in tilted deviations
 _DEPTH = 60.0  # outcomes rarer than exp(-depth) are left out
 _HALF_WINDOW = 14.0  # of one tilted law, in deviations
 _MOST_TILTS = 60
+_LONGEST = 3.0  # the end of a window, relative to the highest loss
+_LEAST_STRIDE = 0.2  # in units of 1/deviation
 
 
 def round_masses(parts: Sequence[Part], highest: float) -> tuple[Array, Array]:
     """Losses log y, up to about ``highest``, and the logs of their masses without the client."""
     laws = _tilts(parts, highest)
-    step = _FINENESS * min(math.sqrt(part.moments(0.5)[2]) for part in parts)
+    fineness = _FINENESS if max(part.number for part in parts) > _MANY else _FINENESS / 4
+    step = fineness * min(math.sqrt(part.moments(0.5)[2]) for part in parts)
     found = [_tilted_law(parts, law, step) for law in laws]
     first = min(start for start, _ in found)
     size = max(start + masses.size for start, masses in found) - first
@@ -65,13 +71,23 @@ def _tilts(parts: Sequence[Part], highest: float) -> list[_TiltedLaw]:
             rare = rate > _DEPTH and sign * (last.order - 0.5) > 0.5
             if rare or end < least or (sign > 0 and end > highest):
                 break
-            stride = sign * _SPACING / last.deviation
-            ahead = _tilted(parts, last.order + stride)
-            while abs(ahead.mean - last.mean) > _SPACING * (ahead.deviation + last.deviation) / 2:
-                stride /= 2
-                ahead = _tilted(parts, last.order + stride)
+            ahead = _ahead(parts, last, sign, _LONGEST * highest)
+            if ahead is None:
+                break
             found.append(last := ahead)
     return found
+
+
+def _ahead(parts: Sequence[Part], last: _TiltedLaw, sign: int, end: float) -> _TiltedLaw | None:
+    """The next tilted law; None if its window would extend beyond ``end``."""
+    stride = sign * _SPACING / last.deviation
+    while abs(stride) * last.deviation > _LEAST_STRIDE:
+        found = _tilted(parts, last.order + stride)
+        near = abs(found.mean - last.mean) <= _SPACING * (found.deviation + last.deviation) / 2
+        if near and found.mean + _HALF_WINDOW * found.deviation <= end:
+            return found
+        stride /= 2
+    return None
 
 
 def _tilted(parts: Sequence[Part], order: float) -> _TiltedLaw:
