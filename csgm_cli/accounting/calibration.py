@@ -84,6 +84,9 @@ def least_sigma(
         on_grid = any(part.step for c in solved.certificates for part in (c, *c.parts))
         sigma = math.exp(solved.proven) * (1 + (_GRID_ROOM if on_grid else _ORDER_ROOM))
         best = by_certificates(sigma, solved.certificates)
+        if sampled and best.bound is Bound.RDP:  # of few orders
+            by_rdp, bound = closed()
+            best = _proven(mechanism, by_rdp, bound, epsilon, others) if by_rdp < sigma else best
     else:
         best = _proven(mechanism, sigma, bound, epsilon, others)
     return with_lower(best, math.exp(solved.refuted) if delta == given else 0.0, 1 + LOOSE)

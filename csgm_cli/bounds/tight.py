@@ -35,10 +35,15 @@ _WITH_SAMPLING: dict[Direction, tuple[Method, ...]] = {
     Direction.ADD: (SampledMatched(Direction.ADD),),
     Direction.REMOVE: (participation_floor, RENYI_REMOVE, SampledMatched(Direction.REMOVE)),
 }
+_QUICK_RENYI = replace(RENYI, few_orders=True)
 #: These are seldom better: for sampling rates or gammas close to 1, or few coordinates that are sent.
 _SELDOM_WITH_SAMPLING: dict[Direction, tuple[Method, ...]] = {
-    Direction.ADD: (RENYI, replace(MATCHED_ADD, unsampled=True), mask_revealed(Direction.ADD)),
-    Direction.REMOVE: (RENYI, replace(MATCHED_REMOVE, unsampled=True), mask_revealed(Direction.REMOVE)),
+    Direction.ADD: (_QUICK_RENYI, replace(MATCHED_ADD, unsampled=True), mask_revealed(Direction.ADD)),
+    Direction.REMOVE: (
+        _QUICK_RENYI,
+        replace(MATCHED_REMOVE, unsampled=True),
+        mask_revealed(Direction.REMOVE),
+    ),
 }
 
 

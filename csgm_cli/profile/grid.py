@@ -150,8 +150,10 @@ def grid_step(
     rounds = [Coordinates(r.count, r.rate, r.inner.log_moment(2.0).value) for r in law.sampled]
     kinds = [*law.coordinates, *rounds]
     count = max(1.0, math.fsum(c.count for c in kinds))
+    # outcomes with one large coordinate in one round
+    single = [Coordinates(r.count, r.rate * c.gamma, c.t) for r in law.sampled for c in r.inner.coordinates]
     least = _LEAST_SAMPLED_TILT if law.sampled else _LEAST_TILT
-    tilt = max(least, min(pole, _usual_tilt(law, kinds, epsilon, direction)))
+    tilt = max(least, min(pole, _usual_tilt(law, [*kinds, *single], epsilon, direction)))
     ratios = [CoordinateRatio(c) for c in kinds]
     longest = max([epsilon, *(ratio.cut(epsilon, 1e4) - ratio.bottom for ratio in ratios)])
     gamma = min((c.gamma for c in kinds), default=1.0)

@@ -35,6 +35,8 @@ _APART, _OUTSIDE, _RARE, _MOST_PIECES = 8.0, 45.0, 60.0, 40
 #: The longest window above 0, relative to the largest log y that counts, and the least distance of two tilts
 #: in units of 1/deviation.
 _LONGEST, _LEAST_STRIDE = 2.5, 0.2
+#: Orders above 1 of Chernoff bounds.
+_CHERNOFF = tuple(2.0 ** (j / 2) for j in range(-8, 16))
 #: The tilts are chosen on a grid that is coarser by at least this factor, with at most so many points.
 _ROUGH, _ROUGH_POINTS = 16, 4096
 
@@ -68,7 +70,7 @@ class SampledRatio:
 
     def cut(self, threshold: float, _: float) -> float:
         """The upper end of the grid."""
-        return min(ABOVE + threshold, self.end)
+        return min(ABOVE + threshold, self.end, float(self._log_u[-1]))
 
     @cached_property
     def _log_u(self) -> Array:
@@ -205,13 +207,12 @@ def _stitched(factors: Sequence[Factor], pieces: Sequence[_Piece], step: float, 
     if not upper:
         return _Masses(log_y, mass, 0.0, 0.0)
     mass[0] += math.exp(-_RARE)
-    left_out = _left_out(factors, pieces[-1], float(log_y[-1]))
+    left_out = _left_out(factors, float(log_y[-1]))
     beyond = math.fsum(f.count * f.beyond for f in factors) + left_out * math.exp(-float(log_y[-1]))
     return _Masses(log_y, mass, beyond, math.fsum(f.count * f.above for f in factors) + left_out)
 
 
-def _left_out(factors: Sequence[Factor], last: _Piece, end: float) -> float:
+def _left_out(factors: Sequence[Factor], end: float) -> float:
     """Chernoff bound on E[y; log y > ``end``]."""
-    orders = [last.tilt, *(last.tilt + 2.0**j / last.deviation for j in range(-2, 5))]
-    bounds = [log_moment(factors, a) - (a - 1) * end for a in orders if a > 1.0]
+    bounds = [log_moment(factors, 1.0 + excess) - excess * end for excess in _CHERNOFF]
     return math.exp(min(0.0, *bounds))
