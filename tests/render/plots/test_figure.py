@@ -14,7 +14,7 @@ from csgm_cli.errors import UsageError
 from csgm_cli.render.plots.figure import MOST_LINES, Axis, Figure, Line, Panel, check_lines, figure_of
 from csgm_cli.render.plots.image_file import canvas_of, check_can_draw, default_size, picture, styled
 from csgm_cli.render.plots.text_chart import chart
-from csgm_cli.render.plots.typeset import typeset
+from csgm_cli.render.plots.typeset import typeset, typeset_lines
 
 
 @pytest.fixture
@@ -270,6 +270,19 @@ def test_at_least_three_numbers_along_a_logarithmic_axis(start, decades):
 def test_symbols_and_numbers(text, expected):
     """Names become the symbols of the paper, and exponents powers of ten."""
     assert typeset(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        (60, [r"$\varepsilon$ = 5, $\delta$ = $10^{-8}$, norm ratio 100, l2-csgm"]),
+        (22, [r"$\varepsilon$ = 5, $\delta$ = $10^{-8}$,", "norm ratio 100,", "l2-csgm"]),
+        (21, [r"$\varepsilon$ = 5,", r"$\delta$ = $10^{-8}$,", "norm ratio 100,", "l2-csgm"]),
+    ],
+)
+def test_captions_break_after_commas(columns, expected):
+    """Where the words of a line, before they become symbols, would have more columns."""
+    assert typeset_lines("epsilon 5, delta 1e-8, norm ratio 100, l2-csgm", columns).split("\n") == expected
 
 
 @pytest.mark.parametrize("suffix", ["", ".jpg", ".svgz", "png"])
