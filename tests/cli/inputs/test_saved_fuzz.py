@@ -96,7 +96,7 @@ def test_any_value_replaced(csgm, name):
 
 @pytest.mark.parametrize("name", LINES)
 def test_refused_files_are_one_error(csgm, name):
-    """What the reader of saved results refuses is one error with exit code 2; another value for each place."""
+    """What the reader of saved results refuses is one error, exit code 2; each place gets another value."""
     assert csgm(f"{LINES[name]} --format json --output saved.json").status == 0
     saved = json.loads(Path("saved.json").read_text(encoding="utf-8"))
     for path, value in zip(leaves(saved), itertools.cycle(STRANGE), strict=False):
