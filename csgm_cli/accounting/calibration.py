@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from csgm_cli import gaussian
 from csgm_cli.accounting.accountants import (
+    LARGEST_TARGET_DELTA,
     LOOSE,
     Answer,
     bounds_of,
@@ -17,7 +18,6 @@ from csgm_cli.accounting.accountants import (
     closed_delta,
     law_of,
     renyi_method,
-    target_delta,
     uses_profile,
     with_exact_lower,
     with_lower,
@@ -51,12 +51,13 @@ def least_sigma(
         NoAnswerError: no noise in range meets the target.
     """
     inner = epsilon * (1 - _EPSILON_ROOM)
-    given, delta = delta, target_delta([(mechanism, 1.0), *others], accountant, delta)
+    given, delta = delta, min(delta, LARGEST_TARGET_DELTA)
     bounds = bounds_of([(mechanism, 1.0), *others], accountant)
     found = [(_closed_sigma(mechanism, bound, inner, delta, others), bound) for bound in bounds]
     sigma, bound = min(found, key=lambda pair: pair[0])
     if not uses_profile([(mechanism, 1.0), *others], accountant):
-        return with_exact_lower(_proven(mechanism, sigma, bound, epsilon, others))
+        proven = _proven(mechanism, sigma, bound, epsilon, others)
+        return with_exact_lower(proven) if delta == given else proven
     from csgm_cli.accounting.paths import sigma_path
     from csgm_cli.accounting.solve import solve
 
