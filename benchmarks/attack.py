@@ -30,7 +30,7 @@ from benchmarks.adversary import (
     spectrum,
 )
 from csgm_cli.bounds.concentrated import concentrated
-from csgm_cli.bounds.tight import CLOSED_FORMS, MATCHED_ADD, tight
+from csgm_cli.bounds.tight import MATCHED_ADD, bounds_for_every_vector, tight
 from csgm_cli.bounds.worst_case import worst_case_law
 from csgm_cli.model.certificate import Certificate, Direction
 from csgm_cli.model.mechanism import Mechanism
@@ -174,8 +174,9 @@ def settings(rng: random.Random) -> Iterator[tuple[Setting, Proven]]:
 
 
 def _bounds(law: Law, direction: Direction, epsilon: float) -> Iterator[tuple[str, Certificate]]:
-    for method in CLOSED_FORMS[direction]:
-        yield method.proof.value, method(law, epsilon, None)
+    for method in bounds_for_every_vector(law, direction):
+        if (certificate := method(law, epsilon, None)) is not None:
+            yield certificate.proof.value, certificate
     if (found := concentrated(law, direction, epsilon)) is not None:
         yield "concentrated (grid)" if found.step else "concentrated (contour)", found
 

@@ -42,6 +42,7 @@ RANGES: dict[str, Range] = {
     "sigma": Range(1e-45, 1e48),
     "noise_multiplier": Range(1e-15, 1e18),
     "rounds": Range(1, 1e9, integer=True),
+    "sampling_rate": Range(1e-9, 1.0),
     "epochs": Range(1, 1e9, integer=True),
     "dim": Range(1, 1e12, integer=True),
     "cohort_size": Range(1, 1e12, integer=True),

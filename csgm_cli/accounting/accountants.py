@@ -34,6 +34,13 @@ LOOSE, LOOSE_DELTA = 0.05, 5.0
 _CONTRADICTION = 1e-5
 
 
+_NAMED_BOUNDS = {
+    Proof.RENYI: Bound.RDP,
+    Proof.PROFILE: Bound.PROFILE,
+    Proof.MASK_REVEALED: Bound.MASK_REVEALED,
+}
+
+
 @dataclass(frozen=True)
 class Answer:
     """The answer of an accountant: an epsilon, a delta, or a sigma, depending on the question.
@@ -81,12 +88,22 @@ def bounds_of(releases: Sequence[Release], accountant: Accountant) -> tuple[Boun
         return (Bound(accountant.value),)
     if all(mechanism.is_gaussian for mechanism, _ in releases):
         return (Bound.EXACT,)
+    if any(mechanism.sampling_rate < 1.0 for mechanism, _ in releases):
+        return (Bound.RDP,)
     replaced = is_replace_one(releases)
     return (Bound.MASK_REVEALED, Bound.RDP) if replaced else (Bound.MASK_REVEALED,)
 
 
 def check_accountant(mechanisms: Sequence[Mechanism], accountant: Accountant) -> None:
     """Raise ``UsageError`` if the accountant has no bound for one of the mechanisms."""
+    sampled = next((m for m in mechanisms if m.sampling_rate < 1.0), None)
+    if accountant in (Accountant.EXACT, Accountant.PAPER) and sampled is not None:
+        raise UsageError(
+            "no-sampled-accountant",
+            f"accountant {accountant} does not support client sampling (sampling_rate"
+            f" {sampled.sampling_rate!r})",
+            "use auto, tight or rdp",
+        )
     refused = next((m for m in mechanisms if not m.is_gaussian), None)
     if accountant is Accountant.EXACT and refused is not None:
         raise UsageError(
@@ -166,8 +183,8 @@ def bound_of(certificate: Certificate) -> Bound:
     """The name of the bound proven by a certificate of the tight accountant."""
     if certificate.proof is Proof.TRIANGLE:
         return Bound.REPLACE_ONE
-    if certificate.proof in (Proof.RENYI, Proof.PROFILE):
-        return Bound.RDP if certificate.proof is Proof.RENYI else Bound.PROFILE
+    if certificate.proof in _NAMED_BOUNDS:
+        return _NAMED_BOUNDS[certificate.proof]
     return Bound.TIGHT_ADD if certificate.direction is Direction.ADD else Bound.TIGHT_REMOVE
 
 

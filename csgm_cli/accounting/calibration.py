@@ -53,9 +53,16 @@ def least_sigma(
     inner = epsilon * (1 - _EPSILON_ROOM)
     given, delta = delta, min(delta, LARGEST_TARGET_DELTA)
     bounds = bounds_of([(mechanism, 1.0), *others], accountant)
-    found = [(_closed_sigma(mechanism, bound, inner, delta, others), bound) for bound in bounds]
-    sigma, bound = min(found, key=lambda pair: pair[0])
-    if not uses_profile([(mechanism, 1.0), *others], accountant):
+
+    def closed() -> tuple[float, Bound]:
+        found = [(_closed_sigma(mechanism, bound, inner, delta, others), bound) for bound in bounds]
+        return min(found, key=lambda pair: pair[0])
+
+    sampled = any(m.sampling_rate < 1.0 for m, _ in [(mechanism, 1.0), *others])
+    by_profile = uses_profile([(mechanism, 1.0), *others], accountant)
+    # with client sampling the tight bound includes the closed forms
+    sigma, bound = (math.inf, Bound.RDP) if sampled and by_profile else closed()
+    if not by_profile:
         proven = _proven(mechanism, sigma, bound, epsilon, others)
         return with_exact_lower(proven) if delta == given else proven
     from csgm_cli.accounting.paths import sigma_path
@@ -68,6 +75,7 @@ def least_sigma(
     try:
         solved = solve(path, _near_sigma(mechanism, inner, delta, others))
     except NoAnswerError:
+        sigma, bound = closed() if sampled else (sigma, bound)
         if math.isinf(sigma):
             raise
         return replace(_proven(mechanism, sigma, bound, epsilon, others), fell_back=True)
@@ -114,5 +122,8 @@ def _near_sigma(mechanism: Mechanism, epsilon: float, delta: float, others: Sequ
     left = max(mu * mu - spent, 1e-4 * mu * mu)
     if mechanism.is_gaussian:
         return math.log(mechanism.sensitivity) + math.log(mechanism.releases / left) / 2
+    if mechanism.sampling_rate < 1.0:  # the subsampled Gaussian that spread vectors tend to
+        v = math.log1p(left / (mechanism.releases * mechanism.sampling_rate**2))
+        return math.log(mechanism.gamma * mechanism.sensitivity) - math.log(v) / 2
     t = math.log1p(left / (mechanism.gamma**2 * mechanism.coordinates * mechanism.releases))
     return math.log(mechanism.linf_sensitivity) - math.log(t) / 2

@@ -22,13 +22,12 @@ from csgm_cli.errors import NoAnswerError
 from csgm_cli.model.mechanism import Accountant, Bound
 from csgm_cli.ranges import RANGES
 from csgm_cli.renyi.conversion import allowed_moment, at_epsilon, best_log_delta
-from csgm_cli.renyi.law import cache_log_moments
+from csgm_cli.renyi.law import Law, cache_log_moments
 from csgm_cli.renyi.orders import extrapolated_best
 from csgm_cli.roots import smallest_nonpositive
 
 if TYPE_CHECKING:
     from csgm_cli.model.mechanism import Target
-    from csgm_cli.renyi.law import Law
 
 #: Up to this number of releases the accountant itself is used.
 FEW_RELEASES = 8
@@ -92,7 +91,8 @@ class Headroom:
         for bound in (bound for bound in bounds if bound in (Bound.RDP, Bound.PAPER)):
             form = replace(RENYI, replace_one=replaced, integer_orders=bound is Bound.PAPER)
             forms.append(_Moments(self.releases, self.limit, (form,), is_paper=bound is Bound.PAPER))
-        if uses_profile(self.releases, self.accountant) and not replaced:
+        sampled = any(mechanism.sampling_rate < 1.0 for mechanism, _ in self.releases)
+        if uses_profile(self.releases, self.accountant) and not replaced and not sampled:
             from csgm_cli.bounds.tight import MATCHED_ADD, MATCHED_REMOVE
 
             forms.append(_Moments(self.releases, self.limit, (MATCHED_ADD, MATCHED_REMOVE)))
@@ -224,7 +224,8 @@ class _Row:
 def _scaled(law: Law, factor: float) -> Law:
     """The law with the number of rounds multiplied by ``factor``."""
     coordinates = tuple(replace(c, count=c.count * factor) for c in law.coordinates)
-    return replace(law, coordinates=coordinates, gaussian=law.gaussian * factor)
+    sampled = tuple(replace(rounds, count=rounds.count * factor) for rounds in law.sampled)
+    return Law(coordinates, law.gaussian * factor, sampled)
 
 
 def _largest_holding(holds: Callable[[int], bool], known: int, most: int) -> int:

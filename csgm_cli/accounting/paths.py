@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from csgm_cli.bounds.by_order import ByOrder
+from csgm_cli.bounds.sampled import SampledMatched
 from csgm_cli.bounds.worst_case import Release, worst_case_law
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.renyi.conversion import (
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 #: The joint search for x and the order: maximal number of iterations, step below which it has converged, and
 #: the smallest step from which a slope is estimated.
 _MAX_ITERATIONS, _CONVERGED, _LEAST_MOVE = 8, 1e-3, 1e-4
+#: Width of the first bracket where the order is searched at every x.
+_ROUGH = 0.01
 
 
 @dataclass(frozen=True)
@@ -120,12 +123,29 @@ def solve_method(
     Raises:
         NoAnswerError: the method proves the target at no x in range.
     """
+    if isinstance(method, SampledMatched) or (
+        isinstance(method, ByOrder) and law_of(path.at(near)[0]).sampled and not method.integer_orders
+    ):
+        return _alternating_search(path, method, near)
     if isinstance(method, ByOrder):
         settled = _joint_search(path, method, law_of, near)
         found = _at_order(path, method, law_of, settled) if settled else None
         if found is not None:
             return found
     return _end_of(Excess(path, method, law_of), near, path.slope)
+
+
+def _alternating_search(
+    path: SearchPath, method: SampledMatched | ByOrder, x: float
+) -> tuple[float, Certificate]:
+    """`solve_method`: first with the best order at every x, then twice at the best order there."""
+    x, certificate = _end_of(Excess(replace(path, width=_ROUGH), method), x, path.slope)
+    for width in (_CONVERGED**2, path.width):
+        releases, epsilon = path.at(x)
+        order = method.best_order(worst_case_law(releases), epsilon, certificate.order)
+        at_order = Excess(replace(path, width=max(width, path.width)), replace(method, order=order))
+        x, certificate = _end_of(at_order, x, path.slope)
+    return x, certificate
 
 
 def _end_of(excess: Excess, near: float, slope: float) -> tuple[float, Certificate]:

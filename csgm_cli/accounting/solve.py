@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING
 from csgm_cli.accounting.paths import Excess, SearchPath, solve_method
 from csgm_cli.bounds.by_order import ByOrder, Method
 from csgm_cli.bounds.lower import lower_log_delta
-from csgm_cli.bounds.tight import AT_WORST_CASE, CLOSED_FORMS, LEAST_LOG_DELTA
+from csgm_cli.bounds.sampled import SampledMatched
+from csgm_cli.bounds.tight import LEAST_LOG_DELTA, bounds_by_grid, bounds_for_every_vector
 from csgm_cli.bounds.triangle import triangle
-from csgm_cli.bounds.worst_case import is_replace_one
+from csgm_cli.bounds.worst_case import is_replace_one, worst_case_law
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.model.certificate import Certificate, Direction
 from csgm_cli.renyi.conversion import best_epsilon
@@ -30,12 +31,12 @@ if TYPE_CHECKING:
 
 #: At a larger distance from the lower bound, a bound at the worst-case vector may not be computable.
 _FAR = 0.02
-#: Width in x of the bracket of the lower bound, and of the answer under replace-one; approximate distance
-#: between the two.
-_LOWER_WIDTH, _TRIANGLE_WIDTH, _LOOSE = 1e-6, 3e-10, 0.02
+#: Width in x of the bracket of the lower bound, without and with client sampling, and of the answer under
+#: replace-one; approximate distance between the two.
+_LOWER_WIDTH, _SAMPLED_LOWER_WIDTH, _TRIANGLE_WIDTH, _LOOSE = 1e-6, 1e-4, 3e-10, 0.02
 #: Width of the bracket of a sigma from a certified grid, whose rounding errors are larger. account uses the
 #: narrower default, since it must reproduce epsilon.
-_GRID_WIDTH = 1e-8
+_GRID_WIDTH, _SAMPLED_GRID_WIDTH = 1e-8, 1e-6
 
 
 @dataclass(frozen=True)
@@ -65,8 +66,8 @@ def solve(path: SearchPath, near: float) -> Solved:
         start = refuted + _LOOSE if math.isfinite(refuted) else near
         proven, certificate = solve_method(replace(path, width=_TRIANGLE_WIDTH), method, start)
         return Solved(proven, min(refuted, proven), (certificate,))
-    search = _Search(path)
-    added, refuted, by = search.solve_add(near)
+    search = _Search(path, near)
+    added, by, refuted = search.solve_add(near)
     removed, by_other = search.solve_remove(added, refuted)
     proven = max(added, removed)
     if proven >= path.ceiling:
@@ -78,33 +79,42 @@ def solve(path: SearchPath, near: float) -> Solved:
 class _Search:
     """The roots of all methods along one path; values are cached."""
 
-    def __init__(self, path: SearchPath) -> None:
+    def __init__(self, path: SearchPath, near: float) -> None:
         self.path = path
+        self._law = worst_case_law(path.at(near)[0])
         self._excess: dict[Method, Excess] = {}
 
-    def solve_add(self, near: float) -> tuple[float, float, Method]:
-        """The smallest x proven in the add direction, the largest x refuted, and the method of the proof."""
-        [matched], worst = CLOSED_FORMS[Direction.ADD], AT_WORST_CASE[Direction.ADD]
-        path = self.path
-        least = self.root(matched, near, path.floor, path.ceiling)
-        refuted = _greatest_refuted(path, least)
-        if _uses_profile(path) and (found := self.refined_root(worst, refuted, path.floor, least)) < least:
-            return found, refuted, worst
-        return least, refuted, matched
+    def solve_add(self, near: float) -> tuple[float, Method, float]:
+        """The smallest x proven in the add direction, the method of the proof, and the largest x refuted."""
+        least, by = self._least_root(Direction.ADD, near, self.path.floor)
+        refuted = _greatest_refuted(self.path, least)
+        return *self._refined(Direction.ADD, refuted, self.path.floor, least, by), refuted
 
     def solve_remove(self, added: float, refuted: float) -> tuple[float, Method]:
         """The smallest x >= ``added`` proven in the remove direction, and the method of the proof."""
-        methods, least = CLOSED_FORMS[Direction.REMOVE], self.path.ceiling
-        by: Method = methods[0]
+        least, by = self._least_root(Direction.REMOVE, added, added)
+        return self._refined(Direction.REMOVE, refuted, added, least, by)
+
+    def _least_root(self, direction: Direction, near: float, floor: float) -> tuple[float, Method]:
+        """The smallest root >= ``floor`` of the bounds for every vector, and the method that has it."""
+        methods = bounds_for_every_vector(self._law, direction)
+        least, by = self.path.ceiling, methods[0]
         for method in methods:
-            if least > added and (least >= self.path.ceiling or self.excess(method)(least) <= 0.0):
-                found = self.root(method, added, added, least)
+            if least > floor and (least >= self.path.ceiling or self.excess(method)(least) <= 0.0):
+                found = self.root(method, min(near, least), floor, least)
                 least, by = (found, method) if found < least else (least, by)
-        worst = AT_WORST_CASE[Direction.REMOVE]
-        if not (least > added and _uses_profile(self.path)):
+        return least, by
+
+    def _refined(
+        self, direction: Direction, refuted: float, floor: float, least: float, by: Method
+    ) -> tuple[float, Method]:
+        """``least`` and its method, or a smaller root of a bound that uses a grid."""
+        if not _uses_profile(self.path):
             return least, by
-        found = self.refined_root(worst, refuted, added, least)
-        return (found, worst) if found < least else (least, by)
+        for method in bounds_by_grid(self._law, direction):
+            if least > floor and (found := self.refined_root(method, refuted, floor, least)) < least:
+                least, by = found, method
+        return least, by
 
     def refined_root(self, method: Method, refuted: float, floor: float, known: float) -> float:
         """The root of a bound at the worst-case vector, between ``floor`` and the answer ``known`` so far.
@@ -113,13 +123,15 @@ class _Search:
         decreases in x. Then the search for the root goes upwards from the lower bound.
         """
         at_known = self.excess(method)(known)
+        if math.isinf(at_known) and isinstance(method, SampledMatched):
+            return known
         low = max(floor, refuted)
         if 0.0 < at_known < math.inf and known - low <= _FAR:
             return known
         near = known if -self.path.slope < at_known <= 0.0 else low + 1e-3 * (known - low)
         found = self.excess(method).certificate(known)
         by_grid = found is not None and found.step is not None and self.path.law is None
-        width = _GRID_WIDTH if by_grid else None
+        width = (_SAMPLED_GRID_WIDTH if self._law.sampled else _GRID_WIDTH) if by_grid else None
         return self.root(method, near if math.isfinite(near) else known, floor, known, width)
 
     def root(
@@ -163,13 +175,16 @@ def _uses_profile(path: SearchPath) -> bool:
 
 
 def _greatest_refuted(path: SearchPath, near: float) -> float:
+    sampled = worst_case_law(path.at(near)[0]).sampled
+    width = _SAMPLED_LOWER_WIDTH if sampled else _LOWER_WIDTH
+
     def excess(minus_x: float) -> float:
         releases, epsilon = path.at(-minus_x)
         return path.log_delta - lower_log_delta(releases, epsilon, by_profile=_uses_profile(path))
 
     try:
         return -smallest_nonpositive(
-            excess, -near, slope=path.slope, width=_LOWER_WIDTH, floor=-path.ceiling, ceiling=-path.floor
+            excess, -near, slope=path.slope, width=width, floor=-path.ceiling, ceiling=-path.floor
         )
     except NoAnswerError:
         return -math.inf
@@ -182,7 +197,8 @@ def _at_half_of_epsilon(path: SearchPath, near: float) -> float:
         releases, epsilon = path.at(x)
         return releases, epsilon / 2
 
-    [matched] = CLOSED_FORMS[Direction.ADD]
+    law = worst_case_law(path.at(near)[0])
+    matched = bounds_for_every_vector(law, Direction.ADD)[0]
     try:
         return solve_method(replace(path, at=halved, width=_LOOSE), matched, near)[0]
     except NoAnswerError:

@@ -20,7 +20,8 @@ class ByOrder:
     """A bound that is a closed form in the log-moment at one order, minimised over the order.
 
     ``direction`` None: the bound holds in both. ``order``: a fixed order, by default the best one. The
-    search for the best order is less accurate the further log delta is from the ``goal``.
+    search for the best order is less accurate the further log delta is from the ``goal``. ``unsampled``: the
+    bound for the law without client sampling, which is larger in convex order.
     """
 
     proof: Proof
@@ -30,12 +31,18 @@ class ByOrder:
     integer_orders: bool = False
     order: float | None = None
     goal: float | None = None
+    unsampled: bool = False
 
     def curve(self, law: Law) -> RenyiCurve:
         """The log-moments to convert, as a function of the order."""
         if self.proof is Proof.RENYI_REMOVE:
             return RenyiCurve(Law((), law.remove_variance))
+        law = law.without_sampling if self.unsampled else law
         return RenyiCurve(law, self.replace_one, self.integer_orders)
+
+    def best_order(self, law: Law, epsilon: float, near: float | None = None) -> float:
+        """The order with the smallest bound."""
+        return best_log_delta(self.curve(law), self.convert, epsilon, near, self.goal)[1]
 
     def __call__(self, law: Law, epsilon: float, near: float | None = None) -> Certificate:
         """The certificate at (law, epsilon)."""

@@ -31,7 +31,7 @@ def concentrated(law: Law, direction: Direction, epsilon: float) -> Certificate 
     Above the largest epsilon for which profiles are computed, the bound at that epsilon: delta decreases.
     """
     epsilon = min(epsilon, LARGEST_EPSILON)
-    if not law.coordinates or not profile_supported(law, epsilon):
+    if not law.all_coordinates or not profile_supported(law, epsilon):
         return None
     exponent = exponent_of(law)
     if direction is Direction.ADD:
@@ -55,9 +55,12 @@ def exact_profile(law: Law, direction: Direction, epsilon: float) -> Certificate
 
 
 def exponent_of(law: Law) -> float:
-    """A proven exponent B for a law: the smallest over its coordinates, except those with ``is_largest``."""
+    """A proven exponent B for a law: the smallest over its coordinates, except those with ``is_largest``.
+
+    Client sampling keeps it (docs/theory.md, "Client sampling").
+    """
     most: dict[float, float] = {}
-    for c in law.coordinates:
+    for c in law.all_coordinates:
         if not c.is_largest:
             most[c.gamma] = max(most.get(c.gamma, 0.0), c.t)
     return min(largest_exponent(gamma, t) for gamma, t in most.items())

@@ -10,9 +10,10 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from csgm_cli.bounds.by_order import RENYI_REMOVE, ByOrder, Method
+from csgm_cli.bounds.by_order import RENYI, RENYI_REMOVE, ByOrder, Method
 from csgm_cli.bounds.concentrated import concentrated, exact_profile
 from csgm_cli.bounds.matched import matched_add, matched_remove
+from csgm_cli.bounds.sampled import SampledMatched, mask_revealed, participation_floor
 from csgm_cli.model.certificate import Certificate, Direction, Proof
 
 if TYPE_CHECKING:
@@ -26,11 +27,34 @@ NO_BOUND = Certificate(Proof.RENYI, None, 0.0, math.inf)
 MATCHED_ADD = ByOrder(Proof.GAUSSIAN_MATCHED, Direction.ADD, matched_add)
 MATCHED_REMOVE = ByOrder(Proof.GAUSSIAN_MATCHED, Direction.REMOVE, matched_remove)
 
-#: The closed forms of each direction; the matched ones include the Renyi bound.
-CLOSED_FORMS = {
+_CLOSED_FORMS: dict[Direction, tuple[Method, ...]] = {
     Direction.ADD: (MATCHED_ADD,),
     Direction.REMOVE: (RENYI_REMOVE, MATCHED_REMOVE),
 }
+_WITH_SAMPLING: dict[Direction, tuple[Method, ...]] = {
+    Direction.ADD: (
+        SampledMatched(Direction.ADD),
+        RENYI,
+        replace(MATCHED_ADD, unsampled=True),
+        mask_revealed(Direction.ADD),
+    ),
+    Direction.REMOVE: (
+        participation_floor,
+        RENYI_REMOVE,
+        SampledMatched(Direction.REMOVE),
+        RENYI,
+        replace(MATCHED_REMOVE, unsampled=True),
+        mask_revealed(Direction.REMOVE),
+    ),
+}
+
+
+def bounds_for_every_vector(law: Law, direction: Direction) -> tuple[Method, ...]:
+    """The methods that need no worst-case vector; without client sampling closed forms.
+
+    The matched forms include the Renyi bound, except with client sampling.
+    """
+    return (_WITH_SAMPLING if law.sampled else _CLOSED_FORMS)[direction]
 
 
 def _at_worst_case(direction: Direction) -> Method:
@@ -48,16 +72,23 @@ def _at_worst_case(direction: Direction) -> Method:
 AT_WORST_CASE = {direction: _at_worst_case(direction) for direction in Direction}
 
 
+def bounds_by_grid(law: Law, direction: Direction) -> tuple[Method, ...]:
+    """The expensive methods: means at the worst-case vector, and of subsampled Gaussians, on a grid."""
+    on_grid = [SampledMatched(direction, on_grid=True)] if law.sampled else []
+    return (AT_WORST_CASE[direction], *on_grid)
+
+
 def tight(law: Law, epsilon: float) -> dict[Direction, Certificate]:
     """The best certificate of each direction at epsilon >= 0; the larger delta is the bound."""
-    left: dict[Direction, list[Method]] = {
-        direction: [*CLOSED_FORMS[direction], AT_WORST_CASE[direction]] for direction in Direction
-    }
+    left = {direction: list(bounds_for_every_vector(law, direction)) for direction in Direction}
+    expensive = {direction: list(bounds_by_grid(law, direction)) for direction in Direction}
     best = dict.fromkeys(Direction, NO_BOUND)
     while True:
         larger = max(Direction, key=lambda direction: best[direction].log_delta)
-        if not left[larger] or (len(left[larger]) == 1 and best[larger].log_delta < LEAST_LOG_DELTA):
-            return best
+        if not left[larger]:
+            if not expensive[larger] or best[larger].log_delta < LEAST_LOG_DELTA:
+                return best
+            left[larger].append(expensive[larger].pop(0))
         found = left[larger].pop(0)(law, epsilon, None)
         if found is not None and found.log_delta < best[larger].log_delta:
             best[larger] = found
@@ -67,9 +98,9 @@ def direction_bound(
     law: Law, direction: Direction, epsilon: float, near: float | None, *, by_profile: bool = True
 ) -> Certificate:
     """The smallest bound in one direction; ``by_profile``: whether to use contours and grids."""
-    found = [method(law, epsilon, near) for method in CLOSED_FORMS[direction]]
-    best = min(found, key=lambda certificate: certificate.log_delta)
+    found = [method(law, epsilon, near) for method in bounds_for_every_vector(law, direction)]
+    best = min(filter(None, found), key=lambda certificate: certificate.log_delta)
     if best.log_delta < LEAST_LOG_DELTA or not by_profile:
         return best
-    worst = AT_WORST_CASE[direction](law, epsilon, None)
-    return min([best, *([worst] if worst else [])], key=lambda certificate: certificate.log_delta)
+    found = [best, *(method(law, epsilon, None) for method in bounds_by_grid(law, direction))]
+    return min(filter(None, found), key=lambda certificate: certificate.log_delta)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from csgm_cli.model.mechanism import Adjacency
-from csgm_cli.renyi.law import Coordinates, Law, merged_law
+from csgm_cli.renyi.law import Coordinates, Law, SampledRounds, merged_law
 
 if TYPE_CHECKING:
     from csgm_cli.model.mechanism import Mechanism
@@ -23,19 +23,31 @@ Release: TypeAlias = tuple["Mechanism", float]
 def worst_case_law(releases: Sequence[Release]) -> Law:
     """The law at kappa* of every release."""
     coordinates: list[Coordinates] = []
+    sampled: list[SampledRounds] = []
     gaussian: dict[float, int] = {}
     for mechanism, sigma in releases:
+        rounds, q = float(mechanism.releases), mechanism.sampling_rate
         if mechanism.is_gaussian:
             unit = mechanism.sensitivity / sigma
             gaussian[unit] = gaussian.get(unit, 0) + mechanism.releases
-            continue
-        count, t = mechanism.coordinates, (mechanism.linf_sensitivity / sigma) ** 2
-        whole, rounds = float(math.floor(count)), float(mechanism.releases)
-        largest = is_elementwise_largest([(mechanism, sigma)])
-        coordinates.append(Coordinates(rounds * whole, mechanism.gamma, t, largest))
-        if whole < count and (rest := t * (count - whole)) > 0.0:
-            coordinates.append(Coordinates(rounds, mechanism.gamma, rest, largest))
-    return merged_law(coordinates, math.fsum(unit * unit * rounds for unit, rounds in gaussian.items()))
+        elif mechanism.sends_all:  # one "coordinate", the whole vector, is sent with probability q
+            coordinates.append(Coordinates(rounds, q, (mechanism.sensitivity / sigma) ** 2, is_largest=True))
+        elif q < 1.0:
+            sampled.append(SampledRounds(rounds, q, merged_law(_at_clip(mechanism, sigma, 1.0))))
+        else:
+            coordinates += _at_clip(mechanism, sigma, rounds)
+    mu_squared = math.fsum(unit * unit * rounds for unit, rounds in gaussian.items())
+    return merged_law(coordinates, mu_squared, sampled)
+
+
+def _at_clip(mechanism: Mechanism, sigma: float, rounds: float) -> list[Coordinates]:
+    """The coordinates of kappa* in so many rounds of one mechanism."""
+    count, t = mechanism.coordinates, (mechanism.linf_sensitivity / sigma) ** 2
+    whole, largest = float(math.floor(count)), is_elementwise_largest([(mechanism, sigma)])
+    found = [Coordinates(rounds * whole, mechanism.gamma, t, largest)]
+    if whole < count and (rest := t * (count - whole)) > 0.0:
+        found.append(Coordinates(rounds, mechanism.gamma, rest, largest))
+    return found
 
 
 def paper_law(releases: Sequence[Release]) -> Law:
@@ -58,7 +70,7 @@ def is_replace_one(releases: Sequence[Release]) -> bool:
 def is_elementwise_largest(releases: Sequence[Release]) -> bool:
     """Whether no client vector exceeds kappa* in any coordinate; then its profile is the exact one."""
     return all(
-        m.is_gaussian or (m.geometry.dim is not None and m.coordinates >= m.geometry.dim) for m, _ in releases
+        m.sends_all or (m.geometry.dim is not None and m.coordinates >= m.geometry.dim) for m, _ in releases
     )
 
 

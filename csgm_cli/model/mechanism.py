@@ -7,7 +7,8 @@ Words mean one thing everywhere (flags, JSON keys, fields, docs):
 ``l2_norm``            clip norm Delta_2 of one client's vector
 ``linf_norm``          clip norm Delta_inf of one client's vector
 ``norm_ratio``         Delta_2 / Delta_inf, at least 1; its square is ``k``
-``rounds``             number of releases that ONE client can influence
+``rounds``             number of releases that ONE client can influence; with a sampling rate, all rounds
+``sampling_rate``      q: probability that a client takes part in a round, independently and in secret
 ``epochs``             number of factorized streams, each of which ONE client enters once
 ``sigma``              std of the noise on each coordinate of the SUM of the masked vectors
 ``noise_multiplier``   sigma / l2_norm, for every mechanism
@@ -129,6 +130,8 @@ class Mechanism:
     ``rounds`` in [1, 1e9]: the releases that one client can influence; None counts as 1, with the notice
     ``one-round`` on results. ``disjoint_cohorts``: that number holds for disjoint cohorts in a fixed order
     (`rounds_from_participation`), which answers then assume. L-inf-CSGM needs ``geometry.dim``.
+    ``sampling_rate`` q in [1e-9, 1]: in each round a client takes part with probability q, independently and
+    in secret (Poisson sampling). ``rounds`` are then ALL training rounds, and must be given.
     ``UsageError`` for all else.
 
     With a ``factorization`` A = B C it is SGMF, its L-inf form, or the matrix mechanism: the noise is B Z,
@@ -145,6 +148,7 @@ class Mechanism:
     factorization: FactorNorms | None = None
     epochs: int | None = None
     disjoint_cohorts: bool = False
+    sampling_rate: float = 1.0
 
     if TYPE_CHECKING:  # names may be given as text; the fields are members
 
@@ -158,6 +162,7 @@ class Mechanism:
             factorization: FactorNorms | None = None,
             epochs: int | None = None,
             disjoint_cohorts: bool = False,  # noqa: FBT001, FBT002 - as the field
+            sampling_rate: float = 1.0,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -167,6 +172,7 @@ class Mechanism:
         check_type("geometry", self.geometry, Geometry)
         check_type("disjoint_cohorts", self.disjoint_cohorts, bool)
         settle(self, "gamma")
+        settle(self, "sampling_rate")
         if self.rounds is not None:
             settle(self, "rounds")
         if not self.kind.has_gamma and self.gamma != 1.0:
@@ -180,6 +186,8 @@ class Mechanism:
         self._settle_participation()
 
     def _settle_participation(self) -> None:
+        if self.sampling_rate < 1.0:
+            self._check_sampling()
         if self.factorization is None:
             if self.epochs is not None:
                 raise UsageError("epochs-without-factorization", "epochs are those of a factorization")
@@ -194,9 +202,29 @@ class Mechanism:
         if self.epochs is not None:
             settle(self, "epochs")
 
+    def _check_sampling(self) -> None:
+        if self.factorization is not None:
+            raise UsageError(
+                "sampling-with-factorization",
+                "there is no amplification by client sampling with correlated noise: sampling_rate must be 1",
+                "leave sampling_rate out, and count a client once per epoch",
+            )
+        if self.disjoint_cohorts:
+            raise UsageError(
+                "sampling-with-schedule",
+                "sampling_rate is for cohorts drawn at random, not for disjoint cohorts in a fixed order",
+                "give sampling_rate and rounds = all training rounds, or the schedule without sampling_rate",
+            )
+        if self.rounds is None:
+            raise UsageError(
+                "sampling-needs-rounds",
+                "sampling_rate needs rounds",
+                "give rounds = all training rounds",
+            )
+
     @property
     def releases(self) -> int:
-        """How often one client takes part, independent noise each time: ``rounds``, or ``epochs``; or 1."""
+        """How often noise is drawn that one client may influence: ``rounds``, or ``epochs``; or 1."""
         return (self.rounds if self.factorization is None else self.epochs) or 1
 
     @property
@@ -214,9 +242,14 @@ class Mechanism:
         return 1.0 if self.factorization is None else self.factorization.sensitivity
 
     @property
-    def is_gaussian(self) -> bool:
-        """True where every coordinate is always sent, so that the exact analysis applies."""
+    def sends_all(self) -> bool:
+        """Whether a client that takes part sends every coordinate."""
         return self.gamma == 1.0
+
+    @property
+    def is_gaussian(self) -> bool:
+        """Whether every client always sends every coordinate, so that the exact analysis applies."""
+        return self.gamma == 1.0 and self.sampling_rate == 1.0
 
     @property
     def kind(self) -> MechanismKind:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.model.certificate import Direction
-from csgm_cli.profile.convex import ConvexFunction, Mean
+from csgm_cli.profile.convex import Mean, TestFunction
 from csgm_cli.profile.crossing import LEFT_OF_POLE, crossing, slope_of
 from csgm_cli.profile.decay import decay
 from csgm_cli.renyi.log_moment import log_moment
@@ -70,7 +70,7 @@ class Contour:
         """Re z."""
         return float(self.z[0].real)
 
-    def mean(self, function: ConvexFunction) -> Mean | None:
+    def mean(self, function: TestFunction) -> Mean | None:
         """Bounds on the mean of ``function``, whose pole is right of the contour; None if not converged."""
         sign = -1.0 if self.direction is Direction.ADD else 1.0
         exponent = self.exponent + self.z * (sign * function.log_threshold)
@@ -95,8 +95,10 @@ def build_contour(law: Law, direction: Direction, epsilon: float, pole: float = 
     """A contour through the saddle point for the hockey-stick at ``epsilon``, well left of ``pole``.
 
     It can also be used for test functions whose pole is at ``pole`` or further right. None if the integrand
-    decays too slowly, which happens if few coordinates are ever sent.
+    decays too slowly, which happens if few coordinates are ever sent, and for rounds with client sampling.
     """
+    if law.sampled:
+        return None
     with np.errstate(all="ignore"):  # after an overflow there is no contour
         return _build(law, direction, epsilon, pole)
 

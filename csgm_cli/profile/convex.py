@@ -12,11 +12,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from csgm_cli.model.certificate import Direction
+from csgm_cli.renyi.conversion import log_shrink
 
 Array = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
@@ -64,6 +66,11 @@ class ConvexFunction:
         return self.epsilon - math.log(self.scale * _ratio_power(1 - self.exponent, self.log_ratio))
 
     @property
+    def log_support(self) -> float:
+        """In the add direction, phi is 0 up to e^``log_support``."""
+        return self.log_threshold
+
+    @property
     def pole(self) -> float:
         """The upper limit of Re z in the contour integral for the mean of phi."""
         return math.inf if self.direction is Direction.ADD else self.exponent - 1
@@ -96,6 +103,54 @@ class ConvexFunction:
             return -np.expm1(np.minimum(w, 0.0))
         line = -np.expm1(np.minimum(log_y + self.epsilon, 0.0))
         return np.where(w > 0.0, np.exp((1 - b) * np.maximum(w, 0.0)) / b, line)
+
+
+@dataclass(frozen=True)
+class MatchedFunction:
+    """The function of the class F_a above the hockey-stick at ``epsilon``, for the ``order`` a > 1.
+
+    With K = e^(+-epsilon) and c = K a/(a-1) it is c^(1-a) y^a/a for y < c and y - K above (add), and
+    e^epsilon (K - y + c^(1-a) y^a/a) for y < c and 0 above (remove); docs/theory.md, "Gaussian-matched
+    conversion". It has what a `ConvexFunction` has.
+    """
+
+    direction: Direction
+    epsilon: float
+    order: float
+
+    log_support = -math.inf
+    steepest = 1.0
+
+    @cached_property
+    def log_threshold(self) -> float:
+        """Log c."""
+        return (self.epsilon if self.direction is Direction.ADD else -self.epsilon) - log_shrink(self.order)
+
+    @property
+    def pole(self) -> float:
+        """The upper limit of Re z in the contour integral for the mean."""
+        return self.order - 1 if self.direction is Direction.ADD else math.inf
+
+    def factor(self, z: ComplexArray) -> ComplexArray:
+        """As `ConvexFunction.factor`."""
+        if self.direction is Direction.ADD:
+            return np.asarray((self.order - 1) / (self.order - 1 - z))
+        return np.asarray(self.order / (self.order + z))
+
+    def __call__(self, log_y: Array) -> Array:
+        """The function at y = exp(log_y), for log_y below 700."""
+        w, a = log_y - self.log_threshold, self.order
+        power = np.exp(a * np.minimum(w, 0.0)) / a  # (y/c)^a/a
+        if self.direction is Direction.ADD:
+            line = np.exp(self.log_threshold) * (np.expm1(np.maximum(w, 0.0)) + 1 / a)
+            return np.where(w > 0.0, line, math.exp(self.log_threshold) * power)
+        # a/(a-1) ((a-1)/a - x + x^a/a), x = y/c
+        line = -np.expm1(np.minimum(w, 0.0)) - (-np.expm1(a * np.minimum(w, 0.0))) / a
+        return np.maximum(line * a / (a - 1), 0.0)
+
+
+#: The functions whose means are computed.
+TestFunction: TypeAlias = ConvexFunction | MatchedFunction
 
 
 def _ratio_power(p: float, log_ratio: float) -> float:

@@ -11,17 +11,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_banded
-from scipy.special import ndtr
-
-from csgm_cli.renyi.moment import LARGEST_EXPONENT
-
-if TYPE_CHECKING:
-    from csgm_cli.renyi.law import Coordinates
 
 Array = NDArray[np.float64]
 
@@ -59,6 +53,10 @@ class Factor:
         weights = _exp(exponents - exponents.max())
         return np.asarray(weights / weights.sum())
 
+    def tilted_mean(self, tilt: float) -> float:
+        """The mean of log Y under the tilted law."""
+        return float(self.tilted(tilt) @ self.log_ratio)
+
     def near(self, tilt: float, limit: float) -> float:
         """The probability of log Y <= ``limit`` under the tilted law."""
         return float(self.tilted(tilt)[self.log_ratio <= limit].sum())
@@ -74,67 +72,47 @@ def _exp(exponents: Array) -> Array:
     return np.exp(np.maximum(exponents, -690.0))
 
 
-def _cells(c: Coordinates, edges: Array, *, opposite: bool) -> tuple[Array, Array, float, float]:
-    """P(Y in cell) and E[Y; Y in cell] of the cells between edges of log Y, and the same above the last edge.
+class Ratio(Protocol):
+    """One kind of factor Y of the likelihood ratio: ``count`` independent ones with the same law."""
 
-    Y is the likelihood ratio of a client's coordinate x to its absence; if ``opposite``, to -x.
-    """
-    s, g = math.sqrt(c.t), c.gamma
-    z = _crossing(c, edges, opposite=opposite)
-    # under the law with the client a coordinate that is sent has mean s, under the base law -s or 0
-    rest, sent, base = _between(z), _between(z - s), _between(z + s) if opposite else _between(z)
-    last = float(z[-1])
-    beyond, beyond_sent, beyond_base = ndtr(-last), ndtr(s - last), ndtr(-last - s if opposite else -last)
-    mass = (1 - g) * rest + g * base if opposite else rest
-    above = float((1 - g) * beyond + g * beyond_sent)
-    return mass, (1 - g) * rest + g * sent, float((1 - g) * beyond + g * beyond_base), above
+    @property
+    def count(self) -> float:
+        """How many there are."""
 
+    @property
+    def bottom(self) -> float:
+        """The lower end in log Y of the grid; the probability below is 0 or less than e^-90."""
 
-def _between(z: Array) -> Array:
-    """The standard normal probabilities between neighbouring ``z``, from the tail that is more accurate."""
-    return np.asarray(np.where(z[1:] < 0.0, np.diff(ndtr(z)), -np.diff(ndtr(-z))))
+    def cut(self, threshold: float, tilt: float) -> float:
+        """The upper end in log Y of the grid, for a function with this threshold."""
+
+    def cells(self, edges: Array) -> Cells:
+        """The masses of the cells between ``edges``, increasing in log Y."""
 
 
-def _crossing(c: Coordinates, edges: Array, *, opposite: bool) -> Array:
-    """The standardised noise at which log Y crosses each edge; -infinity if it is always above the edge."""
-    s, g = math.sqrt(c.t), c.gamma
-    with np.errstate(all="ignore"):
-        if not opposite:
-            return np.asarray((_log_sent(edges, g) + c.t / 2) / s)
-        # With X = e^(s z): (1-g + h X)/(1-g + h/X) = e^edge, h = g e^(-t/2), a quadratic equation for X
-        log_h, size = math.log(g) - c.t / 2, np.abs(edges)
-        log_half, log_product = np.log((1 - g) * np.expm1(size) / 2), log_h + size / 2
-        top = np.maximum(log_half, log_product)
-        half = np.exp(log_half - top)
-        root = top - log_h + np.log(half + np.hypot(half, np.exp(log_product - top)))
-        return np.asarray(np.where(edges >= 0.0, root, -root) / s)  # Y at -z is 1/Y at z
+class Cells(NamedTuple):
+    """P(Y in cell) and E[Y; Y in cell] of each cell, and the same ``beyond`` and ``above`` the last edge."""
+
+    mass: Array
+    mean: Array
+    beyond: float
+    above: float
 
 
-def _log_sent(edges: Array, g: float) -> Array:
-    """Log of the M at which Y = 1 - g + g M is e^edge; -infinity if there is none.
-
-    Each form avoids cancellation for its range of g.
-    """
-    if g == 1.0:
-        return edges
-    sent = np.expm1(edges) + g if g < 0.5 else np.exp(edges) - (1.0 - g)
-    return np.asarray(np.log(np.maximum(sent / g, 0.0)))
-
-
-def upper_factor(c: Coordinates, cut: float, step: float, *, opposite: bool = False) -> Factor:
+def upper_factor(ratio: Ratio, cut: float, step: float) -> Factor:
     """Discretise for upper bounds: divide the mass of each cell between its two ends, preserving its mean."""
-    first = math.floor(bottom(c, opposite=opposite) / step)
+    first = math.floor(ratio.bottom / step)
     log_ratio = step * (first + np.arange(math.ceil(cut / step) - first + 1, dtype=np.float64))
-    mass, mean, beyond, above = _cells(c, log_ratio, opposite=opposite)
+    mass, mean, beyond, above = ratio.cells(log_ratio)
     low = np.exp(log_ratio[:-1])
     width = np.maximum(low * math.expm1(step), 1e-300)  # edges below e^-745 underflow to 0
     upwards = np.clip((mean - mass * low) / width, 0.0, mass)
     points = np.append(mass - upwards, 0.0)
     points[1:] += upwards
-    return Factor(c.count, log_ratio, first, 0.0, points, beyond, above)
+    return Factor(ratio.count, log_ratio, first, 0.0, points, beyond, above)
 
 
-def lower_factor(c: Coordinates, cut: float, step: float, *, opposite: bool = False) -> Factor:
+def lower_factor(ratio: Ratio, cut: float, step: float) -> Factor:
     """Discretise for lower bounds: the mass of each cell moves to a point close to its mean.
 
     The grid is aligned with the mean of the heaviest cell. A cell whose mean is above its point borrows mass
@@ -142,14 +120,12 @@ def lower_factor(c: Coordinates, cut: float, step: float, *, opposite: bool = Fa
     the point; this can only lower means of convex functions. If the neighbour has too little mass, the cell
     moves to the next point below its mean, which can only lower means of increasing functions.
     """
-    offset = _heaviest_mean(c, step, opposite=opposite)
-    first = math.floor((bottom(c, opposite=opposite) - offset) / step) - 1
+    offset = _heaviest_mean(ratio, step)
+    first = math.floor((ratio.bottom - offset) / step) - 1
     log_ratio = offset + step * (
         first + np.arange(math.ceil((cut - offset) / step) - first + 1, dtype=np.float64)
     )
-    mass, mean, beyond, above = _cells(
-        c, np.append(log_ratio - step / 2, log_ratio[-1] + step / 2), opposite=opposite
-    )
+    mass, mean, beyond, above = ratio.cells(np.append(log_ratio - step / 2, log_ratio[-1] + step / 2))
     # (mean of the cell)/(its point) - 1; a cell without mass has no mean
     with np.errstate(all="ignore"):
         excess = np.where(mass > 1e-290, np.expm1(np.log(mean / mass) - log_ratio), 0.0)
@@ -170,17 +146,17 @@ def lower_factor(c: Coordinates, cut: float, step: float, *, opposite: bool = Fa
     moved = np.where(down, points, 0.0)
     points -= moved
     points[:-1] += moved[1:]
-    return Factor(c.count, log_ratio, first, offset, np.maximum(points, 0.0), beyond, above)
+    return Factor(ratio.count, log_ratio, first, offset, np.maximum(points, 0.0), beyond, above)
 
 
-def _heaviest_mean(c: Coordinates, step: float, *, opposite: bool) -> float:
+def _heaviest_mean(ratio: Ratio, step: float) -> float:
     """The log of a grid point that is the mean of the cell around it, for the cell with the most mass."""
     coarse = step * np.arange(
-        math.floor(bottom(c, opposite=opposite) / step) - 1, 2, dtype=np.float64
+        math.floor(ratio.bottom / step) - 1, 2, dtype=np.float64
     )  # P(Y <= 1) is above 1/2
-    point = float(coarse[_cells(c, coarse, opposite=opposite)[0].argmax()]) + step / 2
+    point = float(coarse[ratio.cells(coarse).mass.argmax()]) + step / 2
     for _ in range(20):
-        mass, mean, _, _ = _cells(c, np.array([point - step / 2, point + step / 2]), opposite=opposite)
+        mass, mean, _, _ = ratio.cells(np.array([point - step / 2, point + step / 2]))
         before = point
         point = math.log(mean[0] / mass[0]) if min(mean[0], mass[0]) > 0.0 else point
         if abs(point - before) < 1e-6 * step:
@@ -195,30 +171,3 @@ def _borrowed(share: Array, mass: Array, up: NDArray[np.bool_]) -> Array:
     bands[1] = 1.0
     bands[2, :-1] = share[1:] * ~up[:-1]
     return np.asarray(solve_banded((1, 1), bands, share * mass))
-
-
-def bottom(c: Coordinates, *, opposite: bool = False) -> float:
-    """The lower end in log Y of the grid of one factor; the probability below is 0 or less than e^-90.
-
-    With ``opposite``, which is used only for lower bounds, the probability below is omitted.
-    """
-    s = math.sqrt(c.t)
-    if opposite:
-        return -_log_ratio_at(c, 8.0 + s, opposite=True)
-    return math.log1p(-c.gamma) if c.gamma < 1.0 else -c.t / 2 - 13.5 * s
-
-
-def reach(c: Coordinates, tilt: float, *, opposite: bool = False) -> float:
-    """The upper end in log Y of a factor's grid: above are e^-30 of the tilted law, or e^-98 of the law."""
-    shift = min(max(tilt, 1.0) * math.sqrt(c.t), 6.0 + math.sqrt(c.t))
-    return _log_ratio_at(c, 8.0 + shift * (1.0 + c.gamma if opposite else 1.0), opposite=opposite)
-
-
-def _log_ratio_at(c: Coordinates, z: float, *, opposite: bool) -> float:
-    """Log Y at the standardised noise z; at most `LARGEST_EXPONENT`."""
-    log_rest = math.log1p(-c.gamma) if c.gamma < 1.0 else -math.inf
-    log_sent, s = math.log(c.gamma) - c.t / 2, math.sqrt(c.t)
-    above = float(np.logaddexp(log_rest, log_sent + s * z))
-    return min(
-        above - float(np.logaddexp(log_rest, log_sent - s * z)) if opposite else above, LARGEST_EXPONENT
-    )

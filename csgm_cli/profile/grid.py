@@ -15,34 +15,40 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.fft import irfft, next_fast_len, rfft
 
 from csgm_cli.model.certificate import Direction
-from csgm_cli.profile.factors import Factor, bottom, lower_factor, reach, upper_factor
-from csgm_cli.renyi.law import Coordinates, Law
+from csgm_cli.profile.convolution import (
+    OUTSIDE,
+    etas_around,
+    log_moment,
+    product,
+    rounding,
+    total_count,
+    window_around,
+)
+from csgm_cli.profile.factors import Factor, lower_factor, upper_factor
+from csgm_cli.profile.ratios import CoordinateRatio, coordinate_ratios
+from csgm_cli.profile.rounds import sampled_ratio
+from csgm_cli.renyi.law import Coordinates
 from csgm_cli.roots import brent_minimum
 
 if TYPE_CHECKING:
-    from csgm_cli.profile.convex import ConvexFunction
+    from csgm_cli.profile.convex import TestFunction
+    from csgm_cli.profile.factors import Ratio
+    from csgm_cli.renyi.law import Law
 
 Array = NDArray[np.float64]
-ComplexArray = NDArray[np.complex128]
 
 #: Discretising N coordinates changes the variance of log u by N step^2/6, and at a tilt z the mean by
 #: N (step z)^2/12 (relative). With step `_SPREAD`/(z sqrt(N)), z at least `_LEAST_TILT`, the error is 2e-4.
-_SPREAD, _LEAST_TILT = 0.045, 10.0
+_SPREAD, _LEAST_TILT, _LEAST_SAMPLED_TILT = 0.045, 10.0, 3.0
 #: The tilt and the window are chosen on a grid that is coarser by this factor.
 _ROUGH = 16
-#: A factor's grid ends at most this far above the threshold; beyond, the function is bounded by its slope.
-_ABOVE = 10.0
-#: At most e^-`_OUTSIDE` of the tilted law lies outside the window.
-_OUTSIDE = 20.0
 #: If outcomes with some large factor have less than this tilted mass, the other outcomes are omitted.
 _RARE = 0.1
 _MOST_POINTS = 1 << 20
 #: Bound on |log u| in the window, so that float64 can represent u; weights below e^-100 are lost.
 _LARGEST_LOG = 600.0
-_NOTHING: ComplexArray = np.zeros(1, dtype=np.complex128)
 #: With more coordinates the FFT's rounding errors exceed the answer; contours converge there.
 _MOST_COORDINATES = 1e9
 
@@ -68,7 +74,7 @@ class GridLaw:
     @cached_property
     def log_mass(self) -> float:
         """Log E[u^tilt]."""
-        return _log_moment(self.factors, self.tilt)
+        return log_moment(self.factors, self.tilt)
 
     def _untilted(self, values: Array, log_u: Array) -> Array:
         """``values`` at the points ``log_u`` as weights for the tilted law; infinite on overflow."""
@@ -76,15 +82,15 @@ class GridLaw:
             undone = np.exp(self.log_mass - self.tilt * log_u)
         return np.where(values > 0.0, np.maximum(values, 1e-300) * undone, 0.0)
 
-    def upper_mean(self, function: ConvexFunction) -> float:
+    def upper_mean(self, function: TestFunction) -> float:
         """An upper bound on E phi(u); requires the law for upper bounds; infinite for B = 0."""
         adding = function.direction is Direction.ADD
-        if math.isinf(function.steepest) or (adding and function.log_threshold < self.left_out):
+        if math.isinf(function.steepest) or (adding and function.log_support < self.left_out):
             return math.inf
-        inside = self.log_ratio > function.log_threshold if adding else slice(None)
+        inside = self.log_ratio > function.log_support if adding else slice(None)
         log_u = self.log_ratio[inside]
         weights = self._untilted(function(log_u), log_u)
-        exact = 1.0 + _rounding(self.tilted.size, _count(self.factors))
+        exact = 1.0 + rounding(self.tilted.size, total_count(self.factors))
         value = float(weights @ self.tilted[inside]) * exact + self.noise * float(weights.sum())
         low, high = float(self.log_ratio[0]), float(self.log_ratio[-1])
         if not adding:  # phi <= 1 decreases, so it is negatively correlated with "some Y is beyond its grid"
@@ -95,7 +101,7 @@ class GridLaw:
         # E[u; some Y beyond its grid] <= sum of E[Y; Y beyond its grid], since the other factors have mean 1
         outside = math.fsum(f.count * f.above for f in self.factors)
         outside += math.exp(self._log_chernoff(1.0, 1.0, high))
-        if function.log_threshold < low:
+        if function.log_support < low:
             outside += math.exp(min(low, self._log_chernoff(1.0, -1.0, low)))
         return value + function.steepest * outside
 
@@ -105,9 +111,9 @@ class GridLaw:
         starts = np.arange(0, self.tilted.size, _ROUGH)
         return self.log_ratio[starts] + self.step * (_ROUGH - 1) / 2, np.add.reduceat(self.tilted, starts)
 
-    def estimated_mean(self, function: ConvexFunction) -> float:
+    def estimated_mean(self, function: TestFunction) -> float:
         """Approximate E phi(u), without any guarantee."""
-        if function.direction is Direction.ADD and function.log_threshold < self.left_out:
+        if function.direction is Direction.ADD and function.log_support < self.left_out:
             return math.inf
         log_u, tilted = self._blocks
         return float(self._untilted(function(log_u), log_u) @ tilted)
@@ -121,7 +127,7 @@ class GridLaw:
             return 0.0
         value = float(weights @ self.tilted[inside]) - self.noise * float(weights.sum())
         wrapped = 2 * self.wrapped * largest
-        count = _count(self.factors)
+        count = total_count(self.factors)
         # E[u - e^epsilon; exactly one Y beyond its grid]
         above = math.fsum(f.count * f.above for f in self.factors)
         beyond = math.fsum(f.count * f.beyond for f in self.factors)
@@ -130,8 +136,8 @@ class GridLaw:
 
     def _log_chernoff(self, base: float, sign: float, end: float) -> float:
         """Log of a Chernoff bound on E[u^base; log u > end], or log u < end if ``sign`` is -1."""
-        orders = (self.tilt + sign * eta for eta in (0.0, *_etas(self.factors, self.tilt)))
-        bounds = (_log_moment(self.factors, a) - (a - base) * end for a in orders if sign * (a - base) > 0.0)
+        orders = (self.tilt + sign * eta for eta in (0.0, *etas_around(self.factors, self.tilt)))
+        bounds = (log_moment(self.factors, a) - (a - base) * end for a in orders if sign * (a - base) > 0.0)
         return float(min(bounds, default=math.inf))
 
 
@@ -139,28 +145,27 @@ def grid_step(
     law: Law, epsilon: float, direction: Direction = Direction.ADD, pole: float = math.inf
 ) -> float:
     """The step for a law near ``epsilon``; it divides epsilon, so that the threshold is a grid point."""
-    count = max(1.0, math.fsum(c.count for c in law.coordinates))
-    tilt = max(_LEAST_TILT, min(pole, _usual_tilt(law, epsilon, direction)))
-    longest = max([epsilon, *(_cut(c, epsilon, 1e4) - bottom(c) for c in law.coordinates)])
-    gamma = min((c.gamma for c in law.coordinates), default=1.0)
+    rounds = [Coordinates(r.count, r.rate, r.inner.log_moment(2.0).value) for r in law.sampled]
+    kinds = [*law.coordinates, *rounds]
+    count = max(1.0, math.fsum(c.count for c in kinds))
+    least = _LEAST_SAMPLED_TILT if law.sampled else _LEAST_TILT
+    tilt = max(least, min(pole, _usual_tilt(law, kinds, epsilon, direction)))
+    ratios = [CoordinateRatio(c) for c in kinds]
+    longest = max([epsilon, *(ratio.cut(epsilon, 1e4) - ratio.bottom for ratio in ratios)])
+    gamma = min((c.gamma for c in kinds), default=1.0)
     rare = min(max(1e-4 / gamma, 1.0), 25.0)  # tiny gamma: an error of 1e-2 in delta is enough
     step = max(_SPREAD * math.sqrt(rare / count) / tilt, 4 * longest / _MOST_POINTS)
     return epsilon / math.ceil(epsilon / step)
 
 
-def _usual_tilt(law: Law, epsilon: float, direction: Direction) -> float:
+def _usual_tilt(law: Law, kinds: Sequence[Coordinates], epsilon: float, direction: Direction) -> float:
     """Approximate -d log delta/d epsilon: for normal log u, or if a single coordinate dominates delta."""
     variance = max(law.variance if direction is Direction.ADD else law.spread_variance, 1e-300)
     slopes = [(epsilon + math.sqrt(epsilon**2 + 4 * variance)) / (2 * variance)]
-    for c in law.coordinates if direction is Direction.ADD else ():
+    for c in kinds if direction is Direction.ADD else ():
         sent = math.expm1(epsilon) + c.gamma  # its posterior times Y = e^epsilon
         slopes.append((math.log(sent / c.gamma) / c.t + 0.5) * math.exp(epsilon) / sent)
     return min(slopes)
-
-
-def _cut(c: Coordinates, threshold: float, tilt: float, *, opposite: bool = False) -> float:
-    """The upper end in log Y of the grid of a factor."""
-    return min(_ABOVE + threshold, reach(c, tilt, opposite=opposite))
 
 
 @lru_cache(maxsize=8)
@@ -182,29 +187,32 @@ def grid_law(
     """
     sign = 1.0 if direction is Direction.ADD else -1.0
     threshold = max(sign * epsilon, 0.0)
-    kinds = list(law.coordinates)
-    if law.gaussian > 0.0:
-        kinds.append(Coordinates(1.0, 1.0, law.gaussian))
-    if math.fsum(c.count for c in kinds) > _MOST_COORDINATES:
+    ratios = _ratios(law, threshold, upper=upper, opposite=opposite)
+    if ratios is None or math.fsum(ratio.count for ratio in ratios) > _MOST_COORDINATES:
         return None
-    cuts = [_cut(c, threshold, 1e4, opposite=opposite) for c in kinds]
-    if any(
-        (x - bottom(c, opposite=opposite)) / step > _MOST_POINTS for c, x in zip(kinds, cuts, strict=True)
-    ):
+    cuts = [ratio.cut(threshold, 1e4) for ratio in ratios]
+    if any((cut - ratio.bottom) / step > _MOST_POINTS for ratio, cut in zip(ratios, cuts, strict=True)):
         return None
-    rough = [upper_factor(c, x, _ROUGH * step, opposite=opposite) for c, x in zip(kinds, cuts, strict=True)]
+    rough = [upper_factor(ratio, cut, _ROUGH * step) for ratio, cut in zip(ratios, cuts, strict=True)]
     tilt = _best_tilt(rough, sign, epsilon, pole)
     rounded = upper_factor if upper else lower_factor
-    factors = tuple(
-        rounded(c, _cut(c, threshold, tilt, opposite=opposite), step, opposite=opposite) for c in kinds
-    )
+    factors = tuple(rounded(ratio, ratio.cut(threshold, tilt), step) for ratio in ratios)
     left_out, share = _left_out(factors, tilt, sign * epsilon)
-    outside = _OUTSIDE - math.log(share)
-    low, high = _window(rough, tilt, sign * epsilon, outside)
+    outside = OUTSIDE - math.log(share)
+    low, high = window_around(rough, tilt, sign * epsilon, outside)
     if not (low > -_LARGEST_LOG and high < _LARGEST_LOG) or (high - low) / step > _MOST_POINTS:
         return None
-    n = next_fast_len(math.ceil((high - low) / step) + 1, real=True)
-    return _convolved(factors, tilt, step, low, n, left_out, math.exp(-outside))
+    found = product(factors, tilt, step, (low, high), left_out)
+    return GridLaw(factors, tilt, step, *found, math.exp(-outside), left_out)
+
+
+def _ratios(law: Law, threshold: float, *, upper: bool, opposite: bool) -> list[Ratio] | None:
+    """The kinds of factors of u; None if one cannot be computed."""
+    sampled = [sampled_ratio(rounds, threshold, upper=upper) for rounds in law.sampled]
+    known = [ratio for ratio in sampled if ratio is not None]
+    if len(known) < len(sampled) or (sampled and opposite):
+        return None
+    return [*coordinate_ratios(law, opposite=opposite), *known]
 
 
 def _left_out(factors: Sequence[Factor], tilt: float, threshold: float) -> tuple[float, float]:
@@ -214,72 +222,10 @@ def _left_out(factors: Sequence[Factor], tilt: float, threshold: float) -> tuple
     """
     limit = threshold / 2
     log_near = math.fsum(
-        f.count * math.log(max(f.near(tilt, limit / _count(factors)), 1e-300)) for f in factors
+        f.count * math.log(max(f.near(tilt, limit / total_count(factors)), 1e-300)) for f in factors
     )
     share = -math.expm1(log_near)
     return (limit, max(share, 1e-300)) if threshold > 0.0 and share < _RARE else (-math.inf, 1.0)
-
-
-def _convolved(
-    factors: tuple[Factor, ...], tilt: float, step: float, low: float, n: int, left_out: float, wrapped: float
-) -> GridLaw:
-    """The law of the product on ``n`` points from ``low``; mass outside wraps around."""
-    count = _count(factors)
-    product = _Split(_NOTHING, 1.0 + _NOTHING)
-    size = 0.0
-    for f in factors:
-        places, weights = (f.first + np.arange(f.mass.size)) % n, f.tilted(tilt)
-        far = np.where(f.log_ratio * count > left_out, weights, 0.0)
-        near = np.bincount(places, weights - far, minlength=n)
-        split = _Split(rfft(np.bincount(places, far, minlength=n)), rfft(near) if near.any() else _NOTHING)
-        size += _rms(split.far)
-        product = product.times(split.power(int(f.count)))
-    # The relative error of a factor's transform enters once per factor. Errors at different frequencies are
-    # independent, except for a part proportional to the law itself, which `upper_mean` adds (``exact``).
-    size += _rms(product.far) + float(abs(product.far[0]))
-    noise = _rounding(n, count) * size * n**-0.5
-    offset = math.fsum(f.count * f.offset for f in factors)
-    first = math.floor((low - offset) / step)
-    tilted = np.maximum(np.roll(irfft(product.far, n), -(first % n)), 0.0)
-    log_ratio = offset + step * (first + np.arange(n, dtype=np.float64))
-    return GridLaw(factors, tilt, step, log_ratio, tilted, noise, wrapped, left_out)
-
-
-@dataclass(frozen=True)
-class _Split:
-    """The transform of a law in two parts: outcomes with at least one ``far`` factor, and all others."""
-
-    far: ComplexArray
-    near: ComplexArray
-
-    def times(self, other: _Split) -> _Split:
-        """The transform of the product of independent outcomes."""
-        return _Split(self.far * (other.far + other.near) + self.near * other.far, self.near * other.near)
-
-    def power(self, exponent: int) -> _Split:
-        """The transform of the product of ``exponent`` factors, by squaring (faster than logarithms)."""
-        if exponent < 2:
-            return self
-        half = self.power(exponent // 2)
-        square = half.times(half)
-        return square.times(self) if exponent % 2 else square
-
-
-def _rounding(n: int, count: float) -> float:
-    """Bound on the relative error of a product of transforms; about 100 times the typical error."""
-    return 2.0**-49 * math.log2(n) * (1.0 + count)
-
-
-def _rms(transform: ComplexArray) -> float:
-    return math.sqrt(float((transform.real**2 + transform.imag**2).mean()))
-
-
-def _count(factors: Sequence[Factor]) -> float:
-    return math.fsum(f.count for f in factors)
-
-
-def _log_moment(factors: Sequence[Factor], order: float) -> float:
-    return math.fsum(f.count * f.log_moment(order) for f in factors)
 
 
 def _best_tilt(factors: Sequence[Factor], sign: float, epsilon: float, pole: float) -> float:
@@ -287,22 +233,7 @@ def _best_tilt(factors: Sequence[Factor], sign: float, epsilon: float, pole: flo
 
     def exponent(log_z: float) -> float:
         z = math.exp(log_z)
-        return _log_moment(factors, 1.0 + z if sign > 0 else -z) - z * epsilon - math.log(z * (z + 1))
+        return log_moment(factors, 1.0 + z if sign > 0 else -z) - z * epsilon - math.log(z * (z + 1))
 
     z = 0.85 * math.exp(brent_minimum(exponent, math.log(1e-2), math.log(min(1e4, 0.8 * pole)), 1e-3)[0])
     return 1.0 + z if sign > 0 else -z
-
-
-def _window(factors: Sequence[Factor], tilt: float, threshold: float, outside: float) -> tuple[float, float]:
-    """An interval around the threshold that contains all but e^-``outside`` of the tilted law (Chernoff)."""
-    at, etas = _log_moment(factors, tilt), _etas(factors, tilt)
-    high = min((_log_moment(factors, tilt + eta) - at + outside) / eta for eta in etas)
-    low = max((at - _log_moment(factors, tilt - eta) - outside) / eta for eta in etas)
-    around = 1 / max(etas)
-    return min(low, threshold - around), max(high, threshold + around)
-
-
-def _etas(factors: Sequence[Factor], tilt: float) -> Array:
-    """Distances from the tilt of the orders for Chernoff bounds, up to about the best for a normal law."""
-    variance = math.fsum(f.count * f.tilted_variance(tilt) for f in factors)
-    return np.geomspace(0.2, max(20.0, 2 * math.sqrt(2 * _OUTSIDE / (variance + 1e-18))), 14)

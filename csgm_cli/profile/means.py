@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from csgm_cli.model.certificate import Direction
 from csgm_cli.profile.contour import Contour, build_contour
-from csgm_cli.profile.convex import ConvexFunction
+from csgm_cli.profile.convex import ConvexFunction, TestFunction
 
 if TYPE_CHECKING:
     from csgm_cli.profile.grid import GridLaw
@@ -34,9 +34,10 @@ class UpperMean:
 def profile_supported(law: Law, epsilon: float) -> bool:
     """Whether contours and grids are supported for this law at ``epsilon``."""
     return (
-        len(law.coordinates) <= _MOST_KINDS
+        len(law.all_coordinates) <= _MOST_KINDS
         and LEAST_EPSILON <= epsilon <= LARGEST_EPSILON
-        and all(c.gamma >= LEAST_GAMMA for c in law.coordinates)
+        and all(c.gamma >= LEAST_GAMMA for c in law.all_coordinates)
+        and all(rounds.rate >= LEAST_GAMMA for rounds in law.sampled)
     )
 
 
@@ -46,22 +47,32 @@ def contour_of(law: Law, direction: Direction, epsilon: float, pole: float) -> C
     return build_contour(law, direction, epsilon, pole)
 
 
-def upper_mean(law: Law, function: ConvexFunction) -> UpperMean | None:
+def upper_mean(law: Law, function: TestFunction) -> UpperMean | None:
     """An upper bound on E phi(u); None if not computable."""
+    return upper_mean_by_contour(law, function) or upper_mean_on_grid(law, function)
+
+
+def upper_mean_by_contour(law: Law, function: TestFunction) -> UpperMean | None:
+    """`upper_mean` by a contour integral, which takes a few milliseconds."""
     contour = contour_of(law, function.direction, function.epsilon, function.pole)
     found = None if contour is None else contour.mean(function)
-    if found is not None:
-        return UpperMean(found.log_upper, None)
+    return None if found is None else UpperMean(found.log_upper, None)
+
+
+def upper_mean_on_grid(law: Law, function: TestFunction) -> UpperMean | None:
+    """`upper_mean` on a certified grid."""
     grid = grid_of(law, function.direction, function.epsilon, function.pole)
     return None if grid is None else UpperMean(_log(grid.upper_mean(function)), grid.step)
 
 
-def log_lower_hockey_stick(law: Law, epsilon: float) -> float:
-    """Log of a lower bound on E(u - e^epsilon)_+; -infinity if not computable."""
+def log_lower_hockey_stick(law: Law, epsilon: float, *, by_grid: bool = True) -> float:
+    """Log of a lower bound on E(u - e^epsilon)_+; -infinity if not computable (without a grid)."""
     contour = contour_of(law, Direction.ADD, epsilon, math.inf)
     found = None if contour is None else contour.mean(ConvexFunction(Direction.ADD, epsilon))
     if found is not None:
         return found.log_lower
+    if not by_grid:
+        return -math.inf
     grid = grid_of(law, Direction.ADD, epsilon, math.inf, upper=False)
     return -math.inf if grid is None else _log(max(0.0, grid.lower_hockey_stick(epsilon)))
 

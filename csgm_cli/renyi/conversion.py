@@ -85,6 +85,8 @@ def best_epsilon(
     ``near``: a guess at epsilon. Alternates between the best order at the current epsilon and the epsilon at
     which that order gives delta, which only decreases.
     """
+    if curve.law.sampled:
+        return _best_epsilon_by_bracketing(curve, convert, log_delta, near)
     best, (_, order) = (math.inf, 0.0), best_log_delta(curve, convert, near)
     for _ in range(_MAX_ITERATIONS):
         moment = curve.moment(order)
@@ -110,6 +112,17 @@ def best_epsilon(
         is_steep = best[0] > 0.0 and grows_abruptly(best[1], curve.moment(best[1]))
         return min(best, best_order_by_bracketing(curve, epsilon, best[1], stride=1e-3)) if is_steep else best
     return min((epsilon(order, curve.moment(order)), order) for order in adjacent_integers(best[1]))
+
+
+def _best_epsilon_by_bracketing(
+    curve: RenyiCurve, convert: Conversion, log_delta: float, near: float
+) -> tuple[float, float]:
+    """`best_epsilon` where log-moments cannot be extrapolated."""
+
+    def epsilon(order: float, moment: LogMoment) -> float:
+        return _epsilon_at(order, moment, convert, log_delta, math.log(near))
+
+    return best_order_by_bracketing(curve, epsilon, initial_order(curve.law, near))
 
 
 def at_epsilon(convert: Conversion, epsilon: float) -> Value:

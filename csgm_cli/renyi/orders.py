@@ -56,7 +56,7 @@ def best_order(
 
     ``goal``: the further the minimum is from it, the less accurate the result.
     """
-    found = _by_extrapolation(curve, value, start, goal)
+    found = None if curve.law.sampled else _by_extrapolation(curve, value, start, goal)
     if found is None:
         found = best_order_by_bracketing(curve, value, start)
     elif grows_abruptly(found[1], curve.moment(found[1])):
@@ -137,7 +137,8 @@ def best_order_by_bracketing(
 ) -> tuple[float, float]:
     """`best_order` without extrapolation: growing steps until the minimum is bracketed, then Brent's method.
 
-    A smooth minimum is found to the square root of rounding, a kink to the final width.
+    A smooth minimum is found to the square root of rounding, a kink to the final width. With client sampling
+    the derivatives of log-moments are too rough for extrapolation.
     """
     log_gap, least = bracketed_minimum(
         lambda x: value(1 + math.exp(x), curve.moment(1 + math.exp(x))),

@@ -12,8 +12,14 @@ from csgm_cli.errors import NoAnswerError, VerificationError
 from csgm_cli.model.certificate import Certificate, Direction, Proof
 from csgm_cli.model.mechanism import Adjacency, Bound
 from csgm_cli.model.result import Verification
-from csgm_cli.verify import renyi
-from csgm_cli.verify.concentrated import ConvexFunction, is_admissible, mean_at_worst_case
+from csgm_cli.verify import renyi, sampled
+from csgm_cli.verify.concentrated import (
+    ConvexFunction,
+    MatchedFunction,
+    TestFunction,
+    is_admissible,
+    mean_at_worst_case,
+)
 from csgm_cli.verify.matched import matched_delta
 from csgm_cli.verify.triangle import replace_one_delta
 
@@ -47,6 +53,8 @@ CONTOUR = Method(digits=15, agreement=1e-9, rounding=1e-13)
 #: The maximum of a contour integral over client vectors.
 MAXIMUM = Method(digits=15, agreement=1e-9, rounding=1e-12)
 LOSS_GRID = Method(digits=4, agreement=1e-3, rounding=1e-3)
+#: The certified grid of rounds with client sampling is discretised twice, and less tight.
+ROUNDS_GRID = Method(digits=4, agreement=5e-3, rounding=1e-3)
 
 
 @dataclass(frozen=True)
@@ -151,6 +159,8 @@ def _recomputed(
 ) -> _Recomputed:
     """The delta that a certificate proves at ``epsilon``, by default its own."""
     at = certificate.epsilon if epsilon is None else epsilon
+    if any(mechanism.sampling_rate < 1 and not mechanism.sends_all for mechanism, _ in releases):
+        return _with_sampling(releases, certificate, at)
     if certificate.proof in _CLOSED:
         bound = _CLOSED[certificate.proof]
         return _Recomputed(renyi.delta(releases, at, certificate.order, bound, CLOSED_FORM.digits))
@@ -170,6 +180,43 @@ def _recomputed(
     _check_worst_case(releases, certificate)
     means = [_mean(releases, certificate, side, at) for side in _directions(certificate)]
     return max(means, key=lambda mean: mean.value)
+
+
+def _with_sampling(releases: Sequence[Release], certificate: Certificate, epsilon: Number) -> _Recomputed:
+    """`_recomputed` for releases with client sampling."""
+    proof, side = certificate.proof, certificate.direction
+    if proof is Proof.RENYI:
+        value = sampled.renyi_delta(releases, epsilon, certificate.order or 0, CONTOUR.digits)
+        return _Recomputed(value, CONTOUR)
+    if proof is Proof.TRIANGLE:
+        return _triangle(releases, certificate)
+    if proof is Proof.RENYI_REMOVE:
+        return _renyi_remove(releases, certificate, epsilon)
+    if side is None:
+        raise _refused(f"proof {proof} is for one direction with client sampling")
+    if proof is Proof.GAUSSIAN_MATCHED:
+        return _sampled_matched(releases, certificate, epsilon, side)
+    if proof is Proof.MASK_REVEALED:
+        law = sampled.revealed_law(releases, CONTOUR.digits)
+        return _mean_of(*law, [], ConvexFunction(side, epsilon), certificate.step)
+    _check_worst_case(releases, certificate)
+    at_floor = side is Direction.REMOVE and sampled.is_above_floor(releases, epsilon)
+    return _Recomputed(mpmath.mpf(0)) if at_floor else _mean(releases, certificate, side, epsilon)
+
+
+def _sampled_matched(
+    releases: Sequence[Release], certificate: Certificate, epsilon: Number, side: Direction
+) -> _Recomputed:
+    """The matched bound of subsampled Gaussians, or without client sampling, whichever is claimed."""
+    order = certificate.order or 0
+    law = sampled.dominating_law(releases, order, CONTOUR.digits)
+    function = MatchedFunction(side, epsilon, order)
+    found = [_mean_of(*law, [], function, certificate.step)]
+    if certificate.step is None:
+        plain = [(sampled.without_sampling(mechanism), sigma) for mechanism, sigma in releases]
+        worst = renyi.worst_case(plain, CLOSED_FORM.digits)
+        found.append(_Recomputed(matched_delta(*worst, epsilon, order, side, CLOSED_FORM.digits)))
+    return min(found, key=lambda each: abs(mpmath.log(_capped(each.value)) - certificate.log_delta))
 
 
 def _triangle(releases: Sequence[Release], certificate: Certificate) -> _Recomputed:
@@ -198,9 +245,13 @@ def _renyi_remove(releases: Sequence[Release], certificate: Certificate, epsilon
     """The supremum over client vectors; answers by its closed bound agree as well."""
     if certificate.direction is not Direction.REMOVE or certificate.order is None:
         raise _refused("proof renyi-remove is for the remove direction only")
-    value = renyi.remove_delta(releases, epsilon, certificate.order, MAXIMUM.digits)
-    closed = renyi.remove_log_moment(releases, certificate.order, MAXIMUM.digits, closed=True)
-    highest = renyi.converted_delta(closed, mpmath.mpf(certificate.order), epsilon)
+    order, digits = mpmath.mpf(certificate.order), MAXIMUM.digits
+    value, highest = (
+        renyi.converted_delta(
+            sampled.remove_log_moment(releases, order, digits, closed=closed), order, epsilon
+        )
+        for closed in (False, True)
+    )
     return _Recomputed(value, MAXIMUM, highest)
 
 
@@ -212,7 +263,8 @@ def _check_worst_case(releases: Sequence[Release], certificate: Certificate) -> 
         exponent = certificate.exponent
         if certificate.proof is Proof.PROFILE or exponent is None:
             raise _refused("the profile is no bound where a client can choose its coordinates")
-        (number, gamma, t), *_ = renyi.worst_case([(mechanism, sigma)])[0]
+        plain = [(sampled.without_sampling(mechanism), sigma)]
+        (number, gamma, t), *_ = renyi.worst_case(plain)[0]
         if not is_admissible(exponent, gamma, t):
             raise _refused(f"exponent {exponent!r} is not admissible for {number} coordinates")
 
@@ -224,18 +276,28 @@ def _mean(
     epsilon: Number,
 ) -> _Recomputed:
     """The mean of one direction's convex function at kappa*, by a contour or on the plain grid."""
-    worst = renyi.worst_case(releases)
     shape = {"exponent": certificate.exponent, "log_ratio": certificate.log_ratio}
     given = {name: value for name, value in shape.items() if value is not None}
     function = ConvexFunction(direction, epsilon, **given)
-    if certificate.step is None:
+    return _mean_of(*sampled.split(releases), function, certificate.step)
+
+
+def _mean_of(
+    coordinates: Sequence[renyi.Coordinates],
+    mu_squared: Number,
+    rounds: Sequence[sampled.Rounds],
+    function: TestFunction,
+    step: float | None,
+) -> _Recomputed:
+    """The mean of a function under a law, by a contour or, where ``step`` is given, on the plain grid."""
+    if step is None and not rounds:
         try:
-            value = mean_at_worst_case(*worst, function, CONTOUR.digits)
+            value = mean_at_worst_case(coordinates, mu_squared, function, CONTOUR.digits)
             return _Recomputed(value, CONTOUR, MEAN_FLOOR)
         except NoAnswerError as error:
             if error.slug != "oracle-not-converged":
                 raise
     from csgm_cli.verify.plain_grid import plain_mean
 
-    mean, _ = plain_mean(*worst, function)
-    return _Recomputed(mpmath.mpf(mean), LOSS_GRID, MEAN_FLOOR)
+    mean, _ = plain_mean(coordinates, float(mu_squared), function, rounds)
+    return _Recomputed(mpmath.mpf(mean), ROUNDS_GRID if rounds else LOSS_GRID, MEAN_FLOOR)

@@ -16,6 +16,7 @@ from csgm_cli.profile import factors
 from csgm_cli.profile.contour import build_contour
 from csgm_cli.profile.convex import ConvexFunction
 from csgm_cli.profile.grid import grid_law, grid_step
+from csgm_cli.profile.ratios import CoordinateRatio
 from csgm_cli.renyi.law import Coordinates, Law, merged_law
 
 STEP = 2.0**-11
@@ -254,8 +255,8 @@ def test_functions_without_a_slope_at_infinity_have_no_bound():
 def test_rounded_factors_are_larger_and_smaller_in_convex_order(gamma, t, step):
     """(y - w)_+ at all w, which span the convex increasing functions; and the other convex ones above."""
     cut = 3.0
-    c = Coordinates(1.0, gamma, t)
-    upper, lower = factors.upper_factor(c, cut, step), factors.lower_factor(c, cut, step)
+    ratio = CoordinateRatio(Coordinates(1.0, gamma, t))
+    upper, lower = factors.upper_factor(ratio, cut, step), factors.lower_factor(ratio, cut, step)
     thresholds = np.exp(np.linspace(math.log1p(-gamma) - 2 * step, cut - 2 * step, 97))
     exact = call(gamma, t, thresholds)
     room = 1e-13
@@ -273,10 +274,11 @@ def test_rounded_factors_are_larger_and_smaller_in_convex_order(gamma, t, step):
 @pytest.mark.parametrize(("gamma", "t"), [(0.1, 1.0), (0.5, 0.1), (0.9, 4.0)])
 def test_rounding_errors_are_of_second_order_in_the_step(gamma, t):
     """Halving the step divides the excess of the upper side by four."""
-    c, thresholds = Coordinates(1.0, gamma, t), np.exp(np.linspace(-0.3 * gamma, 1.0, 50))
+    ratio = CoordinateRatio(Coordinates(1.0, gamma, t))
+    thresholds = np.exp(np.linspace(-0.3 * gamma, 1.0, 50))
     exact, excesses = call(gamma, t, thresholds), []
     for step in (2.0**-11, 2.0**-12):
-        factor = factors.upper_factor(c, 4.0, step)
+        factor = factors.upper_factor(ratio, 4.0, step)
         calls = np.maximum(np.exp(factor.log_ratio)[None, :] - thresholds[:, None], 0.0)
         excesses.append((calls @ factor.mass + factor.above - thresholds * factor.beyond - exact).mean())
     assert excesses[1] == pytest.approx(excesses[0] / 4, rel=0.3)
@@ -286,9 +288,9 @@ def test_rounding_errors_are_of_second_order_in_the_step(gamma, t):
 @pytest.mark.parametrize("gamma", [1e-6, 0.3, 0.999])
 def test_ratios_to_the_opposite_vector_give_no_nan(gamma, t):
     """Also where they are so small that float64 does not hold them."""
-    c = Coordinates(1.0, gamma, t)
+    ratio = CoordinateRatio(Coordinates(1.0, gamma, t), opposite=True)
     for rounded in (factors.upper_factor, factors.lower_factor):
-        factor = rounded(c, 3.0, 2.0**-8, opposite=True)
+        factor = rounded(ratio, 3.0, 2.0**-8)
         assert (factor.mass >= 0.0).all()
         assert factor.mass.sum() + factor.beyond <= 1.0 + 1e-12
         assert math.isfinite(factor.log_moment(0.5))
@@ -355,7 +357,7 @@ def test_a_gaussian_part_far_below_likelihood_ratio_1_is_kept(epsilon):
 def test_cells_of_a_gaussian_keep_their_digits(t):
     """P(Y in cell) and E[Y; Y in cell] beside mpmath, far below and above Y = 1."""
     edges = np.array([-t / 2 - 6 * math.sqrt(t), -t / 2, 0.0, t / 2, t / 2 + 6 * math.sqrt(t)])
-    mass, mean, beyond, above = factors._cells(Coordinates(1.0, 1.0, t), edges, opposite=False)
+    mass, mean, beyond, above = CoordinateRatio(Coordinates(1.0, 1.0, t)).cells(edges)
     s = mpmath.sqrt(t)
     z = [(mpmath.mpf(edge) + mpmath.mpf(t) / 2) / s for edge in edges]
     for i, (low, high) in enumerate(itertools.pairwise(z)):

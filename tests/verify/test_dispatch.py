@@ -45,7 +45,11 @@ def claim(proof, direction, epsilon=2.0, **parameters):
         (claim("exact", None), [GAUSSIAN], renyi.delta([GAUSSIAN], 2, None, Bound.EXACT)),
         (claim("mask-revealed", None), [SPARSE], renyi.delta([SPARSE], 2, None, Bound.MASK_REVEALED)),
         (claim("renyi", None, order=9), [SPARSE], renyi.delta([SPARSE], 2, 9, Bound.RDP)),
-        (claim("renyi-remove", "remove", order=9), [SPARSE], renyi.remove_delta([SPARSE], 2, 9, 15)),
+        (
+            claim("renyi-remove", "remove", order=9),
+            [SPARSE],
+            renyi.converted_delta(renyi.remove_log_moment([SPARSE], 9, 15), mpmath.mpf(9), 2),
+        ),
         (
             claim("gaussian-matched", "add", order=9.5),
             [SPARSE, GAUSSIAN],

@@ -1,0 +1,205 @@
+"""One round with client sampling, U = 1 - q + q y, in cells.
+
+The law of y, the likelihood ratio of the round if the client takes part, is computed on a grid like that of u
+without client sampling, at several tilts: each gives the masses around its own mean. Means of convex
+functions of U are then upper or lower bounds as those of y are, since U increases linearly in y.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from csgm_cli.profile.convolution import log_moment, product, rounding, total_count, window_around
+from csgm_cli.profile.factors import Cells, Factor, lower_factor, upper_factor
+from csgm_cli.profile.ratios import ABOVE, coordinate_ratios
+
+if TYPE_CHECKING:
+    from csgm_cli.renyi.law import Law, SampledRounds
+
+Array = NDArray[np.float64]
+
+#: Discretising the coordinates increases the variance of log y by this share at most, if the grid is not too
+#: long.
+_ACCURACY = 1e-4
+_MOST_POINTS = 1 << 20
+#: Tilted laws are this many standard deviations of log y apart, and their windows leave out e^-`_OUTSIDE` of
+#: each. Of the law of y, e^-`_RARE` is left out.
+_APART, _OUTSIDE, _RARE, _MOST_PIECES = 8.0, 45.0, 60.0, 40
+#: The tilts are chosen on a grid that is coarser by this factor.
+_ROUGH = 16
+
+
+class _Masses(NamedTuple):
+    """The law of y: ``mass`` at ``log_y``, and P(y left out above) and E[y; y left out above]."""
+
+    log_y: Array
+    mass: Array
+    beyond: float
+    above: float
+
+
+@dataclass(frozen=True)
+class SampledRatio:
+    """U of the ``rounds``, up to log U = ``end``, from the law of y for upper bounds or for lower bounds."""
+
+    rounds: SampledRounds
+    end: float
+    masses: _Masses
+
+    @property
+    def count(self) -> float:
+        """How many rounds there are."""
+        return self.rounds.count
+
+    @property
+    def bottom(self) -> float:
+        """The lower end of the grid: U > 1 - q."""
+        return math.log1p(-self.rounds.rate)
+
+    def cut(self, threshold: float, _: float) -> float:
+        """The upper end of the grid."""
+        return min(ABOVE + threshold, self.end)
+
+    @cached_property
+    def _log_u(self) -> Array:
+        return np.asarray(np.log1p(self.rounds.rate * np.expm1(self.masses.log_y)))
+
+    @cached_property
+    def _means(self) -> Array:
+        return np.asarray(self.masses.mass * np.exp(self._log_u))
+
+    def cells(self, edges: Array) -> Cells:
+        """The masses of the cells between ``edges`` of log U."""
+        q, (_, mass, beyond, above) = self.rounds.rate, self.masses
+        places = np.searchsorted(self._log_u, edges)
+        last = int(places[-1])
+        return Cells(
+            _sums(mass, places),
+            _sums(self._means, places),
+            float(mass[last:].sum()) + beyond,
+            float(self._means[last:].sum()) + (1 - q) * beyond + q * above,
+        )
+
+
+def _sums(values: Array, places: NDArray[np.intp]) -> Array:
+    """The sums of ``values`` between neighbouring ``places``."""
+    part = np.append(values[places[0] : places[-1]], 0.0)
+    sums = np.add.reduceat(part, places[:-1] - places[0])
+    return np.asarray(np.where(places[1:] > places[:-1], sums, 0.0))
+
+
+def sampled_ratio(rounds: SampledRounds, threshold: float, *, upper: bool) -> SampledRatio | None:
+    """The ratio U for functions with this threshold; None if the grid would be too long."""
+    return _sampled_ratio(rounds, ABOVE + _APART * math.ceil(threshold / _APART), upper=upper)
+
+
+@lru_cache(maxsize=8)
+def _sampled_ratio(rounds: SampledRounds, end: float, *, upper: bool) -> SampledRatio | None:
+    high = math.log(math.expm1(end) / rounds.rate + 1.0)
+    masses = _masses(rounds.inner, high, upper=upper)
+    return None if masses is None else SampledRatio(rounds, end, masses)
+
+
+def _masses(inner: Law, high: float, *, upper: bool) -> _Masses | None:
+    ratios = coordinate_ratios(inner)
+    cuts = [ratio.cut(high, 1e4) for ratio in ratios]
+    length = max(cut - ratio.bottom for ratio, cut in zip(ratios, cuts, strict=True))
+    step = max(_step(inner) * (1.0 if upper else 0.5), 2 * max(length, high) / _MOST_POINTS)
+    rough = [upper_factor(ratio, cut, _ROUGH * step) for ratio, cut in zip(ratios, cuts, strict=True)]
+    pieces = _pieces(rough, high)
+    if any((piece.window[1] - piece.window[0]) / step > _MOST_POINTS for piece in pieces):
+        return None
+    rounded = upper_factor if upper else lower_factor
+    factors = [rounded(ratio, cut, step) for ratio, cut in zip(ratios, cuts, strict=True)]
+    return _stitched(factors, pieces, step, upper=upper)
+
+
+def _step(inner: Law) -> float:
+    """The step at which the variance of log y increases by `_ACCURACY`: by step^2/6 per coordinate."""
+    steps = [c.gamma * math.sqrt(6 * _ACCURACY * math.expm1(min(c.t, 1.0))) for c in inner.coordinates]
+    return min([*steps, *([math.sqrt(6 * _ACCURACY * inner.gaussian)] if inner.gaussian else [])])
+
+
+class _Piece(NamedTuple):
+    """A tilt, mean and standard deviation of log y under the tilted law, and a window that contains it."""
+
+    tilt: float
+    mean: float
+    deviation: float
+    window: tuple[float, float]
+
+
+def _pieces(factors: Sequence[Factor], high: float) -> list[_Piece]:
+    """Tilted laws that together cover log y from rare outcomes to ``high``, sorted by mean."""
+    found, least = {0.5: _piece(factors, 0.5)}, math.fsum(f.count * float(f.log_ratio[0]) for f in factors)
+    for sign in (-1.0, 1.0):
+        last = found[0.5]
+        while len(found) < _MOST_PIECES:
+            end = last.mean + sign * _APART / 2 * last.deviation
+            # e^-rate bounds the probability below the end, or that above it weighted by y
+            rate = (last.tilt if sign < 0.0 else last.tilt - 1.0) * end - log_moment(factors, last.tilt)
+            if (
+                end < least
+                or (sign > 0.0 and end > high)
+                or (rate > _RARE and sign * (last.tilt - 0.5) > 0.5)
+            ):
+                break
+            last = _next_piece(factors, last, sign)
+            found[last.tilt] = last
+    return [found[tilt] for tilt in sorted(found)]
+
+
+def _next_piece(factors: Sequence[Factor], last: _Piece, sign: float) -> _Piece:
+    """The next tilted law, whose mean is at most `_APART` standard deviations away."""
+    stride = sign * _APART / last.deviation
+    while True:
+        found = _piece(factors, last.tilt + stride)
+        if abs(found.mean - last.mean) <= _APART * (found.deviation + last.deviation) / 2:
+            return found
+        stride /= 2
+
+
+def _piece(factors: Sequence[Factor], tilt: float) -> _Piece:
+    mean = math.fsum(f.count * f.tilted_mean(tilt) for f in factors)
+    variance = math.fsum(f.count * f.tilted_variance(tilt) for f in factors)
+    window = window_around(factors, tilt, mean, _OUTSIDE)
+    return _Piece(tilt, mean, math.sqrt(max(variance, 1e-12)), window)
+
+
+def _stitched(factors: Sequence[Factor], pieces: Sequence[_Piece], step: float, *, upper: bool) -> _Masses:
+    """The masses of y: each tilted law bounds all of them, and the best bound of each counts."""
+    found = [product(factors, piece.tilt, step, piece.window) for piece in pieces]
+    start = min(float(each.log_ratio[0]) for each in found)
+    firsts = [round((float(each.log_ratio[0]) - start) / step) for each in found]
+    size = max(first + each.log_ratio.size for first, each in zip(firsts, found, strict=True))
+    log_y = start + step * np.arange(size, dtype=np.float64)
+    mass = np.full(size, math.inf if upper else 0.0)
+    best = np.minimum if upper else np.maximum
+    for piece, first, each in zip(pieces, firsts, found, strict=True):
+        error = each.noise + math.exp(-_OUTSIDE)
+        relative = rounding(each.log_ratio.size, total_count(factors))
+        tilted = each.tilted * (1 + relative) + error if upper else each.tilted * (1 - relative) - error
+        with np.errstate(over="ignore", under="ignore"):
+            untilted = tilted * np.exp(log_moment(factors, piece.tilt) - piece.tilt * each.log_ratio)
+        part = slice(first, first + each.log_ratio.size)
+        mass[part] = best(mass[part], untilted)
+    if not upper:
+        return _Masses(log_y, mass, 0.0, 0.0)
+    mass[0] += math.exp(-_RARE)
+    left_out = _left_out(factors, pieces[-1], float(log_y[-1]))
+    beyond = math.fsum(f.count * f.beyond for f in factors) + left_out * math.exp(-float(log_y[-1]))
+    return _Masses(log_y, mass, beyond, math.fsum(f.count * f.above for f in factors) + left_out)
+
+
+def _left_out(factors: Sequence[Factor], last: _Piece, end: float) -> float:
+    """Chernoff bound on E[y; log y > ``end``]."""
+    orders = [last.tilt, *(last.tilt + 2.0**j / last.deviation for j in range(-2, 5))]
+    bounds = [log_moment(factors, a) - (a - 1) * end for a in orders if a > 1.0]
+    return math.exp(min(0.0, *bounds))
