@@ -122,7 +122,7 @@ def _unknown_option(error: click.NoSuchOption) -> UsageError:
     if error.ctx and error.ctx.parent is None:
         hint = f"options follow the command: csgm COMMAND {flag if owners else '--option'}"
         return UsageError("unknown-option", message + ("" if owners else meant), hint)
-    if instead := instead_of_sampling(word):
+    if not owners and (instead := instead_of_sampling(word)):
         return _with_flags(UsageError("unknown-option", message, instead))
     if not owners or (error.ctx and error.ctx.command.name in owners):
         return UsageError("unknown-option", message + meant, _help_hint(error))

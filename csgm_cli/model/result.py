@@ -162,9 +162,11 @@ class Account(Displayed):
 
 def _asked(mechanism: Mechanism) -> Mapping[str, object]:
     counted = "rounds" if mechanism.factorization is None else "epochs"
+    rate = {"sampling_rate": at_most(mechanism.sampling_rate)} if mechanism.sampling_rate < 1.0 else {}
     return {
         "mechanism": mechanism.name,
         "gamma": at_most(mechanism.gamma),
         counted: mechanism.releases,
+        **rate,
         "adjacency": mechanism.adjacency,
     }

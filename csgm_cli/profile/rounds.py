@@ -25,13 +25,16 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-#: Discretising the coordinates increases the variance of log y by this share at most, if the grid is not too
-#: long.
-_ACCURACY = 1e-4
-_MOST_POINTS = 1 << 20
+#: Discretising the coordinates increases the variance of log y by this share, if the grid is not too long.
+#: The coarsest step, relative to gamma.
+_ACCURACY, _COARSEST = 1e-4, 0.5
+_MOST_POINTS = 1 << 18
 #: Tilted laws are this many standard deviations of log y apart, and their windows leave out e^-`_OUTSIDE` of
 #: each. Of the law of y, e^-`_RARE` is left out.
 _APART, _OUTSIDE, _RARE, _MOST_PIECES = 8.0, 45.0, 60.0, 40
+#: The longest window above 0, relative to the largest log y that counts, and the least distance of two tilts
+#: in units of 1/deviation.
+_LONGEST, _LEAST_STRIDE = 2.5, 0.2
 #: The tilts are chosen on a grid that is coarser by this factor.
 _ROUGH = 16
 
@@ -110,11 +113,12 @@ def _sampled_ratio(rounds: SampledRounds, end: float, *, upper: bool) -> Sampled
 def _masses(inner: Law, high: float, *, upper: bool) -> _Masses | None:
     ratios = coordinate_ratios(inner)
     cuts = [ratio.cut(high, 1e4) for ratio in ratios]
-    length = max(cut - ratio.bottom for ratio, cut in zip(ratios, cuts, strict=True))
-    step = max(_step(inner) * (1.0 if upper else 0.5), 2 * max(length, high) / _MOST_POINTS)
+    lengths = [cut - ratio.bottom for ratio, cut in zip(ratios, cuts, strict=True)]
+    step = max(_step(inner) * (1.0 if upper else 0.5), max(lengths) / _MOST_POINTS)
     rough = [upper_factor(ratio, cut, _ROUGH * step) for ratio, cut in zip(ratios, cuts, strict=True)]
     pieces = _pieces(rough, high)
-    if any((piece.window[1] - piece.window[0]) / step > _MOST_POINTS for piece in pieces):
+    step = max(step, max(piece.window[1] - piece.window[0] for piece in pieces) / _MOST_POINTS)
+    if step > _COARSEST * min((c.gamma for c in inner.coordinates), default=1.0):
         return None
     rounded = upper_factor if upper else lower_factor
     factors = [rounded(ratio, cut, step) for ratio, cut in zip(ratios, cuts, strict=True)]
@@ -151,19 +155,26 @@ def _pieces(factors: Sequence[Factor], high: float) -> list[_Piece]:
                 or (rate > _RARE and sign * (last.tilt - 0.5) > 0.5)
             ):
                 break
-            last = _next_piece(factors, last, sign)
-            found[last.tilt] = last
+            ahead = _next_piece(factors, last, sign, _LONGEST * high)
+            if ahead is None:
+                break
+            last = found[ahead.tilt] = ahead
     return [found[tilt] for tilt in sorted(found)]
 
 
-def _next_piece(factors: Sequence[Factor], last: _Piece, sign: float) -> _Piece:
-    """The next tilted law, whose mean is at most `_APART` standard deviations away."""
+def _next_piece(factors: Sequence[Factor], last: _Piece, sign: float, end: float) -> _Piece | None:
+    """The next tilted law, whose mean is at most `_APART` standard deviations away.
+
+    None if its window would extend beyond ``end``: sums of several large coordinates need none.
+    """
     stride = sign * _APART / last.deviation
-    while True:
+    while abs(stride) * last.deviation > _LEAST_STRIDE:
         found = _piece(factors, last.tilt + stride)
-        if abs(found.mean - last.mean) <= _APART * (found.deviation + last.deviation) / 2:
+        apart = abs(found.mean - last.mean)
+        if found.window[1] <= end and apart <= _APART * (found.deviation + last.deviation) / 2:
             return found
         stride /= 2
+    return None
 
 
 def _piece(factors: Sequence[Factor], tilt: float) -> _Piece:

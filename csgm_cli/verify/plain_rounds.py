@@ -16,7 +16,7 @@ from csgm_cli.verify.plain_nodes import Array, Part, on_grid
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_FINENESS = 0.02  # the step, relative to the deviation of one coordinate's loss
+_FINENESS = 0.005  # the step, relative to the deviation of one coordinate's loss
 _MOST_POINTS = 1 << 22
 _SPACING = 6.0  # of the tilted means, in tilted deviations
 _DEPTH = 60.0  # outcomes rarer than exp(-depth) are left out

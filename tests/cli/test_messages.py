@@ -89,7 +89,7 @@ from csgm_cli.storage.arrays import read_arrays
         ),
         (
             "calibrate --epsilon 3 --delta 1e-6 --mechanism gaussian --rounds 300 --population 2000",
-            "try: was --training-rounds 300 meant? --population-size computes the --rounds of one client\n",
+            "--population-size computes the --rounds of one client; if each client takes part independently",
         ),
         ("calibrate --steps 100", "no such option: --steps; did you mean --rounds?"),
         ("account --clip 1", "no such option: --clip; did you mean --l2-norm?"),
@@ -139,8 +139,8 @@ from csgm_cli.storage.arrays import read_arrays
         ("account --noise 5", "no such option: --noise; did you mean --noise-multiplier?\n"),
         ("calibrate --noise 5", "try: --noise-multiplier is an option of csgm account and sweep; csgm"),
         (
-            "calibrate --sampling-rate 0.1",
-            "option: --sampling-rate\n  try: pass --rounds = all training rounds, which is safe ",
+            "check --sampling-rate 0.1",
+            "try: --sampling-rate is an option of csgm calibrate, account, compare, plan and sweep; csgm",
         ),
         ("inspect", "FILE is required\n  try: for example csgm inspect prefix32.npz; csgm inspect --help\n"),
         ("completion", "try: for example csgm completion bash; csgm completion --help\n"),

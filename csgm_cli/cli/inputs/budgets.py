@@ -198,7 +198,7 @@ def _value(key: str, entry: Entry) -> Any:  # noqa: ANN401 - a number or a word
         from csgm_cli.cli.inputs.factorizations import beside
 
         return beside(entry.value, entry.place.path)
-    assert isinstance(kind, Choice)  # mechanism, adjacency
+    assert isinstance(kind, Choice)  # mechanism, adjacency, client_sampling
     return kind.read(entry.value, label)
 
 

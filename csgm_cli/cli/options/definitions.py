@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from csgm_cli.cli.options.parameter_types import Choice, File, Number, PlotSize, StrategyChoice, Switch
+from csgm_cli.cli.options.parameter_types import (
+    Choice,
+    File,
+    Number,
+    PlotSize,
+    SamplingChoice,
+    StrategyChoice,
+    Switch,
+)
 from csgm_cli.cli.options.sources import flag_of, variable_of
 from csgm_cli.model.mechanism import Accountant, Adjacency
 from csgm_cli.model.mechanism_table import MechanismName
@@ -108,12 +116,27 @@ _SPECS: dict[str, _Spec] = {
         Adjacency.ADD_REMOVE.value,
     ),
     "dim": _Spec(_COHORT, "Model dimension, for the MSE; with the cohort size also the default norm ratio."),
-    "cohort_size": _Spec(_COHORT, "Clients per round."),
-    "rounds": _Spec(_COHORT, "Releases that one client can influence.", default=1),
+    "cohort_size": _Spec(_COHORT, "Clients per round; with a sampling rate, their expected number."),
+    "rounds": _Spec(
+        _COHORT,
+        "Releases that one client can influence; with a sampling rate, all training rounds.",
+        default=1,
+    ),
+    "sampling_rate": _Spec(
+        _COHORT,
+        "Probability that a client takes part in a round, independently and in secret (Poisson sampling)."
+        " Needs --rounds. Default: 1.",
+    ),
+    "client_sampling": _Spec(
+        _COHORT,
+        "How cohorts are drawn; with poisson, sampling-rate = cohort-size / population-size.",
+        lambda: SamplingChoice(["poisson"]),
+    ),
     "population_size": _Spec(
         _COHORT,
         "Number of clients, for disjoint cohorts in a fixed order: rounds = ceil(training-rounds *"
-        " cohort-size / population-size). With a factorization, T * cohort-size must not exceed it.",
+        " cohort-size / population-size); or for --client-sampling. With a factorization, T * cohort-size"
+        " must not exceed it.",
     ),
     "training_rounds": _Spec(_COHORT, "Training rounds, for --population-size."),
     "factorization": _Spec(
@@ -210,7 +233,10 @@ SEARCHABLE = frozenset(
 )
 
 MECHANISM = ("gamma", "compression", "norm_ratio", "linf_norm", "l2_norm", "adjacency")
-COHORT = ("dim", "cohort_size", "rounds", "population_size", "training_rounds", "factorization", "epochs")
+COHORT = (
+    "dim", "cohort_size", "rounds", "sampling_rate", "client_sampling", "population_size", "training_rounds",
+    "factorization", "epochs",
+)  # fmt: skip
 OUTPUT = ("format", "output", "config", "show_inputs", "quiet")
 
 

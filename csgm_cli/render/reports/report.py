@@ -31,7 +31,7 @@ from csgm_cli.render.reports.parts import (
     table,
     up,
 )
-from csgm_cli.render.reports.setting import adjacency_fact, assumptions_fact, setting
+from csgm_cli.render.reports.setting import adjacency_fact, assumptions_facts, setting
 from csgm_cli.rounding import exact, round_down, round_up
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def _calibrate(inputs: Document, result: Document) -> Report:
         *setting(inputs),
         *certificate_facts(result, "noise_multiplier"),
         *utility_facts(inputs, result),
-        assumptions_fact([result]),
+        *assumptions_facts([result]),
     )
     return Report(facts=facts, statement=result["statement"])
 
@@ -73,7 +73,7 @@ def _account(inputs: Document, result: Document) -> Report:
         *setting(inputs),
         *certificate_facts(result, asked),
         *utility_facts(inputs, result),
-        assumptions_fact([result]),
+        *assumptions_facts([result]),
     )
     return Report(facts=facts, statement=result["statement"])
 
@@ -92,7 +92,7 @@ def _curve(inputs: Document, rows: list[Document]) -> Report:
         adjacency_fact(inputs),
         *setting(inputs),
         *utility_facts(inputs, rows[0]),
-        assumptions_fact(rows),
+        *assumptions_facts(rows),
     )
     return Report(table=table(columns, rows), facts=facts)
 
@@ -125,7 +125,7 @@ def _compare(inputs: Document, result: Document) -> Report:
         adjacency_fact(inputs),
         # What differs from row to row stands in the table.
         *setting({**inputs, "mechanism": None, "gamma": None}),
-        assumptions_fact(result["rows"]),
+        *assumptions_facts(result["rows"]),
     )
     return Report(table=table(columns, result["rows"]), facts=facts)
 
