@@ -153,17 +153,21 @@ def log_delta_of(
     return min(found)
 
 
-def closed_delta(releases: Sequence[Release], bound: Bound, epsilon: float) -> Answer:
-    """The delta that one closed-form bound proves at ``epsilon``."""
-    certificate = _closed_certificate(releases, bound, epsilon)
+def closed_delta(
+    releases: Sequence[Release], bound: Bound, epsilon: float, order: float | None = None
+) -> Answer:
+    """The delta that one closed-form bound proves at ``epsilon``; by default at the best order."""
+    certificate = _closed_certificate(releases, bound, epsilon, order)
     return Answer(_clamped_delta(certificate), bound, (certificate,))
 
 
-def _closed_certificate(releases: Sequence[Release], bound: Bound, epsilon: float) -> Certificate:
+def _closed_certificate(
+    releases: Sequence[Release], bound: Bound, epsilon: float, order: float | None = None
+) -> Certificate:
     if bound in (Bound.EXACT, Bound.MASK_REVEALED):
         log_delta = gaussian.log_delta(total_mu(releases), epsilon)
         return Certificate(Proof(bound.value), None, epsilon, log_delta)
-    return renyi_method(releases, bound)(law_of(bound, releases), epsilon)
+    return replace(renyi_method(releases, bound), order=order)(law_of(bound, releases), epsilon)
 
 
 def _profile_delta(releases: Sequence[Release], epsilon: float) -> Answer:
