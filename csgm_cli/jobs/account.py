@@ -102,16 +102,7 @@ def account_delta(
 
 def check_accountant(mechanisms: Iterable[Mechanism], accountant: Accountant) -> None:
     """Raise ``UsageError`` if the accountant has no bound for one of the mechanisms."""
-    asked = list(mechanisms)
-    unsampled = accountant in (Accountant.EXACT, Accountant.PAPER)
-    if unsampled and (sampled := next((m for m in asked if m.sampling_rate < 1.0), None)):
-        raise UsageError(
-            "no-sampled-accountant",
-            f"accountant {accountant} has no bound with client sampling, got sampling rate"
-            f" {sampled.sampling_rate!r}",
-            "use auto, tight or rdp",
-        )
-    accountants.check_accountant(asked, accountant)
+    accountants.check_accountant(list(mechanisms), accountant)
 
 
 def epsilon_guarantee(

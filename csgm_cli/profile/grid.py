@@ -101,9 +101,11 @@ class GridLaw:
         # E[u; some Y beyond its grid] <= sum of E[Y; Y beyond its grid], since the other factors have mean 1
         outside = math.fsum(f.count * f.above for f in self.factors)
         outside += math.exp(self._log_chernoff(1.0, 1.0, high))
-        if function.log_support < low:
-            outside += math.exp(min(low, self._log_chernoff(1.0, -1.0, low)))
-        return value + function.steepest * outside
+        below = 0.0
+        if function.log_support < low:  # phi increases
+            below = function.steepest * math.exp(min(low, self._log_chernoff(1.0, -1.0, low)))
+            below = min(below, float(function(np.array([low]))[0]))
+        return value + function.steepest * outside + below
 
     @cached_property
     def _blocks(self) -> tuple[Array, Array]:

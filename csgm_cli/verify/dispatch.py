@@ -159,7 +159,7 @@ def _recomputed(
 ) -> _Recomputed:
     """The delta that a certificate proves at ``epsilon``, by default its own."""
     at = certificate.epsilon if epsilon is None else epsilon
-    if any(mechanism.sampling_rate < 1 and not mechanism.sends_all for mechanism, _ in releases):
+    if certificate.proof is not Proof.TRIANGLE and sampled.has_sampled_masks(releases):
         return _with_sampling(releases, certificate, at)
     if certificate.proof in _CLOSED:
         bound = _CLOSED[certificate.proof]
@@ -188,8 +188,6 @@ def _with_sampling(releases: Sequence[Release], certificate: Certificate, epsilo
     if proof is Proof.RENYI:
         value = sampled.renyi_delta(releases, epsilon, certificate.order or 0, CONTOUR.digits)
         return _Recomputed(value, CONTOUR)
-    if proof is Proof.TRIANGLE:
-        return _triangle(releases, certificate)
     if proof is Proof.RENYI_REMOVE:
         return _renyi_remove(releases, certificate, epsilon)
     if side is None:

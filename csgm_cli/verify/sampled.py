@@ -120,6 +120,11 @@ def without_sampling(mechanism: Mechanism) -> Mechanism:
     return replace(mechanism, sampling_rate=1.0)
 
 
+def has_sampled_masks(releases: Sequence[Release]) -> bool:
+    """Whether a round has both client sampling and masks."""
+    return any(mechanism.sampling_rate < 1 and not mechanism.sends_all for mechanism, _ in releases)
+
+
 def split(
     releases: Sequence[Release], digits: int = 50
 ) -> tuple[tuple[Coordinates, ...], mpmath.mpf, list[Rounds]]:
