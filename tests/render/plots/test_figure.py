@@ -232,7 +232,7 @@ def test_overlapping_labels_are_reported(figure, size, is_clear):
 
 
 @given(st.floats(-12, 12), st.floats(0.31, 30))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 def test_at_least_three_numbers_along_a_logarithmic_axis(start, decades):
     """Wherever it begins and ends, and all of them as powers of ten or none."""
     line = Line("", ((10.0**start, 10.0**start), (10.0 ** (start + decades), 10.0 ** (start + decades))))
