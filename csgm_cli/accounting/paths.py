@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from csgm_cli.bounds.by_order import ByOrder
-from csgm_cli.bounds.sampled import SampledMatched
 from csgm_cli.bounds.worst_case import Release, worst_case_law
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.renyi.conversion import (
@@ -25,6 +24,7 @@ from csgm_cli.roots import smallest_nonpositive
 
 if TYPE_CHECKING:
     from csgm_cli.bounds.by_order import Method
+    from csgm_cli.bounds.sampled import SampledMatched
     from csgm_cli.model.certificate import Certificate
     from csgm_cli.model.mechanism import Mechanism
     from csgm_cli.renyi.law import Law
@@ -123,10 +123,11 @@ def solve_method(
     Raises:
         NoAnswerError: the method proves the target at no x in range.
     """
-    if isinstance(method, SampledMatched) or (
-        isinstance(method, ByOrder) and law_of(path.at(near)[0]).sampled and not method.integer_orders
-    ):
-        return _alternating_search(path, method, near)
+    if law_of(path.at(near)[0]).sampled:
+        from csgm_cli.bounds.sampled import SampledMatched
+
+        if isinstance(method, SampledMatched) or (isinstance(method, ByOrder) and not method.integer_orders):
+            return _alternating_search(path, method, near)
     if isinstance(method, ByOrder):
         settled = _joint_search(path, method, law_of, near)
         found = _at_order(path, method, law_of, settled) if settled else None

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
-from csgm_cli.accounting.accountants import Answer, spent_epsilon, target_delta, uses_profile
+from csgm_cli.accounting.accountants import LARGEST_TARGET_DELTA, Answer, spent_epsilon, uses_profile
 from csgm_cli.accounting.headroom import FEW_RELEASES, Headroom, shares
 from csgm_cli.jobs.account import check_accountant, conversion_of, notices_of, one_round, verified_by
 from csgm_cli.jobs.statement import assumptions_of
@@ -115,7 +115,7 @@ def _parts(
     counted: Sequence[Release], accountant: Accountant, limit: Target, spent: Answer
 ) -> tuple[_Part, ...]:
     """Computed once for equal releases."""
-    used = replace(limit, delta=target_delta(counted, accountant, limit.delta))
+    used = replace(limit, delta=min(limit.delta, LARGEST_TARGET_DELTA))
     headroom, holds = Headroom(tuple(counted), accountant, used), spent.value <= limit.epsilon
     known: dict[Release, tuple[int, float | None]] = {}
     for index, release in enumerate(counted):
