@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from csgm_cli.cli.options.sources import Source
 from csgm_cli.storage.config import Setting
 
+#: Of an example, beside its indent.
+_EXAMPLE_WIDTH = 78
+
 
 class Command(Helped):
     """A command whose body takes a ``Request`` and returns an ``ExitCode``.
@@ -120,10 +123,24 @@ class Command(Helped):
                 formatter.write_dl(rows)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
-        """Write the examples, unwrapped so that they can be copied."""
+        """Write the examples so that they can be copied: lines end with a backslash where they are broken."""
         with formatter.section("Examples"):
             for example in self.examples:
-                formatter.write(f"{'':>{formatter.current_indent}}{example}\n")
+                for line in _folded(example, _EXAMPLE_WIDTH):
+                    formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
+
+
+def _folded(command: str, width: int) -> list[str]:
+    """``command`` as lines of at most ``width`` columns for a shell, broken before options."""
+    first, *options = command.replace(" --", "\n--").splitlines()
+    lines = [first]
+    for option in options:
+        if len(f"{lines[-1]} {option} \\") <= width:
+            lines[-1] += f" {option}"
+        else:
+            lines[-1] += " \\"
+            lines.append(f"  {option}")
+    return lines
 
 
 def _warn_of_strange_variables() -> None:
