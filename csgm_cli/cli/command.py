@@ -12,6 +12,7 @@ import click
 from csgm_cli.cli import console
 from csgm_cli.cli.options.definitions import CONFIGURABLE, SEARCHABLE, Option
 from csgm_cli.cli.options.file_conflicts import check_places
+from csgm_cli.cli.options.missing import Need, check_complete
 from csgm_cli.cli.options.parameter_types import File, Number, Switch, several_values, unquoted
 from csgm_cli.cli.options.request import EXCLUSIVES, Exclusive, Request, request_of
 from csgm_cli.cli.options.sources import (
@@ -44,6 +45,7 @@ _EXAMPLE_WIDTH = 78
 class Command(Helped):
     """A command whose body takes a ``Request`` and returns an ``ExitCode``.
 
+    ``needs``: the inputs without which there is no answer, so that one message names all that are missing.
     ``complete``: puts in place what a file says that the request names.
     """
 
@@ -56,6 +58,7 @@ class Command(Helped):
         options: Sequence[click.Parameter],
         examples: Sequence[str],
         exclusives: Sequence[Exclusive] = (),
+        needs: Sequence[Need] = (),
         complete: Callable[[Request], Request] | None = None,
     ) -> None:
         super().__init__(name, params=list(options), help=help)
@@ -63,6 +66,7 @@ class Command(Helped):
         self.complete = complete
         self.examples = tuple(examples)
         self.exclusives = (*EXCLUSIVES, *exclusives)
+        self.needs = tuple(needs)
         for param in self.params:
             if param.name == "config":
                 param.is_eager, param.expose_value, param.callback = True, False, _load_config
@@ -90,6 +94,7 @@ class Command(Helped):
         except click.MissingParameter:
             if asks_to_show(written := as_written(ctx, given)):
                 _show(written, written)
+            self._check_complete(written, ctx)
             raise
         except UsageError as error:
             raise hinting_at_swap(error, as_written(ctx, given)) from None
@@ -106,8 +111,15 @@ class Command(Helped):
             from csgm_cli.cli.inputs.mechanisms import with_derived
 
             _show(Request(ctx.params, asked.sources), with_derived(request))
+        self._check_complete(request, ctx)
         try:
             return self.run(request)
+        except UsageError as error:
+            raise naming_config(error, ctx) from None
+
+    def _check_complete(self, request: Request, ctx: click.Context) -> None:
+        try:
+            check_complete(request, self.needs, self.name or "", self.examples)
         except UsageError as error:
             raise naming_config(error, ctx) from None
 
