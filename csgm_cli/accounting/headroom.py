@@ -23,6 +23,7 @@ from csgm_cli.model.mechanism import Accountant, Bound
 from csgm_cli.ranges import RANGES
 from csgm_cli.renyi.conversion import allowed_moment, at_epsilon, best_log_delta
 from csgm_cli.renyi.law import cache_log_moments
+from csgm_cli.renyi.moment import combine
 from csgm_cli.renyi.orders import extrapolated_best
 from csgm_cli.roots import smallest_nonpositive
 
@@ -158,17 +159,18 @@ class _Moments:
 
     def _order_at_limit(self, form: ByOrder) -> float:
         """The best order at the limit, which is reached by scaling the rounds of all releases together."""
-        law, (epsilon, log_delta) = self._law(self.releases), (self.limit.epsilon, math.log(self.limit.delta))
-        _, order = best_log_delta(form.curve(law), form.convert, epsilon)
+        curve = form.curve(self._law(self.releases))
+        epsilon, log_delta = self.limit.epsilon, math.log(self.limit.delta)
+        _, order = best_log_delta(curve, form.convert, epsilon)
         for _ in range(_MAX_ITERATIONS):
-            spent = form.curve(law).moment(order).value
-            scale = (
-                allowed_moment(order, form.convert, epsilon, log_delta, min(max(spent, 1e-9), 1e9)) / spent
-            )
+            moment, before = curve.moment(order), order
+            near = min(max(moment.value, 1e-9), 1e9)
+            scale = allowed_moment(order, form.convert, epsilon, log_delta, near) / moment.value
             if not 1 / _MOST_ROUNDS < scale < _MOST_ROUNDS:
                 break
-            moment, before = form.curve(_scaled(law, scale)).moment(order), order
-            _, order = extrapolated_best(order, moment, at_epsilon(form.convert, epsilon))
+            # Log-moments are proportional to the rounds, also those of replace-one.
+            scaled = combine([(scale, moment)])
+            _, order = extrapolated_best(order, scaled, at_epsilon(form.convert, epsilon))
             if abs(math.log((order - 1) / (before - 1))) < _SAME_ORDER:
                 break
         return order
@@ -219,12 +221,6 @@ class _Row:
     allowed: float
     spent: float
     units: list[float]
-
-
-def _scaled(law: Law, factor: float) -> Law:
-    """The law with the number of rounds multiplied by ``factor``."""
-    coordinates = tuple(replace(c, count=c.count * factor) for c in law.coordinates)
-    return replace(law, coordinates=coordinates, gaussian=law.gaussian * factor)
 
 
 def _largest_holding(holds: Callable[[int], bool], known: int, most: int) -> int:
