@@ -30,7 +30,7 @@ from csgm_cli.model.mechanism import (
     Target,
     accountant_named,
 )
-from csgm_cli.model.result import Account, Guarantee, Notice, Verification
+from csgm_cli.model.result import Account, Guarantee, Notice, Verification, one_round_notice
 from csgm_cli.ranges import EPSILON_OR_ZERO, check_range, check_ranges, check_type
 
 if TYPE_CHECKING:
@@ -230,8 +230,7 @@ def one_round(mechanism: Mechanism) -> tuple[Notice, ...]:
     if mechanism.counts_releases:
         return ()
     name = "rounds" if mechanism.factorization is None else "epochs"
-    said = f"{name} not given; pass {name} (use {name}=1 if each client takes part once)"
-    return (Notice("one-round", said),)
+    return (one_round_notice(name, "=1"),)
 
 
 def conversion_of(proof: Proof) -> Conversion | None:

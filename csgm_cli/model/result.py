@@ -18,6 +18,13 @@ class Notice:
     message: str
 
 
+def one_round_notice(name: str, one: str, prefix: str = "") -> Notice:
+    """The notice that ``name``, rounds or epochs, was left at 1; ``one`` is how the caller writes that."""
+    called = prefix + name
+    advice = f"pass {called} (use {called}{one} if each client takes part once)"
+    return Notice("one-round", f"{name} not given; {advice}")
+
+
 @dataclass(frozen=True)
 class Verification:
     """What the independent high-precision recomputation found.

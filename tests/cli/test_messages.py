@@ -106,7 +106,10 @@ from csgm_cli.storage.arrays import read_arrays
             "plan --epsilon 1 --delta 1e-5 --norm-ratio 1",
             "try: for example --max-noise-overhead 0.05, 5 % more",
         ),
-        ("calibrate --clients 2000", "no such option: --clients; did you mean --population-size?"),
+        (
+            "calibrate --clients 2000",
+            "no such option: --clients; did you mean --population-size or --cohort-size?",
+        ),
         ("factorize --T 4 --workload momentum:0.9", "try: momentum=0.9\n"),
         (
             "account --mechanism gaussian --sigma 1 --delta 1e-6 --rounds 1 --max-epsilon 2",
@@ -127,7 +130,7 @@ from csgm_cli.storage.arrays import read_arrays
         ("sweep --vary delta=1e-8-1e-6", "try: N values from LO to HI: 1e-8:1e-6:N, or"),
         ("sweep --vary gamma=-0.5", "--vary gamma must be a number in [1e-09, 1], got '-0.5'\n"),
         (
-            "sweep --noise-multiplier 1 --epsilon 5 --delta 1e-8 --vary rounds=1,2",
+            "sweep --noise-multiplier 1 --epsilon 5 --delta 1e-8 --gamma 1 --vary rounds=1,2",
             "try: with --noise-multiplier one of them is the answer: give the other\n",
         ),
         (

@@ -11,7 +11,7 @@ from csgm_cli.cli.options.sources import Rank, Source, flag_of
 from csgm_cli.errors import UsageError
 from csgm_cli.model.mechanism import Accountant, Adjacency, Mechanism
 from csgm_cli.model.mechanism_table import MECHANISMS, Geometry, MechanismName, has_gamma
-from csgm_cli.model.result import Notice
+from csgm_cli.model.result import Notice, one_round_notice
 from csgm_cli.ranges import FORMER_NAMES, LARGE_DELTA
 
 if TYPE_CHECKING:
@@ -67,9 +67,7 @@ def one_round(request: Request, prefix: str = "--") -> Notices:
         name, sources = "epochs", ["epochs"]
     if list(request.given(sources)):
         return ()
-    flag = prefix + name
-    one = f"{flag} 1" if prefix else f"{flag} = 1"
-    return (Notice("one-round", f"{name} not given; pass {flag} (use {one} if each client takes part once)"),)
+    return (one_round_notice(name, " 1" if prefix else " = 1", prefix),)
 
 
 def build_geometry(request: Request, *, needs_ratio: bool = True) -> tuple[Geometry, Notices]:

@@ -175,7 +175,7 @@ _SPECS: dict[str, _Spec] = {
         _objective,
         "mean",
     ),
-    "strategy": _Spec(_PROBLEM, "Factorization strategy.", _strategy, "optimal"),
+    "strategy": _Spec(_PROBLEM, "Factorization strategy:", _strategy, "optimal", "STRATEGY"),
     "tolerance": _Spec(_PROBLEM, "Certified relative gap to solve to. Default: 1e-9, or 1e-6 for many rows."),
     "compare": _Spec(_PROBLEM, "Compare all strategies with the certified optimum.", Switch),
     "checkpoint": _Spec(
@@ -256,12 +256,15 @@ def option(
     """Return one option; ``kind`` and ``text`` replace its usual type and help where a command differs."""
     spec = _SPECS[name]
     kind = kind or (spec.type() if spec.type else Number(name))
+    explained = text or spec.help
+    if spec.metavar and isinstance(kind, Choice):  # too many for the column of options
+        explained += f" {', '.join(kind.choices)}."
     # A default of None would count as a value: a required option would never be missed.
     default: dict[str, Any] = {} if spec.default is None else {"default": spec.default}
     former = [old for old, new in FORMER_NAMES.items() if new == name]
     result = Option(
         [*map(flag_of, (name, *former)), name],
-        help=(text or spec.help) + "  [repeatable]" * multiple,
+        help=explained + "  [repeatable]" * multiple,
         type=kind,
         show_default=True,
         metavar=spec.metavar or (kind.name.upper() if isinstance(kind, Number) else None),
