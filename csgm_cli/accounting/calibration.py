@@ -34,6 +34,8 @@ _EPSILON_ROOM, _SIGMA_ROOM = 2.5e-13, 1e-13
 #: Larger margins: in epsilon under replace-one, where the e1 of the triangle is less accurate; in sigma if an
 #: order is searched, and if the bound comes from a certified grid, whose step depends on epsilon.
 _TRIANGLE_ROOM, _ORDER_ROOM, _GRID_ROOM = 1e-9, 5e-13, 5e-6
+#: In epsilon under replace-one with client sampling, where orders are searched less accurately.
+_SAMPLED_ROOM = 1e-4
 
 
 def least_sigma(
@@ -73,6 +75,8 @@ def least_sigma(
     if mechanism.adjacency is Adjacency.REPLACE_ONE:
         # The relative error is one of delta; at small epsilons delta depends little on epsilon.
         inner = epsilon * (1 - _TRIANGLE_ROOM * (1 + min(4 * delta / epsilon, 1e6)))
+        if any(m.sampling_rate < 1.0 for m, _ in [(mechanism, 1.0), *others]):
+            inner = epsilon * (1 - _SAMPLED_ROOM)
     path = sigma_path(mechanism, others, inner, math.log(delta))
     try:
         solved = solve(path, _near_sigma(mechanism, inner, delta, others))

@@ -26,6 +26,8 @@ Terms = Callable[[float], tuple[float, float]]
 #: Search over log(e1/e2): largest magnitude, initial step from 0, initial step from a known value, and final
 #: width, whose effect on log delta is of second order, below 1e-9.
 _FURTHEST, _STRIDE, _WARM_STRIDE, _WIDTH = 8.0, 0.5, 0.01, 3e-6
+#: With client sampling the bounds of both directions are slow, and these log(e1/e2) are tried.
+_SAMPLED_ODDS = (-0.5, 0.0, 0.5, 1.0, 1.5, 2.5, 4.0)
 #: The search ends when the logarithms of the slopes of both terms differ by less than `_BALANCED`, which
 #: costs 1.3e-9 of delta. After `_STEPS` evaluations the minimum is bracketed instead.
 _BALANCED, _STEPS = 1e-4, 12
@@ -52,6 +54,17 @@ def triangle(law: Law, epsilon: float, near: float | None = None, *, by_profile:
         add, remove = seen[log_odds]
         return add.log_delta, add.epsilon + remove.log_delta
 
+    if law.sampled:
+        for log_odds in _SAMPLED_ODDS:
+            terms(log_odds)
+    else:
+        _search(terms, near)
+    log_odds = min(seen, key=lambda x: _log_sum(*terms(x)))
+    return Certificate(Proof.TRIANGLE, None, epsilon, _log_sum(*terms(log_odds)), parts=seen[log_odds])
+
+
+def _search(terms: Terms, near: float | None) -> None:
+    """Evaluate the terms up to the place where their sum is least."""
     start, stride = 0.0, _STRIDE
     if near is not None and 0.0 < near < 1.0:
         start = min(max(math.log(near / (1 - near)), -_FURTHEST), _FURTHEST)
@@ -60,8 +73,6 @@ def triangle(law: Law, epsilon: float, near: float | None = None, *, by_profile:
         bracketed_minimum(
             lambda x: _log_sum(*terms(x)), start, stride=stride, low=-_FURTHEST, high=_FURTHEST, width=_WIDTH
         )
-    log_odds = min(seen, key=lambda x: _log_sum(*terms(x)))
-    return Certificate(Proof.TRIANGLE, None, epsilon, _log_sum(*terms(log_odds)), parts=seen[log_odds])
 
 
 def _reaches_least_sum(terms: Terms, start: float, stride: float) -> bool:
