@@ -100,8 +100,8 @@ def check_accountant(mechanisms: Sequence[Mechanism], accountant: Accountant) ->
     if accountant in (Accountant.EXACT, Accountant.PAPER) and sampled is not None:
         raise UsageError(
             "no-sampled-accountant",
-            f"accountant {accountant} does not support client sampling (sampling_rate"
-            f" {sampled.sampling_rate!r})",
+            f"accountant {accountant} has no bound with client sampling, got sampling rate"
+            f" {sampled.sampling_rate!r}",
             "use auto, tight or rdp",
         )
     refused = next((m for m in mechanisms if not m.is_gaussian), None)
