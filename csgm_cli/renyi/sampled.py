@@ -86,7 +86,8 @@ def _between(order: float, rate: float, inner: Law) -> float:
     """K at an order that is no integer: sums of both ends, and the Mellin-Barnes integral between them."""
     fraction = order - math.floor(order)  # poles are at the integers, and at this distance from integers
     apart = fraction / 2 if fraction >= 0.5 or order < 2.0 else (1 + fraction) / 2
-    real = max(1.0, round(order / 2 - apart)) + apart
+    # at a small rate K is about q^2: the term l = 2 is part of the sums, since the integral would cancel it
+    real = max(2.0 if rate < 0.5 else 1.0, round(order / 2 - apart)) + apart
     step = _STEP * (apart if apart < 0.5 else 1.0 - apart)
     low = _terms(order, [float(power) for power in range(2, math.ceil(real))], rate, inner)
     high = _terms(order, [order - j for j in range(math.ceil(order - real))], rate, inner)
