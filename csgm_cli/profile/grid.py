@@ -162,7 +162,8 @@ def _usual_tilt(law: Law, kinds: Sequence[Coordinates], epsilon: float, directio
     """Approximate -d log delta/d epsilon: for normal log u, or if a single coordinate dominates delta."""
     variance = max(law.variance if direction is Direction.ADD else law.spread_variance, 1e-300)
     slopes = [(epsilon + math.sqrt(epsilon**2 + 4 * variance)) / (2 * variance)]
-    for c in kinds if direction is Direction.ADD else ():
+    alone = [Coordinates(r.count, r.rate * c.gamma, c.t) for r in law.sampled for c in r.inner.coordinates]
+    for c in [*kinds, *alone] if direction is Direction.ADD else ():
         sent = math.expm1(epsilon) + c.gamma  # its posterior times Y = e^epsilon
         slopes.append((math.log(sent / c.gamma) / c.t + 0.5) * math.exp(epsilon) / sent)
     return min(slopes)

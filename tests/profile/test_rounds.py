@@ -126,3 +126,13 @@ def test_a_round_that_sends_all_is_a_coordinate():
             for law in (sampled(0.1, Law((), 1.5), 20.0), Law((Coordinates(20.0, 0.1, 1.5),)))
         ]
         assert two[0] == pytest.approx(two[1], rel=ABOVE)
+
+
+@pytest.mark.parametrize(("rate", "gamma", "noise"), [(0.06, 0.02, 0.75), (0.5, 0.1, 4.0), (1e-3, 1e-3, 0.3)])
+def test_one_coordinate_is_sent_with_the_product_of_the_rates(rate, gamma, noise):
+    """1 - q + q (1 - g + g M): the step fits also where a mask bit, not the spread of y, decides."""
+    both = sampled(rate, Law((Coordinates(1.0, gamma, noise**-2),)), 700.0)
+    plain = Law((Coordinates(700.0, rate * gamma, noise**-2),))
+    known = upper_profile(plain, Direction.ADD, 0.4)
+    assert upper_profile(both, Direction.ADD, 0.4) == pytest.approx(known, rel=0.01)
+    assert known * (1 - 2 * BELOW) <= lower_profile(both, 0.4) <= known
