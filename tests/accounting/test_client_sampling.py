@@ -156,7 +156,7 @@ def test_auto_is_at_most_rdp_and_the_noise_without_sampling(case):
     assert sigma <= solved(case, q=1.0) * (1 + BRACKET)
 
 
-@pytest.mark.parametrize("accountant", [Accountant.AUTO, Accountant.RDP, Accountant.TIGHT])
+@pytest.mark.parametrize("accountant", [Accountant.AUTO, Accountant.RDP])
 @pytest.mark.parametrize("adjacency", Adjacency)
 def test_rate_one_is_no_sampling(accountant, adjacency):
     """Bit for bit, in every question."""

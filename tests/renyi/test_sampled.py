@@ -68,7 +68,7 @@ def quadrature(order, rate, gamma, t):
         return float(mpmath.log1p(step * total))
 
 
-@pytest.mark.parametrize("rate", [1e-9, 1e-4, 0.03, 0.49, 0.51, 0.99, 1 - 1e-9])
+@pytest.mark.parametrize("rate", [1e-9, 0.03, 0.49, 0.51, 1 - 1e-9])
 @pytest.mark.parametrize("order", [1.2000001, 1.21, 1.5, 1.999, 2.001, 2.5, 2.99999, 5.3, 17.9, 63.7])
 def test_real_orders_by_quadrature(order, rate):
     """One coordinate in a round: the Mellin-Barnes integral against one-dimensional quadrature."""
