@@ -11,16 +11,15 @@ worst-case vector this bounds the Renyi divergence of both directions.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-from scipy.special import loggamma
 
 from csgm_cli.renyi.log_moment import log_moment
 from csgm_cli.renyi.moment import INFINITE_MOMENT, LARGEST_EXPONENT, LogMoment
 
 if TYPE_CHECKING:
-    from csgm_cli.renyi.law import Law
+    from csgm_cli.renyi.complex_log_moment import ComplexArray
 
 #: Between these orders K is computed; see `sampled_log_moment`.
 LEAST_ORDER, LARGEST_ORDER = 1.2, 64.0
@@ -33,7 +32,17 @@ _LARGEST_AT_ORDER = 300.0
 _ROUNDING = 1e-11
 
 
-def dominating_variance(order: float, inner: Law) -> float:
+class Inner(Protocol):
+    """The law of y, a `csgm_cli.renyi.law.Law`."""
+
+    def log_moment(self, order: float) -> LogMoment:
+        """S at a real order."""
+
+    def complex_log_moment(self, orders: ComplexArray) -> ComplexArray | None:
+        """S at complex orders; None if it cannot be computed."""
+
+
+def dominating_variance(order: float, inner: Inner) -> float:
     """Log-variance v of the Gaussian G_v that dominates y at ``order``, rounded up; infinite if unknown.
 
     Means of F_a over 1 - q + q y are at most those over 1 - q + q G_v, with v at order max(a, 2).
@@ -43,7 +52,7 @@ def dominating_variance(order: float, inner: Law) -> float:
     return 2 * moment.value / (at * (at - 1)) * (1 + moment.error + 2.0**-50)
 
 
-def sampled_log_moment(order: float, rate: float, inner: Law) -> LogMoment:
+def sampled_log_moment(order: float, rate: float, inner: Inner) -> LogMoment:
     """A bound on K at a real order > 1, for participation with probability ``rate`` in (0, 1).
 
     Exact at orders in [`LEAST_ORDER`, `LARGEST_ORDER`]. Below, K is convex and 0 at order 1; above, see
@@ -63,7 +72,7 @@ def sampled_log_moment(order: float, rate: float, inner: Law) -> LogMoment:
     return LogMoment(value, first, second, _ROUNDING + 2 * inner.log_moment(math.ceil(order)).error)
 
 
-def _derivatives(order: float, value: float, rate: float, inner: Law) -> tuple[float, float]:
+def _derivatives(order: float, value: float, rate: float, inner: Inner) -> tuple[float, float]:
     """Approximate derivatives of K, from a parabola for log(K/(a (a-1))) through three integer orders a."""
     middle = max(3, round(order))
     known = [_integer(middle + i, rate, inner) / (middle + i) / (middle + i - 1) for i in (-1, 0, 1)]
@@ -75,16 +84,16 @@ def _derivatives(order: float, value: float, rate: float, inner: Law) -> tuple[f
     return value * slope, max(value * (slope**2 + bend - 1 / order**2 - 1 / (order - 1) ** 2), 0.0)
 
 
-def _log_moment(order: float, rate: float, inner: Law) -> float:
+def _log_moment(order: float, rate: float, inner: Inner) -> float:
     whole = round(order)
     return _integer(whole, rate, inner) if order == whole else _between(order, rate, inner)
 
 
-def _integer(order: int, rate: float, inner: Law) -> float:
+def _integer(order: int, rate: float, inner: Inner) -> float:
     return _log1p_sum(_terms(order, [float(power) for power in range(2, order + 1)], rate, inner))
 
 
-def _between(order: float, rate: float, inner: Law) -> float:
+def _between(order: float, rate: float, inner: Inner) -> float:
     """K at an order that is no integer: sums of both ends, and the Mellin-Barnes integral between them."""
     fraction = order - math.floor(order)  # poles are at the integers, and at this distance from integers
     apart = fraction / 2 if fraction >= 0.5 or order < 2.0 else (1 + fraction) / 2
@@ -101,7 +110,7 @@ def _between(order: float, rate: float, inner: Law) -> float:
     return _log1p_sum([*low, *high], (peak, integral))
 
 
-def _terms(order: float, powers: list[float], rate: float, inner: Law) -> list[float]:
+def _terms(order: float, powers: list[float], rate: float, inner: Inner) -> list[float]:
     """Logs of C(a, w) (1-q)^(a-w) q^w expm1(S(w)) for each power w."""
     chosen = [
         math.lgamma(order + 1) - math.lgamma(power + 1) - math.lgamma(order - power + 1) for power in powers
@@ -120,8 +129,10 @@ def _log_expm1(x: float) -> float:
     return x + math.log(-math.expm1(-x))
 
 
-def _integral(order: float, real: float, step: float, rate: float, inner: Law) -> tuple[float, float]:
+def _integral(order: float, real: float, step: float, rate: float, inner: Inner) -> tuple[float, float]:
     """(p, x) with the integral of C(a, w) (1-q)^(a-w) q^w expm1(S(w)) over Re w = ``real`` equal to x e^p."""
+    from scipy.special import loggamma
+
     w = (real + 1j * step * np.arange(math.ceil(_END / step) + 1)).astype(np.complex128)
     moments = inner.complex_log_moment(w)
     if moments is None:
