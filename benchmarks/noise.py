@@ -11,6 +11,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
+from itertools import product
 from typing import TYPE_CHECKING
 
 from benchmarks.measure import ROOT, Table, cost, missed, own_peak, python, show
@@ -25,6 +26,7 @@ _DIM, _T, _BUFFERS, _BLOCK = 10**6, 1000, 4, 16_384
 _STREAMING_LIMIT, _DENSE_LIMIT, _MEMORY_LIMIT = 2.0, 1.5, 100.0
 #: Of the throughput of NumPy's normals in float64.
 _LEAST_SHARE = 0.5
+_DOUBLES_BUFFERS = 4, 8
 _DENSE_T, _DENSE_DIM = 1024, 8 * _BLOCK
 
 
@@ -56,12 +58,12 @@ def _timed(work: Callable[[], object]) -> dict[str, float]:
     return {"cpu": used, "peak": own_peak() * 2**20 / 1e6}
 
 
-def _stream(on: str, dtype: str = "float32") -> NoiseStream:
+def _stream(on: str, dtype: str = "float32", buffers: int = _BUFFERS) -> NoiseStream:
     from csgm_cli import NoiseStream
     from csgm_cli.factorization import factorize, parse_workload
     from csgm_cli.model.factorization import NoiseOn, Strategy, StrategyName
 
-    found = factorize(parse_workload("prefix-sum", _T), Strategy(StrategyName.STREAMING, _BUFFERS))
+    found = factorize(parse_workload("prefix-sum", _T), Strategy(StrategyName.STREAMING, buffers))
     return NoiseStream(found, sigma=1.0, dim=_DIM, on=NoiseOn(on), dtype=dtype)
 
 
@@ -77,11 +79,11 @@ def _by_block(on: str, rounds: str) -> dict[str, float]:
     return _timed(lambda: [b.next_round()[0] for b in stream.blocks(_BLOCK) for _ in range(int(rounds))])
 
 
-def _doubles(on: str, rounds: str) -> dict[str, float]:
+def _doubles(on: str, buffers: str, rounds: str) -> dict[str, float]:
     """Round by round in float64, beside as many of NumPy's own normals; the least of each round."""
     import numpy as np
 
-    stream, generator = _stream(on, "float64"), np.random.default_rng()
+    stream, generator = _stream(on, "float64", int(buffers)), np.random.default_rng()
     stream.next_round()
 
     def pair() -> tuple[float, float]:
@@ -182,15 +184,16 @@ def _streaming(rounds: int) -> Table:
 
 def _throughput() -> Table:
     def rows() -> Iterator[list[str]]:
-        for on in ("increments", "sums"):
-            found = _case("doubles", on, "20")
+        for buffers, on in product(_DOUBLES_BUFFERS, ("increments", "sums")):
+            found = _case("doubles", on, str(buffers), "20")
             share = found["normals"] / found["cpu"]
             mark = "" if share >= _LEAST_SHARE else " (missed)"
-            yield [on, show(1e3 * found["cpu"]), show(1e3 * found["normals"]), f"{show(share)}{mark}"]
+            times = (show(1e3 * found[name]) for name in ("cpu", "normals"))
+            yield [f"{on}, streaming:{buffers}", *times, f"{show(share)}{mark}"]
 
     said = (
-        f"{_DIM:,} coordinates, streaming:{_BUFFERS}, float64, beside `default_rng().standard_normal`, the"
-        f" least of 20 rounds each. Limit: at least {_LEAST_SHARE:g} of its throughput."
+        f"{_DIM:,} coordinates, float64, beside `default_rng().standard_normal`, the least of"
+        f" 20 rounds each. Limit: at least {_LEAST_SHARE:g} of its throughput."
     )
     return Table("Noise in float64", said, ["noise on", "ms per round", "normals ms", "share"], list(rows()))
 

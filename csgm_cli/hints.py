@@ -33,6 +33,11 @@ def probably_meant(name: str, number: float) -> str:
     return hint
 
 
+#: What to do where cohorts are not drawn by Poisson sampling.
+WITHOUT_AMPLIFICATION = (
+    "no amplification is offered for fixed-size cohorts or shuffled epochs: pass `rounds` = all training"
+    " rounds, or `population_size`, `cohort_size` and `training_rounds` for disjoint cohorts in a fixed order"
+)
 #: Words of options for client sampling, and parts that no other option has.
 _SAMPLING = ("poisson", "sampling", "subsampling", "sampling-rate", "client-sampling", "random-cohorts")
 _SAMPLING_PART = r"sampl|poisson|shuffl|amplif|random-(?:client|cohort|particip|select)|participation"
@@ -46,9 +51,8 @@ def instead_of_sampling(word: str) -> str:
     if not re.search(_SAMPLING_PART, word) and not get_close_matches(word, _SAMPLING, cutoff=0.8):
         return ""
     return (
-        "pass `rounds` = all training rounds, which is safe however clients are sampled, or"
-        " `population_size`, `cohort_size` and `training_rounds` for disjoint cohorts in a fixed order (there"
-        " is no amplification by client sampling yet)"
+        "pass `sampling_rate` = the probability that a client takes part in a round, with `rounds` = all"
+        " training rounds (Poisson sampling); `rounds` alone is safe however clients are sampled"
     )
 
 

@@ -11,15 +11,11 @@ from csgm_cli.errors import NoAnswerError
 Slope = tuple[float, float]
 
 _MAX_STEPS = 300
-#: Longest step of `increasing_root` while the root is not bracketed.
+#: Longest step while a root is not bracketed; arguments are logarithms.
 _LONGEST_STEP = 2.0
 _ULP = math.ulp(1.0) / 2
 #: Relative width of the brackets of `smallest_satisfying`.
 _RELATIVE_WIDTH = 4e-13
-#: Longest step away from a guess of `smallest_nonpositive`, whose arguments are logarithms.
-_FARTHEST = 2.0
-#: A minimum at a kink, which rises by more than this (relative) within ``width``, is narrowed by this factor.
-_STEEP, _STEEP_WIDTH = 1e-13, 1e-6
 #: The smaller part of a golden section.
 _GOLDEN = (3.0 - math.sqrt(5.0)) / 2.0
 
@@ -130,7 +126,7 @@ def smallest_nonpositive(
         gain = abs(at_ahead - value)
         left = 1.2 * abs(at_ahead) * abs(ahead - x) / gain if gain > 0.0 and math.isfinite(gain) else math.inf
         least *= 2.0  # secant steps towards the root of a steep exponential are all short
-        step = min(max(left, least), 8.0 * step, _FARTHEST)
+        step = min(max(left, least), 8.0 * step, _LONGEST_STEP)
         x, value = ahead, at_ahead
 
 
@@ -204,15 +200,11 @@ def bracketed_minimum(
             if not at(ahead) < at(middle):
                 break
             middle, step = ahead, 1.5 * step
-    for scale in (1.0, _STEEP_WIDTH):
-        places = sorted(seen)
-        index = places.index(min(places, key=at))
-        left, right = places[max(index - 1, 0)], places[min(index + 1, len(places) - 1)]
-        rise = min(at(left), at(right)) - at(places[index])
-        if scale < 1.0 and not (rise > _STEEP * abs(at(places[index])) and right - left < 8 * width):
-            break  # the remaining error is of second order
-        inside = [(x, at(x)) for x in (places[index], left, right)]
-        brent_minimum(at, left, right, scale * width, inside if left < places[index] < right else None)
+    places = sorted(seen)
+    index = places.index(min(places, key=at))
+    left, right = places[max(index - 1, 0)], places[min(index + 1, len(places) - 1)]
+    inside = [(x, at(x)) for x in (places[index], left, right)]
+    brent_minimum(at, left, right, width, inside if left < places[index] < right else None)
     return min(seen.items(), key=lambda point: point[1])
 
 

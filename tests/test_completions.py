@@ -52,6 +52,8 @@ def completed(capsys, monkeypatch, line: str) -> list[str]:
         ("csgm calibrate --eps", ["plain,--epsilon"]),
         ("csgm account --max", ["plain,--max-epsilon"]),
         ("csgm plan --max", ["plain,--max-mse-overhead", "plain,--max-noise-overhead"]),
+        ("csgm plan --sampling", ["plain,--sampling-rate"]),
+        ("csgm account --client-sampling ", ["plain,poisson"]),
         ("csgm calibrate --mechanism l", ["plain,l2-csgm", "plain,linf-csgm"]),
         ("csgm calibrate --epsilon nan --accountant p", ["plain,paper"]),
         ("csgm calibrate --output ", ["file,"]),

@@ -85,10 +85,10 @@ HOMES: dict[str, tuple[str, ...]] = {
     "scipy": (
         "factorization/",
         "verify/",
+        "renyi/sampled.py",
         "profile/convolution.py",
         "profile/factors.py",
         "profile/ratios.py",
-        "renyi/sampled.py",
     ),
     "mpmath": ("verify/",),
     "click": ("cli/",),

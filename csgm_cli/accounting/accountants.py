@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 _TRUST, _ORACLE_DIGITS = 4e-10, 30
 #: Smaller deltas are reported as this value, the smallest that csgm accepts.
 DELTA_FLOOR = 1e-300
-#: A larger target delta counts as this one, except by `exact`: next to order 1 float64 loses its digits.
-LARGEST_TARGET_DELTA = 1 - 1e-6
+#: A larger target delta counts as this one: closer to 1, log delta and orders close to 1 lose their digits.
+LARGEST_TARGET_DELTA = 0.9
 #: Relative distance of a closed form from the lower bound (delta: factor) above which csgm warns.
 LOOSE, LOOSE_DELTA = 0.05, 5.0
 #: Relative amount by which rounding and brackets may put a lower bound above an upper one.
@@ -153,17 +153,21 @@ def log_delta_of(
     return min(found)
 
 
-def closed_delta(releases: Sequence[Release], bound: Bound, epsilon: float) -> Answer:
-    """The delta that one closed-form bound proves at ``epsilon``."""
-    certificate = _closed_certificate(releases, bound, epsilon)
+def closed_delta(
+    releases: Sequence[Release], bound: Bound, epsilon: float, order: float | None = None
+) -> Answer:
+    """The delta that one closed-form bound proves at ``epsilon``; by default at the best order."""
+    certificate = _closed_certificate(releases, bound, epsilon, order)
     return Answer(_clamped_delta(certificate), bound, (certificate,))
 
 
-def _closed_certificate(releases: Sequence[Release], bound: Bound, epsilon: float) -> Certificate:
+def _closed_certificate(
+    releases: Sequence[Release], bound: Bound, epsilon: float, order: float | None = None
+) -> Certificate:
     if bound in (Bound.EXACT, Bound.MASK_REVEALED):
         log_delta = gaussian.log_delta(total_mu(releases), epsilon)
         return Certificate(Proof(bound.value), None, epsilon, log_delta)
-    return renyi_method(releases, bound)(law_of(bound, releases), epsilon)
+    return replace(renyi_method(releases, bound), order=order)(law_of(bound, releases), epsilon)
 
 
 def _profile_delta(releases: Sequence[Release], epsilon: float) -> Answer:
@@ -222,21 +226,15 @@ def spent_epsilon(
     Raises:
         NoAnswerError: the privacy loss is too large to compute.
     """
-    given, delta = delta, target_delta(releases, accountant, delta)
+    given, delta = delta, min(delta, LARGEST_TARGET_DELTA)
     found = [_closed_epsilon(releases, bound, delta) for bound in bounds_of(releases, accountant)]
     if not uses_profile(releases, accountant):
-        return with_exact_lower(_finite(found))
+        return with_exact_lower(_finite(found)) if delta == given else _finite(found)
     profiled, lower = _profile_epsilon(releases, delta)
     best = _finite([*found, *([profiled] if profiled else [])])
     if not needs_lower:
         return best
     return with_lower(best, lower if delta == given else 0.0, 1 + LOOSE)
-
-
-def target_delta(releases: Sequence[Release], accountant: Accountant, delta: float) -> float:
-    """The target that is used for ``delta``; see `LARGEST_TARGET_DELTA`."""
-    exact = bounds_of(releases, accountant) == (Bound.EXACT,)
-    return delta if exact else min(delta, LARGEST_TARGET_DELTA)
 
 
 def _finite(found: Sequence[Answer]) -> Answer:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from csgm_cli import gaussian
 from csgm_cli.accounting.accountants import (
+    LARGEST_TARGET_DELTA,
     LOOSE,
     Answer,
     bounds_of,
@@ -17,7 +18,6 @@ from csgm_cli.accounting.accountants import (
     closed_delta,
     law_of,
     renyi_method,
-    target_delta,
     uses_profile,
     with_exact_lower,
     with_lower,
@@ -51,19 +51,22 @@ def least_sigma(
         NoAnswerError: no noise in range meets the target.
     """
     inner = epsilon * (1 - _EPSILON_ROOM)
-    given, delta = delta, target_delta([(mechanism, 1.0), *others], accountant, delta)
+    given, delta = delta, min(delta, LARGEST_TARGET_DELTA)
     bounds = bounds_of([(mechanism, 1.0), *others], accountant)
 
-    def closed() -> tuple[float, Bound]:
-        found = [(_closed_sigma(mechanism, bound, inner, delta, others), bound) for bound in bounds]
-        return min(found, key=lambda pair: pair[0])
+    def closed() -> _ClosedForm:
+        found = [_closed_sigma(mechanism, bound, inner, delta, others) for bound in bounds]
+        return min(found, key=lambda form: form.sigma)
 
-    sampled = any(m.sampling_rate < 1.0 for m, _ in [(mechanism, 1.0), *others])
+    sampled = mechanism.adjacency is Adjacency.ADD_REMOVE and any(
+        m.sampling_rate < 1.0 for m, _ in [(mechanism, 1.0), *others]
+    )
     by_profile = uses_profile([(mechanism, 1.0), *others], accountant)
-    # with client sampling the tight bound includes the closed forms
-    sigma, bound = (math.inf, Bound.RDP) if sampled and by_profile else closed()
+    # with client sampling the tight bound under add-remove includes the closed forms
+    form = _ClosedForm(math.inf, Bound.RDP) if sampled and by_profile else closed()
     if not by_profile:
-        return with_exact_lower(_proven(mechanism, sigma, bound, epsilon, others))
+        proven = _proven(mechanism, form, epsilon, others)
+        return with_exact_lower(proven) if delta == given else proven
     from csgm_cli.accounting.paths import sigma_path
     from csgm_cli.accounting.solve import solve
 
@@ -74,44 +77,56 @@ def least_sigma(
     try:
         solved = solve(path, _near_sigma(mechanism, inner, delta, others))
     except NoAnswerError:
-        sigma, bound = closed() if sampled else (sigma, bound)
-        if math.isinf(sigma):
+        form = closed() if sampled else form
+        if math.isinf(form.sigma):
             raise
-        return replace(_proven(mechanism, sigma, bound, epsilon, others), fell_back=True)
-    if math.exp(solved.proven) < sigma:
+        return replace(_proven(mechanism, form, epsilon, others), fell_back=True)
+    if math.exp(solved.proven) < form.sigma:
         on_grid = any(part.step for c in solved.certificates for part in (c, *c.parts))
         sigma = math.exp(solved.proven) * (1 + (_GRID_ROOM if on_grid else _ORDER_ROOM))
         best = by_certificates(sigma, solved.certificates)
+        if sampled and best.bound is Bound.RDP:  # of few orders
+            form = closed()
+            best = _proven(mechanism, form, epsilon, others) if form.sigma < sigma else best
     else:
-        best = _proven(mechanism, sigma, bound, epsilon, others)
+        best = _proven(mechanism, form, epsilon, others)
     return with_lower(best, math.exp(solved.refuted) if delta == given else 0.0, 1 + LOOSE)
 
 
-def _proven(
-    mechanism: Mechanism, sigma: float, bound: Bound, epsilon: float, others: Sequence[Release]
-) -> Answer:
-    if math.isinf(sigma):
+@dataclass(frozen=True)
+class _ClosedForm:
+    """The smallest sigma by one closed-form bound, infinite if there is none, and its Renyi order."""
+
+    sigma: float
+    bound: Bound
+    order: float | None = None
+
+
+def _proven(mechanism: Mechanism, form: _ClosedForm, epsilon: float, others: Sequence[Release]) -> Answer:
+    if math.isinf(form.sigma):
         raise NoAnswerError("no-noise-in-range", "no noise in range meets the target")
-    return replace(closed_delta([(mechanism, sigma), *others], bound, epsilon), value=sigma)
+    spent = closed_delta([(mechanism, form.sigma), *others], form.bound, epsilon, form.order)
+    return replace(spent, value=form.sigma)
 
 
 def _closed_sigma(
     mechanism: Mechanism, bound: Bound, epsilon: float, delta: float, others: Sequence[Release]
-) -> float:
+) -> _ClosedForm:
     if bound in (Bound.EXACT, Bound.MASK_REVEALED):
         left = gaussian.mu_for(epsilon, delta) ** 2 - (total_mu(others) ** 2 if others else 0.0)
-        return total_mu([(mechanism, 1.0)]) / math.sqrt(left) * (1 + _SIGMA_ROOM) if left > 0.0 else math.inf
+        sigma = total_mu([(mechanism, 1.0)]) / math.sqrt(left) if left > 0.0 else math.inf
+        return _ClosedForm(sigma * (1 + _SIGMA_ROOM), bound)
     from csgm_cli.accounting.paths import sigma_path, solve_method
 
     path = sigma_path(mechanism, others, epsilon, math.log(delta))
     method = renyi_method([(mechanism, 1.0)], bound)
     try:
-        x, _ = solve_method(
+        x, certificate = solve_method(
             path, method, _near_sigma(mechanism, epsilon, delta, others), partial(law_of, bound)
         )
     except NoAnswerError:
-        return math.inf
-    return math.exp(x) * (1 + _ORDER_ROOM)
+        return _ClosedForm(math.inf, bound)
+    return _ClosedForm(math.exp(x) * (1 + _ORDER_ROOM), bound, certificate.order)
 
 
 def _near_sigma(mechanism: Mechanism, epsilon: float, delta: float, others: Sequence[Release]) -> float:

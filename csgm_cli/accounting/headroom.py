@@ -21,20 +21,19 @@ from csgm_cli.bounds.worst_case import Release, is_replace_one, paper_law, total
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.model.mechanism import Accountant, Bound
 from csgm_cli.ranges import RANGES
-from csgm_cli.renyi.conversion import allowed_moment, at_epsilon, best_log_delta
+from csgm_cli.renyi.conversion import allowed_moment, best_log_delta
 from csgm_cli.renyi.law import Law, cache_log_moments
-from csgm_cli.renyi.orders import extrapolated_best
+from csgm_cli.renyi.orders import best_order, initial_order
 from csgm_cli.roots import smallest_nonpositive
 
 if TYPE_CHECKING:
     from csgm_cli.model.mechanism import Target
+    from csgm_cli.renyi.moment import LogMoment
 
 #: Up to this number of releases the accountant itself is used.
 FEW_RELEASES = 8
 #: Orders to try: (order - 1) relative to the best order of all releases together at the limit.
 _AROUND = (0.75, 1.0, 1.3)
-#: Maximal number of iterations of the search for that order; change of log(order - 1) at which it ends.
-_MAX_ITERATIONS, _SAME_ORDER = 20, 0.02
 #: Relative margins for rounding errors, of sums of log-moments and of numbers derived from sigma.
 _MOMENT_ROOM, _SIGMA_ROOM = 1e-12, 4e-13
 _MOST_ROUNDS = int(RANGES["rounds"].high)
@@ -157,27 +156,25 @@ class _Moments:
         return sorted(rows, key=lambda row: row.spent / max(row.allowed, 1e-300))
 
     def _order_at_limit(self, form: ByOrder) -> float:
-        """The best order at the limit, which is reached by scaling the rounds of all releases together."""
-        law, (epsilon, log_delta) = self._law(self.releases), (self.limit.epsilon, math.log(self.limit.delta))
-        _, order = best_log_delta(form.curve(law), form.convert, epsilon)
-        for _ in range(_MAX_ITERATIONS):
-            spent = form.curve(law).moment(order).value
-            scale = (
-                allowed_moment(order, form.convert, epsilon, log_delta, min(max(spent, 1e-9), 1e9)) / spent
-            )
-            if not 1 / _MOST_ROUNDS < scale < _MOST_ROUNDS:
-                break
-            moment, before = form.curve(_scaled(law, scale)).moment(order), order
-            _, order = extrapolated_best(order, moment, at_epsilon(form.convert, epsilon))
-            if abs(math.log((order - 1) / (before - 1))) < _SAME_ORDER:
-                break
-        return order
+        """The order at which the releases take the smallest share of the log-moment that the limit allows."""
+        epsilon, log_delta = self.limit.epsilon, math.log(self.limit.delta)
+
+        def log_share(order: float, moment: LogMoment) -> float:
+            near = min(max(moment.value, 1e-9), 1e9)
+            allowed = allowed_moment(order, form.convert, epsilon, log_delta, near)
+            return math.log(moment.value / allowed) if moment.value > 0.0 and allowed > 0.0 else math.inf
+
+        at_limit = Law((), gaussian.mu_for(self.limit.epsilon, self.limit.delta) ** 2)
+        curve = form.curve(self._law(self.releases))
+        return best_order(curve, log_share, initial_order(at_limit, epsilon))[1]
 
     def _units(self, form: ByOrder, order: float) -> list[float]:
-        """The log-moment of one round of each release."""
-        laws = [self._law([(mechanism.with_releases(1), sigma)]) for mechanism, sigma in self.releases]
-        cache_log_moments(laws, (2 * order - 1, 2 * order) if form.replace_one else (order,))
-        return [float(form.curve(law).moment(order).value) for law in laws]
+        """The log-moment of one round of each release, computed once for equal ones."""
+        kinds = dict.fromkeys(self.releases)
+        laws = {(m, sigma): self._law([(m.with_releases(1), sigma)]) for m, sigma in kinds}
+        cache_log_moments(list(laws.values()), (2 * order - 1, 2 * order) if form.replace_one else (order,))
+        units = {release: form.curve(law).moment(order).value for release, law in laws.items()}
+        return [units[release] for release in self.releases]
 
     def _law(self, releases: Sequence[Release]) -> Law:
         return (paper_law if self.is_paper else worst_case_law)(releases)
@@ -221,13 +218,6 @@ class _Row:
     units: list[float]
 
 
-def _scaled(law: Law, factor: float) -> Law:
-    """The law with the number of rounds multiplied by ``factor``."""
-    coordinates = tuple(replace(c, count=c.count * factor) for c in law.coordinates)
-    sampled = tuple(replace(rounds, count=rounds.count * factor) for rounds in law.sampled)
-    return Law(coordinates, law.gaussian * factor, sampled)
-
-
 def _largest_holding(holds: Callable[[int], bool], known: int, most: int) -> int:
     """The largest integer up to ``most`` with ``holds``, a decreasing predicate; ``known``: one, or 0."""
     low, step = known, max(1, known // 64)
@@ -255,6 +245,7 @@ def shares(releases: Sequence[Release], order: float | None, limit: Target) -> l
         parts = [m.releases * unit_mu(m, sigma) ** 2 for m, sigma in releases]
     else:
         at = order or best_log_delta(RENYI.curve(worst_case_law(releases)), RENYI.convert, limit.epsilon)[1]
-        parts = [worst_case_law([release]).log_moment(at).value for release in releases]
+        moments = {kind: worst_case_law([kind]).log_moment(at).value for kind in dict.fromkeys(releases)}
+        parts = [moments[release] for release in releases]
     total = math.fsum(parts)
     return [part / total for part in parts] if 0.0 < total < math.inf else [1 / len(parts)] * len(parts)

@@ -21,7 +21,8 @@ class ByOrder:
 
     ``direction`` None: the bound holds in both. ``order``: a fixed order, by default the best one. The
     search for the best order is less accurate the further log delta is from the ``goal``. ``unsampled``: the
-    bound for the law without client sampling, which is larger in convex order.
+    bound for the law without client sampling, which is larger in convex order. ``few_orders``: see
+    `RenyiCurve`.
     """
 
     proof: Proof
@@ -32,13 +33,14 @@ class ByOrder:
     order: float | None = None
     goal: float | None = None
     unsampled: bool = False
+    few_orders: bool = False
 
     def curve(self, law: Law) -> RenyiCurve:
         """The log-moments to convert, as a function of the order."""
         if self.proof is Proof.RENYI_REMOVE:
             return RenyiCurve(Law((), law.remove_variance))
         law = law.without_sampling if self.unsampled else law
-        return RenyiCurve(law, self.replace_one, self.integer_orders)
+        return RenyiCurve(law, self.replace_one, self.integer_orders, self.few_orders)
 
     def best_order(self, law: Law, epsilon: float, near: float | None = None) -> float:
         """The order with the smallest bound."""

@@ -32,17 +32,15 @@ _CLOSED_FORMS: dict[Direction, tuple[Method, ...]] = {
     Direction.REMOVE: (RENYI_REMOVE, MATCHED_REMOVE),
 }
 _WITH_SAMPLING: dict[Direction, tuple[Method, ...]] = {
-    Direction.ADD: (
-        SampledMatched(Direction.ADD),
-        RENYI,
-        replace(MATCHED_ADD, unsampled=True),
-        mask_revealed(Direction.ADD),
-    ),
+    Direction.ADD: (SampledMatched(Direction.ADD),),
+    Direction.REMOVE: (participation_floor, RENYI_REMOVE, SampledMatched(Direction.REMOVE)),
+}
+_QUICK_RENYI = replace(RENYI, few_orders=True)
+#: These are seldom better: for sampling rates or gammas close to 1, or few coordinates that are sent.
+_SELDOM_WITH_SAMPLING: dict[Direction, tuple[Method, ...]] = {
+    Direction.ADD: (_QUICK_RENYI, replace(MATCHED_ADD, unsampled=True), mask_revealed(Direction.ADD)),
     Direction.REMOVE: (
-        participation_floor,
-        RENYI_REMOVE,
-        SampledMatched(Direction.REMOVE),
-        RENYI,
+        _QUICK_RENYI,
         replace(MATCHED_REMOVE, unsampled=True),
         mask_revealed(Direction.REMOVE),
     ),
@@ -54,7 +52,9 @@ def bounds_for_every_vector(law: Law, direction: Direction) -> tuple[Method, ...
 
     The matched forms include the Renyi bound, except with client sampling.
     """
-    return (_WITH_SAMPLING if law.sampled else _CLOSED_FORMS)[direction]
+    if law.sampled:
+        return _WITH_SAMPLING[direction] + _SELDOM_WITH_SAMPLING[direction]
+    return _CLOSED_FORMS[direction]
 
 
 def _at_worst_case(direction: Direction) -> Method:
@@ -97,10 +97,26 @@ def tight(law: Law, epsilon: float) -> dict[Direction, Certificate]:
 def direction_bound(
     law: Law, direction: Direction, epsilon: float, near: float | None, *, by_profile: bool = True
 ) -> Certificate:
-    """The smallest bound in one direction; ``by_profile``: whether to use contours and grids."""
-    found = [method(law, epsilon, near) for method in bounds_for_every_vector(law, direction)]
-    best = min(filter(None, found), key=lambda certificate: certificate.log_delta)
+    """The smallest bound in one direction; ``by_profile``: whether to use contours and grids.
+
+    With client sampling, methods that are slow or seldom better are used only if the others fail.
+    """
+    best = _smallest(law, epsilon, near, _WITH_SAMPLING[direction] if law.sampled else ())
+    if best is None or best.proof is Proof.RENYI_REMOVE:
+        best = _smallest(law, epsilon, near, bounds_for_every_vector(law, direction)) or NO_BOUND
+    elif law.sampled:
+        return best
     if best.log_delta < LEAST_LOG_DELTA or not by_profile:
         return best
-    found = [best, *(method(law, epsilon, None) for method in bounds_by_grid(law, direction))]
-    return min(filter(None, found), key=lambda certificate: certificate.log_delta)
+    return min(best, _smallest(law, epsilon, None, bounds_by_grid(law, direction)) or best, key=_log_delta)
+
+
+def _smallest(
+    law: Law, epsilon: float, near: float | None, methods: tuple[Method, ...]
+) -> Certificate | None:
+    found = [method(law, epsilon, near) for method in methods]
+    return min(filter(None, found), key=_log_delta, default=None)
+
+
+def _log_delta(certificate: Certificate) -> float:
+    return certificate.log_delta

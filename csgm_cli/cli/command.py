@@ -12,6 +12,7 @@ import click
 from csgm_cli.cli import console
 from csgm_cli.cli.options.definitions import CONFIGURABLE, SEARCHABLE, Option
 from csgm_cli.cli.options.file_conflicts import check_places
+from csgm_cli.cli.options.missing import Need, check_complete
 from csgm_cli.cli.options.parameter_types import File, Number, Switch, several_values, unquoted
 from csgm_cli.cli.options.request import EXCLUSIVES, Exclusive, Request, request_of
 from csgm_cli.cli.options.sources import (
@@ -37,10 +38,14 @@ if TYPE_CHECKING:
     from csgm_cli.cli.options.sources import Source
 from csgm_cli.storage.config import Setting
 
+#: Of an example, beside its indent.
+_EXAMPLE_WIDTH = 78
+
 
 class Command(Helped):
     """A command whose body takes a ``Request`` and returns an ``ExitCode``.
 
+    ``needs``: the inputs without which there is no answer, so that one message names all that are missing.
     ``complete``: puts in place what a file says that the request names.
     """
 
@@ -53,6 +58,7 @@ class Command(Helped):
         options: Sequence[click.Parameter],
         examples: Sequence[str],
         exclusives: Sequence[Exclusive] = (),
+        needs: Sequence[Need] = (),
         complete: Callable[[Request], Request] | None = None,
     ) -> None:
         super().__init__(name, params=list(options), help=help)
@@ -60,6 +66,7 @@ class Command(Helped):
         self.complete = complete
         self.examples = tuple(examples)
         self.exclusives = (*EXCLUSIVES, *exclusives)
+        self.needs = tuple(needs)
         for param in self.params:
             if param.name == "config":
                 param.is_eager, param.expose_value, param.callback = True, False, _load_config
@@ -87,6 +94,7 @@ class Command(Helped):
         except click.MissingParameter:
             if asks_to_show(written := as_written(ctx, given)):
                 _show(written, written)
+            self._check_complete(written, ctx)
             raise
         except UsageError as error:
             raise hinting_at_swap(error, as_written(ctx, given)) from None
@@ -103,8 +111,15 @@ class Command(Helped):
             from csgm_cli.cli.inputs.mechanisms import with_derived
 
             _show(Request(ctx.params, asked.sources), with_derived(request))
+        self._check_complete(request, ctx)
         try:
             return self.run(request)
+        except UsageError as error:
+            raise naming_config(error, ctx) from None
+
+    def _check_complete(self, request: Request, ctx: click.Context) -> None:
+        try:
+            check_complete(request, self.needs, self.name or "", self.examples)
         except UsageError as error:
             raise naming_config(error, ctx) from None
 
@@ -120,10 +135,24 @@ class Command(Helped):
                 formatter.write_dl(rows)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
-        """Write the examples, unwrapped so that they can be copied."""
+        """Write the examples so that they can be copied: lines end with a backslash where they are broken."""
         with formatter.section("Examples"):
             for example in self.examples:
-                formatter.write(f"{'':>{formatter.current_indent}}{example}\n")
+                for line in _folded(example, _EXAMPLE_WIDTH):
+                    formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
+
+
+def _folded(command: str, width: int) -> list[str]:
+    """``command`` as lines of at most ``width`` columns for a shell, broken before options."""
+    first, *options = command.replace(" --", "\n--").splitlines()
+    lines = [first]
+    for option in options:
+        if len(f"{lines[-1]} {option} \\") <= width:
+            lines[-1] += f" {option}"
+        else:
+            lines[-1] += " \\"
+            lines.append(f"  {option}")
+    return lines
 
 
 def _warn_of_strange_variables() -> None:

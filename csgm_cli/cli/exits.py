@@ -12,14 +12,14 @@ from csgm_cli.errors import CsgmError, StorageError, UsageError
 
 #: Options of factorize that the argument of ``--factorization`` has inside.
 _SAID_BY_FACTORIZATION = ("--T", "--strategy")
-#: Names of options in other tools, where the spelling differs.
+#: Names of options in other tools, where the spelling differs, and what they may stand for.
 _OTHER_NAMES = {
-    "clients": "population-size",
-    **dict.fromkeys(("steps", "iterations", "compositions"), "rounds"),
-    **dict.fromkeys(("clip", "clip-norm", "clipping-norm", "max-grad-norm", "sensitivity"), "l2-norm"),
-    **dict.fromkeys(("std", "noise-std"), "sigma"),
-    "noise": "noise-multiplier",
-    **dict.fromkeys(("json", "csv", "markdown"), "format"),
+    **dict.fromkeys(("clients", "num-clients", "n-clients"), ("population-size", "cohort-size")),
+    **dict.fromkeys(("steps", "iterations", "compositions"), ("rounds",)),
+    **dict.fromkeys(("clip", "clip-norm", "clipping-norm", "max-grad-norm", "sensitivity"), ("l2-norm",)),
+    **dict.fromkeys(("std", "noise-std"), ("sigma",)),
+    "noise": ("noise-multiplier",),
+    **dict.fromkeys(("json", "csv", "markdown"), ("format",)),
 }
 
 
@@ -116,13 +116,14 @@ def _unknown_option(error: click.NoSuchOption) -> UsageError:
 
     message = f"no such option: {error.option_name}"
     word = error.option_name.lstrip("-").replace("_", "-")
-    flag = f"--{_OTHER_NAMES.get(word, word)}"
-    meant = _option_meant(flag, error.ctx) if error.ctx else ""
+    flags = [f"--{name}" for name in _OTHER_NAMES.get(word, (word,))]
+    flag = flags[0]
+    meant = _option_meant(flags, error.ctx) if error.ctx else ""
     owners = [name for name in REGISTRY if _has_option(name, flag)]
     if error.ctx and error.ctx.parent is None:
         hint = f"options follow the command: csgm COMMAND {flag if owners else '--option'}"
         return UsageError("unknown-option", message + ("" if owners else meant), hint)
-    if instead := instead_of_sampling(word):
+    if not owners and (instead := instead_of_sampling(word)):
         return _with_flags(UsageError("unknown-option", message, instead))
     if not owners or (error.ctx and error.ctx.command.name in owners):
         return UsageError("unknown-option", message + meant, _help_hint(error))
@@ -138,15 +139,15 @@ def _takes_factorization(command: click.Command) -> bool:
     return any("--factorization" in param.opts for param in command.params)
 
 
-def _option_meant(flag: str, context: click.Context) -> str:
+def _option_meant(flags: list[str], context: click.Context) -> str:
     """Compare options without their dashes, which would make all of them similar."""
     from csgm_cli.hints import close_words, meant
 
     names = [*context.help_option_names, *(name for param in context.command.params for name in param.opts)]
-    if flag in names:
-        return meant([flag])
-    flags = {name.lstrip("-"): name for name in names}
-    return meant([flags[name] for name in close_words(flag.lstrip("-"), flags)])
+    if known := [flag for flag in flags if flag in names]:
+        return meant(known)
+    words = {name.lstrip("-"): name for name in names}
+    return meant([words[name] for name in close_words(flags[0].lstrip("-"), words)])
 
 
 def _has_option(name: str, option: str) -> bool:

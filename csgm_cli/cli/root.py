@@ -38,7 +38,8 @@ _EPILOG = """\
 \b
 Examples:
   csgm calibrate --epsilon 5 --delta 1e-8 --gamma 0.01 --norm-ratio 1000
-  csgm plan --epsilon 5 --delta 1e-8 --dim 1e6 --cohort-size 1000 --max-mse-overhead 0.05
+  csgm plan --epsilon 5 --delta 1e-8 --dim 1e6 --cohort-size 1000 \\
+    --max-mse-overhead 0.05
 
 \b
 Exit codes:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from csgm_cli.accounting import accountants
 from csgm_cli.accounting.accountants import (
     DELTA_FLOOR,
     LOOSE,
@@ -29,7 +30,7 @@ from csgm_cli.model.mechanism import (
     Target,
     accountant_named,
 )
-from csgm_cli.model.result import Account, Guarantee, Notice, Verification
+from csgm_cli.model.result import Account, Guarantee, Notice, Verification, one_round_notice
 from csgm_cli.ranges import EPSILON_OR_ZERO, check_range, check_ranges, check_type
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def account_epsilon(
     """
     accountant = accountant_named(accountant)
     sigma, noise_multiplier = _checked_noise(mechanism, sigma)
+    check_accountant([mechanism], accountant)
     check_type("verify", verify, bool)
     asked = check_ranges("deltas", deltas, "delta")
     if not asked:
@@ -84,6 +86,7 @@ def account_delta(
     """
     accountant = accountant_named(accountant)
     sigma, noise_multiplier = _checked_noise(mechanism, sigma)
+    check_accountant([mechanism], accountant)
     check_type("verify", verify, bool)
     epsilon = check_range("epsilon", epsilon, EPSILON_OR_ZERO)
     spent = spent_delta([(mechanism, sigma)], accountant, epsilon)
@@ -95,6 +98,11 @@ def account_delta(
     verified = verified_by([(mechanism, sigma)], spent, epsilon, spent.value) if verify else None
     guarantee = replace(_guarantee(mechanism, epsilon, spent.value, spent, verified), notices=notices)
     return _account(mechanism, sigma, noise_multiplier, accountant, [guarantee])
+
+
+def check_accountant(mechanisms: Iterable[Mechanism], accountant: Accountant) -> None:
+    """Raise ``UsageError`` if the accountant has no bound for one of the mechanisms."""
+    accountants.check_accountant(list(mechanisms), accountant)
 
 
 def epsilon_guarantee(
@@ -155,7 +163,7 @@ def mistaken_for_effective(
     ``found``: what ``sigma`` guarantees by ``accountant`` at a given delta. ``limit``: on epsilon, if any. At
     norm ratio 1 the mechanism is DP-SGD, which has no effective noise multiplier.
     """
-    if mechanism.is_gaussian or mechanism.geometry.norm_ratio == 1.0 or found.epsilon >= _SMALL:
+    if mechanism.sends_all or mechanism.geometry.norm_ratio == 1.0 or found.epsilon >= _SMALL:
         return ()
     given = sigma / mechanism.geometry.l2_norm
     try:
@@ -208,7 +216,7 @@ def about_mechanism(mechanism: Mechanism, accountant: Accountant) -> tuple[Notic
 def _dim_one(mechanism: Mechanism, accountant: Accountant) -> tuple[Notice, ...]:
     """A hint for DP-SGD with Poisson sampling, where the profile is exact."""
     geometry, by_profile = mechanism.geometry, accountant in (Accountant.AUTO, Accountant.TIGHT)
-    if mechanism.is_gaussian or geometry.norm_ratio > 1.0 or geometry.dim is not None or not by_profile:
+    if mechanism.sends_all or geometry.norm_ratio > 1.0 or geometry.dim is not None or not by_profile:
         return ()
     said = (
         "norm ratio 1 without dim: if each update is sent whole or not at all (DP-SGD), set dim to 1; the"
@@ -222,8 +230,7 @@ def one_round(mechanism: Mechanism) -> tuple[Notice, ...]:
     if mechanism.counts_releases:
         return ()
     name = "rounds" if mechanism.factorization is None else "epochs"
-    said = f"{name} not given; pass {name} (use {name}=1 if each client takes part once)"
-    return (Notice("one-round", said),)
+    return (one_round_notice(name, "=1"),)
 
 
 def conversion_of(proof: Proof) -> Conversion | None:

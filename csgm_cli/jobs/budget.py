@@ -7,9 +7,9 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
-from csgm_cli.accounting.accountants import Answer, spent_epsilon, target_delta, uses_profile
+from csgm_cli.accounting.accountants import LARGEST_TARGET_DELTA, Answer, spent_epsilon, uses_profile
 from csgm_cli.accounting.headroom import FEW_RELEASES, Headroom, shares
-from csgm_cli.jobs.account import conversion_of, notices_of, one_round, verified_by
+from csgm_cli.jobs.account import check_accountant, conversion_of, notices_of, one_round, verified_by
 from csgm_cli.jobs.statement import assumptions_of
 from csgm_cli.model.budget import Population, ReleaseStanding, Standing
 from csgm_cli.model.mechanism import Accountant, AccountantLike, Target, accountant_named
@@ -25,6 +25,7 @@ def spent_by(population: Population, accountant: Accountant) -> float:
     Errors are those of `check_population`.
     """
     counted = _counted(population)
+    check_accountant((mechanism for mechanism, _ in counted), accountant)
     return (
         spent_epsilon(counted, accountant, population.limit.delta, needs_lower=False).value
         if counted
@@ -45,6 +46,7 @@ def check_population(
     """
     accountant = accountant_named(accountant)
     counted = _counted(population)
+    check_accountant((mechanism for mechanism, _ in counted), accountant)
     if not counted:
         idle = tuple(ReleaseStanding(release, None, None, None) for release in population.releases)
         return Standing(population, None, idle)
@@ -113,7 +115,7 @@ def _parts(
     counted: Sequence[Release], accountant: Accountant, limit: Target, spent: Answer
 ) -> tuple[_Part, ...]:
     """Computed once for equal releases."""
-    used = replace(limit, delta=target_delta(counted, accountant, limit.delta))
+    used = replace(limit, delta=min(limit.delta, LARGEST_TARGET_DELTA))
     headroom, holds = Headroom(tuple(counted), accountant, used), spent.value <= limit.epsilon
     known: dict[Release, tuple[int, float | None]] = {}
     for index, release in enumerate(counted):

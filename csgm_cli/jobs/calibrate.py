@@ -6,10 +6,10 @@ import math
 from dataclasses import replace
 from functools import lru_cache
 
-from csgm_cli.accounting.accountants import check_accountant, log_delta_of, resolved
+from csgm_cli.accounting.accountants import log_delta_of, resolved
 from csgm_cli.accounting.calibration import least_sigma
 from csgm_cli.errors import NoAnswerError
-from csgm_cli.jobs.account import about_mechanism, target_guarantee
+from csgm_cli.jobs.account import about_mechanism, check_accountant, target_guarantee
 from csgm_cli.jobs.statement import statement
 from csgm_cli.jobs.utility import (
     Rows,
@@ -121,8 +121,12 @@ def shortfall(mechanism: Mechanism, accountant: Accountant, sigma: float, target
 
 
 def gaussian_sigma(gaussian: Mechanism, accountant: Accountant, target: Target) -> float:
-    """The sigma of ``gaussian`` at a target: by the same accountant if that is a Renyi bound, else exact."""
-    same = accountant if accountant in (Accountant.RDP, Accountant.PAPER) else Accountant.EXACT
+    """The sigma of ``gaussian`` at a target: by the same accountant if that is a Renyi bound, else exact.
+
+    With client sampling ``tight`` is the exact accountant of the Gaussian mechanism.
+    """
+    exact = Accountant.EXACT if gaussian.is_gaussian else Accountant.TIGHT
+    same = accountant if accountant in (Accountant.RDP, Accountant.PAPER) else exact
     needed = replace(gaussian, geometry=Geometry(l2_norm=gaussian.geometry.l2_norm))
     return _least_sigma(needed, same, target)
 
@@ -135,13 +139,14 @@ def _least_sigma(mechanism: Mechanism, accountant: Accountant, target: Target) -
 def _refuse_covered(mechanism: Mechanism, target: Target) -> None:
     """Raise ``NoAnswerError`` if delta is at least the probability that a client sends anything.
 
-    A client sends nothing with probability (1 - gamma)^(d rounds). If delta is at least the rest, every
-    epsilon holds without noise.
+    In one round it sends nothing with probability (1 - gamma)^d, or 1 - q + q (1 - gamma)^d with client
+    sampling. If delta is at least the probability that it sends something in any round, every epsilon holds
+    without noise.
     """
-    dim = mechanism.geometry.dim
-    if mechanism.is_gaussian or dim is None:
+    log_silent = _log_silent(mechanism)
+    if log_silent is None:
         return
-    revealed = -math.expm1(dim * mechanism.releases * math.log1p(-mechanism.gamma))
+    revealed = -math.expm1(mechanism.releases * log_silent)
     if target.delta >= revealed:  # also under replace-one: the masks of both vectors can be the same
         raise NoAnswerError(
             "delta-covers-target",
@@ -149,3 +154,14 @@ def _refuse_covered(mechanism: Mechanism, target: Target) -> None:
             f" {revealed!r}, so no noise is needed",
             "ask for a smaller delta",
         )
+
+
+def _log_silent(mechanism: Mechanism) -> float | None:
+    """Log of the probability that a client sends nothing in a round; None where it is 0 or unknown."""
+    dim, rate = mechanism.geometry.dim, mechanism.sampling_rate
+    if mechanism.sends_all:
+        return None if rate == 1.0 else math.log1p(-rate)
+    if dim is None:
+        return None
+    masked = dim * math.log1p(-mechanism.gamma)
+    return masked if rate == 1.0 else math.log1p(rate * math.expm1(masked))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from csgm_cli.errors import NoAnswerError, UsageError, VerificationError
-from csgm_cli.jobs.account import epsilon_guarantee, one_round
+from csgm_cli.jobs.account import check_accountant, epsilon_guarantee, one_round
 from csgm_cli.jobs.calibrate import calibrate, described, with_errors
 from csgm_cli.jobs.utility import require_error_inputs, sigma_at_equal_error
 from csgm_cli.model.comparison import Comparison, ComparisonRow
@@ -38,11 +38,14 @@ def compare(
     factorization: FactorNorms | None = None,
     epochs: int | None = None,
     disjoint_cohorts: bool = False,
+    sampling_rate: float = 1.0,
     other_strategies: Sequence[FactorNorms] = (),
 ) -> Comparison:
     """The Gaussian mechanism, then L2-CSGM and L-inf-CSGM at every gamma, calibrated to ``target``.
 
     ``gammas`` in [1e-9, 1], at least one; ``rounds`` in [1, 1e9], ``value_bits`` in [1, 64]: see `calibrate`.
+    With a ``sampling_rate`` every row has it, ``rounds`` are all training rounds, and ``cohort_size`` is the
+    expected one.
     One accountant serves all rows, so that no mechanism is charged for a looser analysis. L-inf-CSGM
     needs ``geometry.dim`` and is left out, with a notice, without it. A row without an answer has
     no calibration, and a notice says why.
@@ -56,8 +59,17 @@ def compare(
         VerificationError: a row's answer is not confirmed.
     """
     _check_types(geometry, target, value_bits=value_bits, verify=verify)
-    reference = _reference(geometry, rounds, adjacency, factorization, epochs)
-    reference = replace(reference, disjoint_cohorts=disjoint_cohorts)
+    reference = Mechanism(
+        MechanismName.GAUSSIAN,
+        1.0,
+        geometry,
+        rounds,
+        adjacency,
+        factorization,
+        epochs,
+        disjoint_cohorts,
+        sampling_rate,
+    )
     mechanisms, used, notices = _mechanisms_and_accountant(reference, gammas, other_strategies, accountant)
 
     def answer(mechanism: Mechanism) -> Calibration:
@@ -82,21 +94,31 @@ def compare_at_equal_mse(
     factorization: FactorNorms | None = None,
     epochs: int | None = None,
     disjoint_cohorts: bool = False,
+    sampling_rate: float = 1.0,
     other_strategies: Sequence[FactorNorms] = (),
 ) -> Comparison:
     """The epsilon of every mechanism at the MSE that the Gaussian mechanism has at ``target``.
 
-    sigma_m^2 = gamma^2 (sigma_G^2 - n (1 - gamma) l2_norm^2/(gamma d)), with a factorization for the mean
-    over the rows (`sigma_at_equal_error`); where that is not positive, sparsification alone exceeds the MSE:
-    the row has no calibration and a notice says so, as where no epsilon could be computed or verified.
+    sigma_m^2 = gamma^2 (sigma_G^2 - n (1 - gamma) l2_norm^2/(gamma d)) without a factorization and client
+    sampling, and see `sigma_at_equal_error`; where that is not positive, sparsification alone exceeds the
+    MSE: the row has no calibration and a notice says so, as where no epsilon could be computed or verified.
 
     Raises:
         UsageError: as in `compare`, or ``dim`` or ``cohort_size`` is missing.
     """
     _check_types(geometry, target, value_bits=value_bits, verify=verify)
     require_error_inputs(geometry, "an equal-MSE comparison")
-    reference = _reference(geometry, rounds, adjacency, factorization, epochs)
-    reference = replace(reference, disjoint_cohorts=disjoint_cohorts)
+    reference = Mechanism(
+        MechanismName.GAUSSIAN,
+        1.0,
+        geometry,
+        rounds,
+        adjacency,
+        factorization,
+        epochs,
+        disjoint_cohorts,
+        sampling_rate,
+    )
     mechanisms, used, notices = _mechanisms_and_accountant(reference, gammas, other_strategies, accountant)
     reference = mechanisms[0]
     baseline = calibrate(reference, target, used, verify=verify, value_bits=value_bits)
@@ -120,6 +142,7 @@ def common_accountant(mechanisms: Sequence[Mechanism], accountant: AccountantLik
     tight is exact for the Gaussian rows.
     """
     accountant = accountant_named(accountant)
+    check_accountant(mechanisms, accountant)
     if accountant not in (Accountant.AUTO, Accountant.TIGHT):
         return accountant
     return Accountant.EXACT if all(m.is_gaussian for m in mechanisms) else Accountant.TIGHT
@@ -130,17 +153,6 @@ def _check_types(geometry: Geometry, target: Target, *, value_bits: int, verify:
     check_type("target", target, Target)
     check_type("verify", verify, bool)
     check_range("value_bits", value_bits)
-
-
-def _reference(
-    geometry: Geometry,
-    rounds: int | None,
-    adjacency: AdjacencyLike,
-    factorization: FactorNorms | None,
-    epochs: int | None,
-) -> Mechanism:
-    """The reference of every MSE ratio: the Gaussian mechanism, or the matrix mechanism."""
-    return Mechanism(MechanismName.GAUSSIAN, 1.0, geometry, rounds, adjacency, factorization, epochs)
 
 
 def _mechanisms_and_accountant(

@@ -49,6 +49,7 @@ def plan(
     factorization: FactorNorms | None = None,
     epochs: int | None = None,
     disjoint_cohorts: bool = False,
+    sampling_rate: float = 1.0,
 ) -> Plan:
     """The smallest gamma found (rounded up) whose cost stays within the overhead.
 
@@ -57,6 +58,8 @@ def plan(
     ``max_mse_overhead`` x in [0, 1e6]: total MSE <= (1 + x) of the Gaussian's, needs dim and cohort_size.
     ``max_noise_overhead`` x in [0, 1e6]: sigma/gamma <= (1 + x) sigma_G. One accountant serves both sides.
     With a ``factorization`` it is SGMF beside the matrix mechanism, and the MSE the mean over the rows.
+    With a ``sampling_rate`` both sides have it, ``rounds`` are all training rounds, and ``cohort_size`` is
+    the expected one.
 
     Raises:
         UsageError: a value out of range, or not exactly one of these, or dim or cohort_size missing.
@@ -68,7 +71,17 @@ def plan(
     allowed = _checked_overhead(geometry, gamma, max_mse_overhead, max_noise_overhead)
 
     def at(gamma: float) -> Mechanism:
-        return Mechanism(name, gamma, geometry, rounds, adjacency, factorization, epochs, disjoint_cohorts)
+        return Mechanism(
+            name,
+            gamma,
+            geometry,
+            rounds,
+            adjacency,
+            factorization,
+            epochs,
+            disjoint_cohorts,
+            sampling_rate,
+        )
 
     if gamma is not None:
         used = common_accountant([at(gamma)], accountant)

@@ -20,6 +20,11 @@ ASSUMPTIONS = {
     "trusted-server": "the server adds the noise and reveals only its output",
     "masks-secret": "the masks are not revealed",
     "masks-bernoulli": "every coordinate is sent independently with probability gamma",
+    "participation-poisson": "in each round every client takes part independently with the stated"
+    " probability, drawn afresh and not chosen by availability",
+    "participation-secret": "nobody who sees the outputs learns who took part, nor how many clients did",
+    "fixed-denominator": "the sum is divided by a number fixed in advance, never by the number of clients"
+    " that took part",
 }
 
 _PROOFS = {
@@ -68,8 +73,10 @@ def assumptions_of(mechanism: Mechanism, bound: Bound) -> tuple[str, ...]:
     counted = "round" if mechanism.factorization is None else "epoch"
     schedule = ["disjoint-cohorts"] if mechanism.disjoint_cohorts else []
     slugs = ["clipping-enforced", f"one-participation-per-{counted}", *schedule, "trusted-server"]
-    if not mechanism.is_gaussian and bound is not Bound.MASK_REVEALED:
+    if not mechanism.sends_all and bound is not Bound.MASK_REVEALED:
         slugs += ["masks-secret", "masks-bernoulli"]
+    if mechanism.sampling_rate < 1.0:
+        slugs += ["participation-poisson", "participation-secret", "fixed-denominator"]
     return tuple(slugs)
 
 
@@ -110,6 +117,9 @@ def _noise(mechanism: Mechanism, sigma: float) -> str:
 
 def _composed(mechanism: Mechanism) -> str:
     count = mechanism.releases
+    if mechanism.sampling_rate < 1.0:
+        rounds = f"{count} round{'s' * (count > 1)}, in {'each of ' * (count > 1)}which"
+        return f"{rounds} a client takes part with probability {mechanism.sampling_rate!r}"
     if mechanism.factorization is None:
         return f"{count} release{'s' * (count > 1)} that a client can influence"
     return "1 epoch" if count == 1 else f"{count} epochs, each with a fresh Z"

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, overload
 
-from csgm_cli.accounting.accountants import check_accountant
 from csgm_cli.errors import UsageError
-from csgm_cli.jobs.account import account_delta, account_epsilon
+from csgm_cli.jobs.account import account_delta, account_epsilon, check_accountant
 from csgm_cli.jobs.calibrate import calibrate, described
 from csgm_cli.model.mechanism import Accountant, Mechanism, Target
 from csgm_cli.model.mechanism_table import MechanismName

@@ -62,15 +62,17 @@ def error_weights(mechanism: Mechanism, of: Rows = Rows.MEAN) -> tuple[float, fl
 def error_parts(mechanism: Mechanism, sigma: float, of: Rows = Rows.MEAN) -> tuple[float, float] | None:
     """(privacy, sparsification) parts of the worst-case MSE of the mean; needs d and n.
 
-    d sigma^2/(n gamma)^2 and (1 - gamma) l2_norm^2/(n gamma), each times its weight (`error_weights`),
-    summed over coordinates.
+    d sigma^2/(n gamma)^2 and (1 - q gamma) l2_norm^2/(n gamma), each times its weight (`error_weights`),
+    summed over coordinates. With a sampling rate q < 1, n = q N is the expected cohort size, the mean is that
+    of the population, and the second part includes the error due to who takes part.
     """
     geometry, gamma = mechanism.geometry, mechanism.gamma
     d, n = geometry.dim, geometry.cohort_size
     if d is None or n is None or (mechanism.factorization is not None and _rows(mechanism) is None):
         return None
     noise, sent = error_weights(mechanism, of)
-    return noise * (d * (sigma / (n * gamma)) ** 2), sent * ((1 - gamma) * geometry.l2_norm**2 / (n * gamma))
+    unsent = 1 - mechanism.sampling_rate * gamma
+    return noise * (d * (sigma / (n * gamma)) ** 2), sent * (unsent * geometry.l2_norm**2 / (n * gamma))
 
 
 def last_row_parts(mechanism: Mechanism, sigma: float) -> tuple[float, float] | None:
@@ -103,16 +105,23 @@ def sigma_at_equal_error(
 ) -> float:
     """The sigma at which the MSE is ``allowed`` times that of ``gaussian``; 0 where it is more without noise.
 
-    gamma^2 (allowed b_G/b sigma_G^2 - a/b n (1 - gamma) l2_norm^2/(gamma d)), b and a the weights of
-    `error_weights`, b_G of the Gaussian mechanism; needs d and n.
+    gamma^2 (allowed b_G/b (sigma_G^2 + s_G) - a/b s), where s = n (1 - q gamma) l2_norm^2/(gamma d) is the
+    sparsification error as a variance of sigma/gamma, s_G that of the Gaussian mechanism (0 unless q < 1), b
+    and a are the weights of `error_weights`, and b_G is that of the Gaussian mechanism; needs d and n.
     """
+    noise, sent = error_weights(mechanism)
+    share = error_weights(gaussian)[0] / noise
+    most = allowed * share * (gaussian_sigma**2 + _sparsification_variance(gaussian))
+    return mechanism.gamma * math.sqrt(max(0.0, most - sent / noise * _sparsification_variance(mechanism)))
+
+
+def _sparsification_variance(mechanism: Mechanism) -> float:
+    """The sparsification error as a variance of sigma/gamma: n (1 - q gamma) l2_norm^2/(gamma d)."""
     geometry, gamma = mechanism.geometry, mechanism.gamma
     assert geometry.dim is not None  # the callers saw to it
     assert geometry.cohort_size is not None
-    noise, sent = error_weights(mechanism)
-    lost = (1 - gamma) * geometry.l2_norm**2 * geometry.cohort_size / (gamma * geometry.dim)
-    share = error_weights(gaussian)[0] / noise
-    return gamma * math.sqrt(max(0.0, allowed * share * gaussian_sigma**2 - sent / noise * lost))
+    unsent = 1 - mechanism.sampling_rate * gamma
+    return unsent * geometry.l2_norm**2 * geometry.cohort_size / (gamma * geometry.dim)
 
 
 def gaussian_like(mechanism: Mechanism) -> Mechanism:

@@ -52,10 +52,11 @@ class Release:
             "noise_multiplier": self.noise_multiplier,
             "sigma": self.sigma,
             "gamma": mechanism.gamma,
-            "norm_ratio": None if mechanism.is_gaussian else geometry.norm_ratio,
+            "norm_ratio": None if mechanism.sends_all else geometry.norm_ratio,
             "l2_norm": geometry.l2_norm,
             "dim": geometry.dim,
             "rounds": mechanism.releases if mechanism.factorization is None else None,
+            "sampling_rate": mechanism.sampling_rate,
             **_stream(mechanism),
             "enabled": self.enabled,
         }

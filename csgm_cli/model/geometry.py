@@ -139,6 +139,35 @@ def _check_cohort(population_size: int, cohort_size: int) -> None:
         )
 
 
+def rate_from_population(population_size: int, cohort_size: int) -> tuple[float, Notice]:
+    """The sampling rate at which the expected cohort size is ``cohort_size``: n/N.
+
+    Raises:
+        UsageError: a value out of range, or a cohort larger than the population.
+    """
+    population_size = int(check_range("population_size", population_size))
+    cohort_size = int(check_range("cohort_size", cohort_size))
+    _check_cohort(population_size, cohort_size)
+    rate = check_range("sampling_rate", cohort_size / population_size)
+    notice = Notice(
+        "rate-from-population",
+        f"sampling rate = {cohort_size} / {population_size} = {rate:g}, for clients that each take part in a"
+        " round independently with that probability; cohorts of a fixed size are not covered",
+    )
+    return rate, notice
+
+
+def check_rate(sampling_rate: float, population_size: int, cohort_size: int) -> None:
+    """Raise ``UsageError`` (slug ``rate-conflict``) unless the sampling rate agrees with n/N."""
+    rate, _ = rate_from_population(population_size, cohort_size)
+    if not math.isclose(sampling_rate, rate, rel_tol=_AGREEMENT):
+        raise UsageError(
+            "rate-conflict",
+            f"sampling_rate {sampling_rate!r} disagrees with cohort_size / population_size = {rate!r}",
+            "give `sampling_rate`, or `cohort_size` and `population_size` with `client_sampling`",
+        )
+
+
 def rounds_from_participation(
     population_size: int, cohort_size: int, training_rounds: int
 ) -> tuple[int, Notice]:

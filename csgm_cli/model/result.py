@@ -18,6 +18,13 @@ class Notice:
     message: str
 
 
+def one_round_notice(name: str, one: str, prefix: str = "") -> Notice:
+    """The notice that ``name``, rounds or epochs, was left at 1; ``one`` is how the caller writes that."""
+    called = prefix + name
+    advice = f"pass {called} (use {called}{one} if each client takes part once)"
+    return Notice("one-round", f"{name} not given; {advice}")
+
+
 @dataclass(frozen=True)
 class Verification:
     """What the independent high-precision recomputation found.
@@ -162,9 +169,11 @@ class Account(Displayed):
 
 def _asked(mechanism: Mechanism) -> Mapping[str, object]:
     counted = "rounds" if mechanism.factorization is None else "epochs"
+    rate = {"sampling_rate": at_most(mechanism.sampling_rate)} if mechanism.sampling_rate < 1.0 else {}
     return {
         "mechanism": mechanism.name,
         "gamma": at_most(mechanism.gamma),
         counted: mechanism.releases,
+        **rate,
         "adjacency": mechanism.adjacency,
     }

@@ -154,7 +154,8 @@ class NoiseStream(Displayed):
         out = np.empty(len(self._range), self._dtype)
         try:
             with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused
-                for place, worker in self._working():
+                # To and fro, so that a round starts with the states that are still in cache.
+                for place, worker in self._working()[:: 1 if self._t % 2 else -1]:
                     worker.row(self._t, out[place])
                     check_finite_noise(self._t, out[place])
         except BaseException:  # some pieces went on and some did not: begin again from the seed

@@ -29,7 +29,9 @@ class StreamingNoise:
     ) -> None:
         g = generators
         # Columns, to be multiplied with states of shape (N, length).
-        self.decays, self.inputs = (part.astype(dtype)[:, :, None] for part in (g.decays, g.inputs))
+        self.decays, inputs = (part.astype(dtype)[:, :, None] for part in (g.decays, g.inputs))
+        shared = (inputs == inputs[:, :1]).all()  # as in `streaming`: one product for all states
+        self.inputs = inputs[:, :1] if shared else inputs
         self.outputs = g.outputs.astype(dtype)
         self.reciprocals = _reciprocals_above(g.diagonal.astype(dtype))
         self.rates = None if rates is None else rates.astype(dtype)
@@ -44,9 +46,15 @@ class StreamingNoise:
 
     def workers(self, fill: Fill, cut: list[Piece]) -> list[Recursion]:
         """Noise on each of the pieces, from row 0 on."""
-        widest = max(piece.length for piece in cut)
-        scratch = np.empty((self.decays.shape[1] + 1, widest), self.dtype)
-        return [Recursion(self, fill, piece, scratch) for piece in cut]
+        lengths, buffers = [piece.length for piece in cut], self.decays.shape[1]
+        scratch = np.empty((self.inputs.shape[1] + 1, max(lengths)), self.dtype)
+        # In one array, which NumPy places in huge pages.
+        states = np.zeros(buffers * sum(lengths), self.dtype)
+        parts = np.split(states, buffers * np.cumsum(lengths)[:-1])
+        return [
+            Recursion(self, fill, piece, part.reshape(buffers, -1), scratch)
+            for piece, part in zip(cut, parts, strict=True)
+        ]
 
 
 class Recursion:
@@ -55,9 +63,10 @@ class Recursion:
     Whole chunks, because the rounding of a product may depend on its width.
     """
 
-    def __init__(self, noise: StreamingNoise, fill: Fill, piece: Piece, scratch: Floats) -> None:
-        self.noise, self.fill, self.piece = noise, fill, piece
-        self.states = np.zeros((noise.decays.shape[1], piece.length), noise.dtype)
+    def __init__(
+        self, noise: StreamingNoise, fill: Fill, piece: Piece, states: Floats, scratch: Floats
+    ) -> None:
+        self.noise, self.fill, self.piece, self.states = noise, fill, piece, states
         self.total = None if noise.rates is None else np.zeros(piece.length, noise.dtype)
         self.scratch, self.chunk = scratch[:-1, : piece.length], scratch[-1, : piece.length]
 

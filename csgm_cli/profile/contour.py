@@ -29,7 +29,7 @@ from csgm_cli.profile.decay import decay
 from csgm_cli.renyi.log_moment import log_moment
 from csgm_cli.renyi.moment import INFINITE_MOMENT, LARGEST_EXPONENT, LogMoment
 from csgm_cli.renyi.tilt import tilt
-from csgm_cli.roots import Slope, increasing_root
+from csgm_cli.roots import Slope, increasing_root, smallest_nonpositive
 
 if TYPE_CHECKING:
     from csgm_cli.renyi.law import Law
@@ -42,8 +42,8 @@ LogBound = Callable[[float], float]
 _LEFT_OUT = 1e-12
 #: Maximal number of nodes; with more, the grid is faster.
 _MOST_NODES = 1 << 12
-#: Relative tolerance of the search for the end of the contour.
-_END_WIDTH = 1.05
+#: Tolerance of the logarithm of the end of the contour.
+_END_WIDTH = 0.05
 #: Orders that shift the peak of a coordinate's Gaussian further than this need grids that are too long.
 _REACH = 300.0
 #: Largest relative error at which an integral counts as converged.
@@ -95,8 +95,10 @@ def build_contour(law: Law, direction: Direction, epsilon: float, pole: float = 
     """A contour through the saddle point for the hockey-stick at ``epsilon``, well left of ``pole``.
 
     It can also be used for test functions whose pole is at ``pole`` or further right. None if the integrand
-    decays too slowly, which happens if few coordinates are ever sent.
+    decays too slowly, which happens if few coordinates are ever sent, and for rounds with client sampling.
     """
+    if law.sampled:
+        return None
     with np.errstate(all="ignore"):  # after an overflow there is no contour
         return _build(law, direction, epsilon, pole)
 
@@ -177,24 +179,18 @@ def _end(law: Law, order: float, at_shift: LogMoment, log_tail: float, step: flo
     """
     parts = _decays(law, order)
 
-    def ends(height: float) -> bool:
-        falls = math.fsum(count * log_bound(height) for count, log_bound in parts)
-        return falls - math.log(math.pi * height) <= log_tail
+    def excess(log_height: float) -> float:
+        falls = math.fsum(count * log_bound(math.exp(log_height)) for count, log_bound in parts)
+        return falls - math.log(math.pi) - log_height - log_tail
 
-    furthest = _MOST_NODES * step
-    high = min(math.sqrt(2 * max(-log_tail, 1.0) / max(at_shift.d2_order, 1e-300)), furthest)
-    if not ends(high) and not ends(furthest):
+    gaussian = math.log(2 * max(-log_tail, 1.0) / max(at_shift.d2_order, 1e-300)) / 2
+    furthest, slope = math.log(_MOST_NODES * step), 2 * max(-log_tail, 1.0)
+    try:
+        return math.exp(
+            smallest_nonpositive(excess, gaussian, slope=slope, width=_END_WIDTH, ceiling=furthest)
+        )
+    except NoAnswerError:
         return None
-    factor, low = _END_WIDTH, 0.0
-    while not ends(high):
-        high, low, factor = min(high * factor, furthest), high, factor**2
-    while low == 0.0 and ends(high / factor):
-        high, factor = high / factor, factor**2
-    low = max(low, high / factor)
-    while high > _END_WIDTH * low:
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if ends(middle) else (middle, high)
-    return high
 
 
 def _decays(law: Law, order: float) -> Sequence[tuple[float, LogBound]]:

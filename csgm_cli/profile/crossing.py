@@ -2,8 +2,8 @@
 
 The error of the trapezoid rule in Im z is a sum of aliases, which are expectations at other thresholds (see
 docs/theory.md, "Numerics"). Chernoff bounds at a real z right of the contour bound them. Rare large losses
-that contribute little to the answer can make E[Y^a] grow steeply just right of the saddle point, so that
-the Chernoff bounds are too weak; then the contour crosses left of the saddle point.
+that contribute little to the answer can make E[Y^a] grow steeply just right of the saddle point, where the
+Chernoff bounds are too weak; so the contour crosses somewhat left of the saddle point.
 """
 
 from __future__ import annotations
@@ -25,9 +25,8 @@ Moments = Callable[[float], LogMoment]
 _NEGLIGIBLE = 1e-13
 #: The rightmost crossing, relative to the pole. Chernoff bounds go up to half-way from there to the pole.
 LEFT_OF_POLE = 7 / 9
-#: Crossings to try left of the saddle point, relative to it, if the step at the saddle point is below
-#: `_SHORT_STEP`, relative to the largest possible step.
-_LEFT_OF_SADDLE, _SHORT_STEP = (0.93, 0.85), 0.05
+#: The crossing relative to the saddle point: the integrand is less than twice as large, for delta >= 1e-30.
+_LEFT_OF_SADDLE = 0.93
 #: Places for Chernoff bounds on the aliases, relative to the shift, if the first guess allows only a step
 #: below `_GOOD_STEP`, relative to the largest possible step.
 _FURTHER, _GOOD_STEP = (1.03, 1.07, 1.15, 1.4, 2.0, 4.0), 0.3
@@ -68,28 +67,20 @@ def slope_of(moment: LogMoment, sign: float, epsilon: float, z: float) -> Slope:
 
 
 def crossing(moments: Moments, sign: float, epsilon: float, saddle: float, pole: float) -> Crossing | None:
-    """The crossing at the ``saddle``, left of ``pole``; further left if E[Y^a] grows steeply beyond it.
-
-    None if no step bounds the aliases.
-    """
-    rightmost = min(saddle, LEFT_OF_POLE * pole)
-    best: Crossing | None = None
-    for share in (1.0, *_LEFT_OF_SADDLE):
-        shift = share * rightmost
-        moment = moments(shift)
-        slope, curvature = slope_of(moment, sign, epsilon, shift)
-        log_peak = moment.value - shift * epsilon - math.log(shift * (shift + 1))
-        log_size = log_peak - 0.5 * math.log(2 * math.pi * curvature)
-        if share < 1.0:  # correct to the minimum of the local parabola
-            log_size -= slope**2 / (2 * curvature)
-        if math.isfinite(log_size):
-            chernoff = _chernoff(moments, epsilon, shift, (shift + pole) / 2, log_size)
-            step, further = _alias_free(chernoff, shift, log_size)
-            if best is None or step > best.step:
-                best = Crossing(shift, log_size, chernoff, step, further)
-            if step >= _SHORT_STEP * _largest_step(shift, log_size):
-                break
-    return None if best is None or best.step <= 0.0 else best
+    """The crossing left of the ``saddle`` and the ``pole``; None if no step bounds the aliases."""
+    shift = min(_LEFT_OF_SADDLE * saddle, LEFT_OF_POLE * pole)
+    moment = moments(shift)
+    slope, curvature = slope_of(moment, sign, epsilon, shift)
+    log_peak = moment.value - shift * epsilon - math.log(shift * (shift + 1))
+    # Saddle-point approximation, at the minimum of the local parabola.
+    log_size = log_peak - 0.5 * math.log(2 * math.pi * curvature)
+    if shift < LEFT_OF_POLE * pole:
+        log_size -= slope**2 / (2 * curvature)
+    if not math.isfinite(log_size):
+        return None
+    chernoff = _chernoff(moments, epsilon, shift, (shift + pole) / 2, log_size)
+    step, further = _alias_free(chernoff, shift, log_size)
+    return Crossing(shift, log_size, chernoff, step, further) if step > 0.0 else None
 
 
 def _alias_free(

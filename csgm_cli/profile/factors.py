@@ -68,8 +68,8 @@ class Factor:
 
 
 def _exp(exponents: Array) -> Array:
-    """The exponential of numbers up to 0; at least 1e-300, since subnormal numbers are slow."""
-    return np.exp(np.maximum(exponents, -690.0))
+    """The exponential of numbers up to 0; at least 1e-260, since subnormal products are slow."""
+    return np.exp(np.maximum(exponents, -600.0))
 
 
 class Ratio(Protocol):

@@ -30,6 +30,7 @@ from csgm_cli.profile.factors import Factor, lower_factor, upper_factor
 from csgm_cli.profile.ratios import CoordinateRatio, coordinate_ratios
 from csgm_cli.profile.rounds import sampled_ratio
 from csgm_cli.renyi.law import Coordinates
+from csgm_cli.renyi.moment import LARGEST_EXPONENT
 from csgm_cli.roots import brent_minimum
 
 if TYPE_CHECKING:
@@ -91,19 +92,24 @@ class GridLaw:
         log_u = self.log_ratio[inside]
         weights = self._untilted(function(log_u), log_u)
         exact = 1.0 + rounding(self.tilted.size, total_count(self.factors))
-        value = float(weights @ self.tilted[inside]) * exact + self.noise * float(weights.sum())
+        with np.errstate(
+            invalid="ignore"
+        ):  # after an overflow the bound is not a number, and counts as infinite
+            value = float(weights @ self.tilted[inside]) * exact + self.noise * float(weights.sum())
         low, high = float(self.log_ratio[0]), float(self.log_ratio[-1])
         if not adding:  # phi <= 1 decreases, so it is negatively correlated with "some Y is beyond its grid"
             at_high = float(function(np.array([high]))[0])
             beyond = math.fsum(f.count * f.beyond for f in self.factors)
-            outside = math.exp(self._log_chernoff(0.0, -1.0, low)) + at_high
+            outside = _exp(self._log_chernoff(0.0, -1.0, low)) + at_high
             return (value + outside) / (1.0 - beyond) if beyond < 1.0 else math.inf
         # E[u; some Y beyond its grid] <= sum of E[Y; Y beyond its grid], since the other factors have mean 1
         outside = math.fsum(f.count * f.above for f in self.factors)
-        outside += math.exp(self._log_chernoff(1.0, 1.0, high))
-        if function.log_support < low:
-            outside += math.exp(min(low, self._log_chernoff(1.0, -1.0, low)))
-        return value + function.steepest * outside
+        outside += _exp(self._log_chernoff(1.0, 1.0, high))
+        below = 0.0
+        if function.log_support < low:  # phi increases
+            below = function.steepest * math.exp(min(low, self._log_chernoff(1.0, -1.0, low)))
+            below = min(below, float(function(np.array([low]))[0]))
+        return value + function.steepest * outside + below
 
     @cached_property
     def _blocks(self) -> tuple[Array, Array]:
@@ -116,7 +122,9 @@ class GridLaw:
         if function.direction is Direction.ADD and function.log_support < self.left_out:
             return math.inf
         log_u, tilted = self._blocks
-        return float(self._untilted(function(log_u), log_u) @ tilted)
+        with np.errstate(invalid="ignore"):
+            found = float(self._untilted(function(log_u), log_u) @ tilted)
+        return math.inf if math.isnan(found) else found
 
     def lower_hockey_stick(self, epsilon: float) -> float:
         """A lower bound on E(u - e^epsilon)_+; requires the law for lower bounds."""
@@ -141,15 +149,22 @@ class GridLaw:
         return float(min(bounds, default=math.inf))
 
 
+def _exp(x: float) -> float:
+    """The exponential, infinite on overflow."""
+    return math.exp(x) if x < LARGEST_EXPONENT else math.inf
+
+
 def grid_step(
     law: Law, epsilon: float, direction: Direction = Direction.ADD, pole: float = math.inf
 ) -> float:
     """The step for a law near ``epsilon``; it divides epsilon, so that the threshold is a grid point."""
-    rounds = [Coordinates(r.count, r.rate, r.inner.spread_variance) for r in law.sampled]
+    rounds = [Coordinates(r.count, r.rate, r.inner.log_moment(2.0).value) for r in law.sampled]
     kinds = [*law.coordinates, *rounds]
     count = max(1.0, math.fsum(c.count for c in kinds))
+    # outcomes with one large coordinate in one round
+    single = [Coordinates(r.count, r.rate * c.gamma, c.t) for r in law.sampled for c in r.inner.coordinates]
     least = _LEAST_SAMPLED_TILT if law.sampled else _LEAST_TILT
-    tilt = max(least, min(pole, _usual_tilt(law, kinds, epsilon, direction)))
+    tilt = max(least, min(pole, _usual_tilt(law, [*kinds, *single], epsilon, direction)))
     ratios = [CoordinateRatio(c) for c in kinds]
     longest = max([epsilon, *(ratio.cut(epsilon, 1e4) - ratio.bottom for ratio in ratios)])
     gamma = min((c.gamma for c in kinds), default=1.0)
@@ -162,8 +177,7 @@ def _usual_tilt(law: Law, kinds: Sequence[Coordinates], epsilon: float, directio
     """Approximate -d log delta/d epsilon: for normal log u, or if a single coordinate dominates delta."""
     variance = max(law.variance if direction is Direction.ADD else law.spread_variance, 1e-300)
     slopes = [(epsilon + math.sqrt(epsilon**2 + 4 * variance)) / (2 * variance)]
-    alone = [Coordinates(r.count, r.rate * c.gamma, c.t) for r in law.sampled for c in r.inner.coordinates]
-    for c in [*kinds, *alone] if direction is Direction.ADD else ():
+    for c in kinds if direction is Direction.ADD else ():
         sent = math.expm1(epsilon) + c.gamma  # its posterior times Y = e^epsilon
         slopes.append((math.log(sent / c.gamma) / c.t + 0.5) * math.exp(epsilon) / sent)
     return min(slopes)

@@ -7,7 +7,6 @@ functions of U are then upper or lower bounds as those of y are, since U increas
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,16 +25,22 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-#: Discretising the coordinates increases the variance of log y by this share at most, if the grid is not too
-#: long.
-_ACCURACY = 4e-5
-_MOST_POINTS = 1 << 20
-#: Tilted laws are this many standard deviations of log y apart (at 8, the FFT's rounding errors between them
-#: cost 5e-3 of delta; at 6, 1e-3), and their windows leave out e^-`_OUTSIDE` of each. Of the law of y,
-#: e^-`_RARE` is left out.
-_APART, _OUTSIDE, _RARE, _MOST_PIECES = 6.0, 45.0, 60.0, 40
-#: The tilts are chosen on a grid that is coarser by this factor.
-_ROUGH = 16
+#: Discretising the coordinates increases the variance of log y by this share, if the grid is not too long.
+#: The coarsest step, relative to gamma.
+_ACCURACY, _COARSEST = 1e-4, 0.5
+_MOST_POINTS = 1 << 19
+#: With more coordinates in a round the FFT's rounding errors are above 1e-2; y is nearly lognormal then.
+_MOST_COORDINATES = 3e8
+#: Tilted laws are this many standard deviations of log y apart, and their windows leave out e^-`_OUTSIDE` of
+#: each. Of the law of y, e^-`_RARE` is left out.
+_APART, _OUTSIDE, _RARE, _MOST_PIECES = 8.0, 45.0, 60.0, 40
+#: The longest window above 0, relative to the largest log y that counts, and the least distance of two tilts
+#: in units of 1/deviation.
+_LONGEST, _LEAST_STRIDE = 2.5, 0.2
+#: Orders above 1 of Chernoff bounds.
+_CHERNOFF = tuple(2.0 ** (j / 2) for j in range(-8, 16))
+#: The tilts are chosen on a grid that is coarser by at least this factor, with at most so many points.
+_ROUGH, _ROUGH_POINTS = 16, 4096
 
 
 class _Masses(NamedTuple):
@@ -67,7 +72,7 @@ class SampledRatio:
 
     def cut(self, threshold: float, _: float) -> float:
         """The upper end of the grid."""
-        return min(ABOVE + threshold, self.end)
+        return min(ABOVE + threshold, self.end, float(self._log_u[-1]))
 
     @cached_property
     def _log_u(self) -> Array:
@@ -86,7 +91,7 @@ class SampledRatio:
             _sums(mass, places),
             _sums(self._means, places),
             float(mass[last:].sum()) + beyond,
-            float(self._means[last:].sum()) + (1 - q) * beyond + q * above,
+            min(float(self._means[last:].sum()) + (1 - q) * beyond + q * above, 1.0),  # as E[U] = 1
         )
 
 
@@ -111,12 +116,16 @@ def _sampled_ratio(rounds: SampledRounds, end: float, *, upper: bool) -> Sampled
 
 def _masses(inner: Law, high: float, *, upper: bool) -> _Masses | None:
     ratios = coordinate_ratios(inner)
+    if math.fsum(ratio.count for ratio in ratios) > _MOST_COORDINATES:
+        return None
     cuts = [ratio.cut(high, 1e4) for ratio in ratios]
-    length = max(cut - ratio.bottom for ratio, cut in zip(ratios, cuts, strict=True))
-    step = max(_step(inner) * (1.0 if upper else 0.5), 2 * max(length, high) / _MOST_POINTS)
-    rough = [upper_factor(ratio, cut, _ROUGH * step) for ratio, cut in zip(ratios, cuts, strict=True)]
+    lengths = [cut - ratio.bottom for ratio, cut in zip(ratios, cuts, strict=True)]
+    step = max(_step(inner) * (1.0 if upper else 0.5), max(lengths) / _MOST_POINTS)
+    rough_step = max(_ROUGH * step, max(lengths) / _ROUGH_POINTS)
+    rough = [upper_factor(ratio, cut, rough_step) for ratio, cut in zip(ratios, cuts, strict=True)]
     pieces = _pieces(rough, high)
-    if any((piece.window[1] - piece.window[0]) / step > _MOST_POINTS for piece in pieces):
+    step = max(step, max(piece.window[1] - piece.window[0] for piece in pieces) / _MOST_POINTS)
+    if step > _COARSEST * min((c.gamma for c in inner.coordinates), default=1.0):
         return None
     rounded = upper_factor if upper else lower_factor
     factors = [rounded(ratio, cut, step) for ratio, cut in zip(ratios, cuts, strict=True)]
@@ -141,34 +150,39 @@ class _Piece(NamedTuple):
 
 def _pieces(factors: Sequence[Factor], high: float) -> list[_Piece]:
     """Tilted laws that together cover log y from rare outcomes to ``high``, sorted by mean."""
-    found = {0.5: _piece(factors, 0.5)}
+    found, least = {0.5: _piece(factors, 0.5)}, math.fsum(f.count * float(f.log_ratio[0]) for f in factors)
     for sign in (-1.0, 1.0):
         last = found[0.5]
         while len(found) < _MOST_PIECES:
             end = last.mean + sign * _APART / 2 * last.deviation
             # e^-rate bounds the probability below the end, or that above it weighted by y
             rate = (last.tilt if sign < 0.0 else last.tilt - 1.0) * end - log_moment(factors, last.tilt)
-            if (sign > 0.0 and end > high) or (rate > _RARE and sign * (last.tilt - 0.5) > 0.5):
+            if (
+                end < least
+                or (sign > 0.0 and end > high)
+                or (rate > _RARE and sign * (last.tilt - 0.5) > 0.5)
+            ):
                 break
-            last = _next_piece(factors, last, sign)
-            found[last.tilt] = last
+            ahead = _next_piece(factors, last, sign, _LONGEST * high)
+            if ahead is None:
+                break
+            last = found[ahead.tilt] = ahead
     return [found[tilt] for tilt in sorted(found)]
 
 
-def _next_piece(factors: Sequence[Factor], last: _Piece, sign: float) -> _Piece:
-    """A tilted law whose mean is at most `_APART` standard deviations away, in the mean of both laws."""
-    step = _APART / last.deviation
-    found = _piece(factors, last.tilt + sign * step)
-    while abs(found.mean - last.mean) > _APART / 2 * (found.deviation + last.deviation):
-        step /= 2  # the mean of a tilted law with a heavy tail moves faster than its variance says
-        found = _piece(factors, last.tilt + sign * step)
-    return found
+def _next_piece(factors: Sequence[Factor], last: _Piece, sign: float, end: float) -> _Piece | None:
+    """The next tilted law, whose mean is at most `_APART` standard deviations away.
 
-
-def _border(below: _Piece, above: _Piece) -> float:
-    """The point between two means that is equally many standard deviations away from both."""
-    share = below.deviation / (below.deviation + above.deviation)
-    return below.mean + share * (above.mean - below.mean)
+    None if its window would extend beyond ``end``: sums of several large coordinates need none.
+    """
+    stride = sign * _APART / last.deviation
+    while abs(stride) * last.deviation > _LEAST_STRIDE:
+        found = _piece(factors, last.tilt + stride)
+        apart = abs(found.mean - last.mean)
+        if found.window[1] <= end and apart <= _APART * (found.deviation + last.deviation) / 2:
+            return found
+        stride /= 2
+    return None
 
 
 def _piece(factors: Sequence[Factor], tilt: float) -> _Piece:
@@ -179,25 +193,34 @@ def _piece(factors: Sequence[Factor], tilt: float) -> _Piece:
 
 
 def _stitched(factors: Sequence[Factor], pieces: Sequence[_Piece], step: float, *, upper: bool) -> _Masses:
-    """The masses of y; each point from the tilted law whose mean is the fewest deviations away."""
-    borders = [_border(below, above) for below, above in itertools.pairwise(pieces)]
-    places, masses = [], []
-    for (tilt, _, _, window), low, top in zip(
-        pieces, [-math.inf, *borders], [*borders, math.inf], strict=True
-    ):
-        found = product(factors, tilt, step, window)
-        inside = (found.log_ratio > low) & (found.log_ratio <= top)
-        places.append(found.log_ratio[inside])
-        error = found.noise + math.exp(-_OUTSIDE)
-        relative = rounding(found.log_ratio.size, total_count(factors))
-        tilted = found.tilted[inside] * (1 + relative if upper else 1 - relative)
-        tilted = tilted + error if upper else np.maximum(tilted - error, 0.0)
-        masses.append(tilted * np.exp(log_moment(factors, tilt) - tilt * places[-1]))
-    log_y, mass = np.concatenate(places), np.concatenate(masses)
+    """The masses of y: each tilted law bounds all of them, and the best bound of each counts.
+
+    The grid starts with the window of the smallest tilt: below it, larger tilts magnify rounding errors.
+    """
+    found = [product(factors, piece.tilt, step, piece.window) for piece in pieces]
+    start = float(found[0].log_ratio[0])
+    firsts = [round((float(each.log_ratio[0]) - start) / step) for each in found]
+    size = max(first + each.log_ratio.size for first, each in zip(firsts, found, strict=True))
+    log_y = start + step * np.arange(size, dtype=np.float64)
+    mass = np.full(size, math.inf if upper else 0.0)
+    best = np.minimum if upper else np.maximum
+    for piece, first, each in zip(pieces, firsts, found, strict=True):
+        error = each.noise + math.exp(-_OUTSIDE)
+        relative = rounding(each.log_ratio.size, total_count(factors))
+        tilted = each.tilted * (1 + relative) + error if upper else each.tilted * (1 - relative) - error
+        with np.errstate(over="ignore", under="ignore"):
+            untilted = tilted * np.exp(log_moment(factors, piece.tilt) - piece.tilt * each.log_ratio)
+        part = slice(max(first, 0), first + each.log_ratio.size)
+        mass[part] = best(mass[part], untilted[max(-first, 0) :])
     if not upper:
         return _Masses(log_y, mass, 0.0, 0.0)
     mass[0] += math.exp(-_RARE)
-    last, end = pieces[-1].tilt, float(log_y[-1])
-    left_out = math.exp(min(0.0, log_moment(factors, last) - (last - 1) * end)) if last > 1.0 else 1.0
-    beyond = math.fsum(f.count * f.beyond for f in factors) + left_out * math.exp(-end)
+    left_out = _left_out(factors, float(log_y[-1]))
+    beyond = math.fsum(f.count * f.beyond for f in factors) + left_out * math.exp(-float(log_y[-1]))
     return _Masses(log_y, mass, beyond, math.fsum(f.count * f.above for f in factors) + left_out)
+
+
+def _left_out(factors: Sequence[Factor], end: float) -> float:
+    """Chernoff bound on E[y; log y > ``end``]."""
+    bounds = [log_moment(factors, 1.0 + excess) - excess * end for excess in _CHERNOFF]
+    return math.exp(min(0.0, *bounds))

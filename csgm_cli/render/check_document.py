@@ -28,8 +28,8 @@ _GUARANTEE_KEYS = ("order", "bound", "proof", "conversion", "assumptions", "lowe
 #: Keys of a release, in order.
 RELEASE_KEYS = (
     "release", "file", "line", "owner", "reason", "mechanism", "noise_multiplier", "sigma", "gamma",
-    "norm_ratio", "l2_norm", "dim", "rounds", "epochs", "T", "workload", "strategy", "sensitivity", "enabled",
-    "share", "more_rounds", "needed_noise_multiplier",
+    "norm_ratio", "l2_norm", "dim", "rounds", "sampling_rate", "epochs", "T", "workload", "strategy",
+    "sensitivity", "enabled", "share", "more_rounds", "needed_noise_multiplier",
 )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from csgm_cli.renyi.orders import (
     adjacent_integers,
     best_order,
     best_order_by_bracketing,
+    best_sampled_order,
     extrapolated_best,
     grows_abruptly,
     initial_order,
@@ -122,7 +123,7 @@ def _best_epsilon_by_bracketing(
     def epsilon(order: float, moment: LogMoment) -> float:
         return _epsilon_at(order, moment, convert, log_delta, math.log(near))
 
-    return best_order_by_bracketing(curve, epsilon, initial_order(curve.law, near))
+    return best_sampled_order(curve, epsilon, initial_order(curve.law, near))
 
 
 def at_epsilon(convert: Conversion, epsilon: float) -> Value:

@@ -29,12 +29,12 @@ FAR = 24.0
 #: h is a power series where |y| max(|a|, 4) is below this.
 _SERIES_RADIUS = 0.5
 #: Larger exponents are scaled before exp; this leaves room for factors of 1e40.
-_LARGE = 600.0
+_LARGE = LARGEST_EXPONENT - 100.0
 #: Grids with more nodes are first restricted to where the integrand is not negligible; beyond the second
 #: number there is no result.
 _LONG, _TOO_LONG = 3000, 4_000_000
 #: Number of nodes up to which several grids are concatenated; larger arrays do not fit into caches.
-_MOST_BATCHED = 30_000
+_MOST_BATCHED = 10 * _LONG
 
 
 def log_moment(order: float, gamma: float, t: float) -> LogMoment:

@@ -22,8 +22,12 @@ Value = Callable[[float, LogMoment], float]
 
 #: The range of log(order - 1) that is searched.
 _LEAST, _MOST = -27.0, 42.0
+#: Width of the final bracket of log(order - 1), without and with client sampling, where log-moments are slow.
+_WIDTH, _SAMPLED_WIDTH = 1e-15, 1e-7
 #: The search ends when the relative improvement is below this.
 _NO_GAIN = 1e-13
+#: Orders to begin with under client sampling.
+_SOME_ORDERS = (1.3, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 8.0, 11.0, 16.0, 24.0, 36.0, 54.0, 200.0)
 #: With a goal, it also ends when the improvement is below this share of the distance to the goal.
 _ROUGH = 0.02
 #: Above this, (order - 1)^2 K''(order) is too large for extrapolation (see `grows_abruptly`).
@@ -34,12 +38,14 @@ _ABRUPT = 1e6
 class RenyiCurve:
     """K(order) of a ``law``; with ``replace_one``, its bound under replace-one (docs/theory.md, Theorem 12).
 
-    ``integer_orders``: only orders 2, 3, 4, ... are allowed, as in the paper.
+    ``integer_orders``: only orders 2, 3, 4, ... are allowed, as in the paper. ``few_orders``: with client
+    sampling, only a few orders are tried.
     """
 
     law: Law
     replace_one: bool = False
     integer_orders: bool = False
+    few_orders: bool = False
 
     def moment(self, order: float) -> LogMoment:
         """(order - 1) times the bound on the Renyi divergence, for order > 1."""
@@ -56,14 +62,29 @@ def best_order(
 
     ``goal``: the further the minimum is from it, the less accurate the result.
     """
-    found = None if curve.law.sampled else _by_extrapolation(curve, value, start, goal)
+    if curve.law.sampled:
+        found: tuple[float, float] | None = best_sampled_order(curve, value, start)
+    else:
+        found = _by_extrapolation(curve, value, start, goal)
     if found is None:
         found = best_order_by_bracketing(curve, value, start)
-    elif grows_abruptly(found[1], curve.moment(found[1])):
+    elif not curve.law.sampled and grows_abruptly(found[1], curve.moment(found[1])):
         found = min(found, best_order_by_bracketing(curve, value, found[1], stride=1e-3))
     if not curve.integer_orders:
         return found
     return min((value(order, curve.moment(order)), order) for order in adjacent_integers(found[1]))
+
+
+def best_sampled_order(curve: RenyiCurve, value: Value, start: float) -> tuple[float, float]:
+    """`best_order` with client sampling, where derivatives of log-moments are too rough for extrapolation.
+
+    From the best of a few orders, since with few sent coordinates values are infinite at most orders.
+    """
+    orders = [*_SOME_ORDERS, start]
+    best, start = min((value(order, curve.moment(order)), order) for order in orders)
+    if curve.few_orders:
+        return best, start
+    return best_order_by_bracketing(curve, value, start, stride=0.1)
 
 
 def _by_extrapolation(
@@ -137,8 +158,7 @@ def best_order_by_bracketing(
 ) -> tuple[float, float]:
     """`best_order` without extrapolation: growing steps until the minimum is bracketed, then Brent's method.
 
-    The width of the final bracket affects the minimum only to second order. With client sampling the
-    derivatives of log-moments are too rough for extrapolation.
+    A smooth minimum is found to the square root of rounding, a kink to the final width.
     """
     log_gap, least = bracketed_minimum(
         lambda x: value(1 + math.exp(x), curve.moment(1 + math.exp(x))),
@@ -146,7 +166,7 @@ def best_order_by_bracketing(
         stride=stride,
         low=_LEAST,
         high=_MOST,
-        width=1e-9,
+        width=_SAMPLED_WIDTH if curve.law.sampled else _WIDTH,
     )
     return least, 1 + math.exp(log_gap)
 

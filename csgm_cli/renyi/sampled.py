@@ -32,17 +32,17 @@ _LARGEST_AT_ORDER = 300.0
 _ROUNDING = 1e-11
 
 
-class Inner(Protocol):
-    """The law of y, a `csgm_cli.renyi.law.Law`."""
+class RoundLaw(Protocol):
+    """The law of y: a `Law` without client sampling."""
 
     def log_moment(self, order: float) -> LogMoment:
-        """S at a real order."""
+        """Log E[y^order] at a real order above 1."""
 
     def complex_log_moment(self, orders: ComplexArray) -> ComplexArray | None:
-        """S at complex orders; None if it cannot be computed."""
+        """The same at equidistant complex orders with a common real part."""
 
 
-def dominating_variance(order: float, inner: Inner) -> float:
+def dominating_variance(order: float, inner: RoundLaw) -> float:
     """Log-variance v of the Gaussian G_v that dominates y at ``order``, rounded up; infinite if unknown.
 
     Means of F_a over 1 - q + q y are at most those over 1 - q + q G_v, with v at order max(a, 2).
@@ -52,7 +52,7 @@ def dominating_variance(order: float, inner: Inner) -> float:
     return 2 * moment.value / (at * (at - 1)) * (1 + moment.error + 2.0**-50)
 
 
-def sampled_log_moment(order: float, rate: float, inner: Inner) -> LogMoment:
+def sampled_log_moment(order: float, rate: float, inner: RoundLaw) -> LogMoment:
     """A bound on K at a real order > 1, for participation with probability ``rate`` in (0, 1).
 
     Exact at orders in [`LEAST_ORDER`, `LARGEST_ORDER`]. Below, K is convex and 0 at order 1; above, see
@@ -72,7 +72,7 @@ def sampled_log_moment(order: float, rate: float, inner: Inner) -> LogMoment:
     return LogMoment(value, first, second, _ROUNDING + 2 * inner.log_moment(math.ceil(order)).error)
 
 
-def _derivatives(order: float, value: float, rate: float, inner: Inner) -> tuple[float, float]:
+def _derivatives(order: float, value: float, rate: float, inner: RoundLaw) -> tuple[float, float]:
     """Approximate derivatives of K, from a parabola for log(K/(a (a-1))) through three integer orders a."""
     middle = max(3, round(order))
     known = [_integer(middle + i, rate, inner) / (middle + i) / (middle + i - 1) for i in (-1, 0, 1)]
@@ -84,16 +84,16 @@ def _derivatives(order: float, value: float, rate: float, inner: Inner) -> tuple
     return value * slope, max(value * (slope**2 + bend - 1 / order**2 - 1 / (order - 1) ** 2), 0.0)
 
 
-def _log_moment(order: float, rate: float, inner: Inner) -> float:
+def _log_moment(order: float, rate: float, inner: RoundLaw) -> float:
     whole = round(order)
     return _integer(whole, rate, inner) if order == whole else _between(order, rate, inner)
 
 
-def _integer(order: int, rate: float, inner: Inner) -> float:
+def _integer(order: int, rate: float, inner: RoundLaw) -> float:
     return _log1p_sum(_terms(order, [float(power) for power in range(2, order + 1)], rate, inner))
 
 
-def _between(order: float, rate: float, inner: Inner) -> float:
+def _between(order: float, rate: float, inner: RoundLaw) -> float:
     """K at an order that is no integer: sums of both ends, and the Mellin-Barnes integral between them."""
     fraction = order - math.floor(order)  # poles are at the integers, and at this distance from integers
     apart = fraction / 2 if fraction >= 0.5 or order < 2.0 else (1 + fraction) / 2
@@ -110,7 +110,7 @@ def _between(order: float, rate: float, inner: Inner) -> float:
     return _log1p_sum([*low, *high], (peak, integral))
 
 
-def _terms(order: float, powers: list[float], rate: float, inner: Inner) -> list[float]:
+def _terms(order: float, powers: list[float], rate: float, inner: RoundLaw) -> list[float]:
     """Logs of C(a, w) (1-q)^(a-w) q^w expm1(S(w)) for each power w."""
     chosen = [
         math.lgamma(order + 1) - math.lgamma(power + 1) - math.lgamma(order - power + 1) for power in powers
@@ -129,23 +129,22 @@ def _log_expm1(x: float) -> float:
     return x + math.log(-math.expm1(-x))
 
 
-def _integral(order: float, real: float, step: float, rate: float, inner: Inner) -> tuple[float, float]:
+def _integral(order: float, real: float, step: float, rate: float, inner: RoundLaw) -> tuple[float, float]:
     """(p, x) with the integral of C(a, w) (1-q)^(a-w) q^w expm1(S(w)) over Re w = ``real`` equal to x e^p."""
-    from scipy.special import loggamma
+    from scipy.special import loggamma  # takes 0.2 s, and only client sampling needs it
 
     w = (real + 1j * step * np.arange(math.ceil(_END / step) + 1)).astype(np.complex128)
-    moments = inner.complex_log_moment(w)
-    if moments is None:
-        return math.inf, 1.0
     kernel = loggamma(-w) + loggamma(w - order) + (order - w) * math.log1p(-rate) + w * math.log(rate)
     kernel -= loggamma(complex(-order)).real
-    peak = float(kernel[0].real) + max(float(moments[0].real), 0.0)
-    with np.errstate(under="ignore"):
-        values = (
-            np.exp(kernel - peak) * np.expm1(moments)
-            if moments[0].real < 1.0
-            else (np.exp(kernel + moments - peak) - np.exp(kernel - peak))
-        )
+    with np.errstate(all="ignore"):  # after an overflow the result is not a number
+        moments = inner.complex_log_moment(w)
+        if moments is None:
+            return math.inf, 1.0
+        peak = float(kernel[0].real) + max(float(moments[0].real), 0.0)
+        if moments[0].real < 1.0:
+            values = np.exp(kernel - peak) * np.expm1(moments)
+        else:
+            values = np.exp(kernel + moments - peak) - np.exp(kernel - peak)
     total = float(values.real.sum()) - float(values[0].real) / 2
     sign = -1.0 if math.floor(order) % 2 == 0 else 1.0  # of Gamma(-order)
     return peak, sign * total * step / math.pi

@@ -26,8 +26,8 @@ LIMIT_KEYS = ("epsilon", "delta", "adjacency")
 #: Keys of a release, as the options of the same names, and three for people.
 RELEASE_KEYS = (
     "mechanism", "noise_multiplier", "sigma", "gamma", "compression", "norm_ratio", "linf_norm", "l2_norm",
-    "dim", "cohort_size", "rounds", "population_size", "training_rounds", "adjacency", "factorization",
-    "epochs", "enabled", "owner", "reason",
+    "dim", "cohort_size", "rounds", "sampling_rate", "client_sampling", "population_size", "training_rounds",
+    "adjacency", "factorization", "epochs", "enabled", "owner", "reason",
 )  # fmt: skip
 DEFAULT_KEYS = tuple(dict.fromkeys((*LIMIT_KEYS, *RELEASE_KEYS)))
 _TOP_KEYS = ("schema", "include", "defaults", "population")

@@ -22,9 +22,13 @@ from csgm_cli.storage.repeats import first_repeat
 from csgm_cli.version import NUMBERS_VERSION, __version__, is_version
 
 SCHEMA = "csgm/lock/1"
-_MECHANISM_KEYS = ("mechanism", "sigma", "gamma", "norm_ratio", "l2_norm", "dim", "rounds", "enabled")
+_MECHANISM_KEYS = (
+    "mechanism", "sigma", "gamma", "norm_ratio", "l2_norm", "dim", "rounds", "sampling_rate", "enabled"
+)  # fmt: skip
 #: Of those with a factorization, in place of rounds.
-_FACTORIZED_KEYS = tuple(key for key in _MECHANISM_KEYS if key != "rounds") + STREAM_KEYS
+_FACTORIZED_KEYS = (
+    tuple(key for key in _MECHANISM_KEYS if key not in ("rounds", "sampling_rate")) + STREAM_KEYS
+)
 
 
 @dataclass(frozen=True)
@@ -144,7 +148,8 @@ def _read_release(path: str, name: str, values: Mapping[str, Any], adjacency: Ad
     geometry = Geometry(_number(values, "norm_ratio"), _number(values, "l2_norm"), dim)
     words = (MechanismName(values["mechanism"]), _number(values, "gamma"), geometry)
     if factors is None:
-        mechanism = Mechanism(*words, count, adjacency)
+        rate = _number(values, "sampling_rate") if "sampling_rate" in values else 1.0
+        mechanism = Mechanism(*words, count, adjacency, sampling_rate=rate)
     else:
         mechanism = Mechanism(*words, 1, adjacency, factors, count)
     return Release(name, mechanism, _number(values, "sigma"), values["enabled"], place=Place(path, 1))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import mpmath
 
@@ -53,6 +53,11 @@ class ConvexFunction:
         """Whether there is no exponent."""
         return math.isinf(self.exponent)
 
+    @property
+    def pole(self) -> float:
+        """The upper limit of Re z in the contour integral."""
+        return math.inf if self.direction is Direction.ADD else float(self.exponent) - 1
+
     def shape(self) -> tuple[mpmath.mpf, mpmath.mpf]:
         """(scale, log knee) in working precision."""
         epsilon = mpmath.mpf(self.epsilon)
@@ -78,6 +83,41 @@ class ConvexFunction:
         return Kernel(power - 1, -log_knee, (zero, -one), (power - 1,))
 
 
+@dataclass(frozen=True)
+class MatchedFunction:
+    """The function of the class F_a above the hockey-stick (docs/theory.md, "Gaussian-matched conversion").
+
+    With c = e^(+-epsilon) a/(a-1) it is c^(1-a) u^a/a up to c and u - e^epsilon above (add), and for remove
+    1 - e^epsilon u + e^epsilon c^(1-a) u^a/a up to c and 0 above; ``order`` a > 1.
+    """
+
+    direction: Direction
+    epsilon: Number
+    order: Number
+
+    is_hockey_stick = False
+
+    @property
+    def pole(self) -> float:
+        """The upper limit of Re z in the contour integral."""
+        return float(self.order) - 1 if self.direction is Direction.ADD else math.inf
+
+    def shape(self) -> tuple[mpmath.mpf, mpmath.mpf]:
+        """(1, log c) in working precision."""
+        sign, a = 1 if self.direction is Direction.ADD else -1, mpmath.mpf(self.order)
+        return mpmath.mpf(1), sign * mpmath.mpf(self.epsilon) + mpmath.log(a / (a - 1))
+
+    def kernel(self) -> Kernel:
+        """The kernel of its contour integral, in working precision."""
+        (_, log_c), a, zero, one = self.shape(), mpmath.mpf(self.order), mpmath.mpf(0), mpmath.mpf(1)
+        if self.direction is Direction.ADD:
+            return Kernel(a - 1, log_c, (zero, -one), (a - 1,))
+        return Kernel(a, -log_c, (zero, -one, -a))
+
+
+TestFunction: TypeAlias = ConvexFunction | MatchedFunction
+
+
 def _power_integral(power: mpmath.mpf, log_end: mpmath.mpf) -> mpmath.mpf:
     """The integral of w^(power - 1) from 1 to e^log_end."""
     return log_end if power == 0 else mpmath.expm1(power * log_end) / power
@@ -86,7 +126,7 @@ def _power_integral(power: mpmath.mpf, log_end: mpmath.mpf) -> mpmath.mpf:
 def mean_at_worst_case(
     coordinates: Sequence[Coordinates],
     mu_squared: Number,
-    function: ConvexFunction,
+    function: TestFunction,
     digits: int = 20,
 ) -> mpmath.mpf:
     """E_Q[phi(u)] for the coordinates of kappa*, as (number, gamma, t), and a Gaussian of squared mu.
@@ -96,7 +136,7 @@ def mean_at_worst_case(
     """
     with mpmath.workdps(digits + 2 * SPARE_DIGITS):
         parts = [Coordinates(int(n), mpmath.mpf(g), mpmath.mpf(t)) for n, g, t in coordinates if t > 0]
-        if function.is_hockey_stick:
+        if isinstance(function, ConvexFunction) and function.is_hockey_stick:
             if not parts:
                 return gaussian_delta(mpmath.sqrt(mu_squared), function.epsilon, digits)
             if mu_squared == 0 and function.direction is Direction.REMOVE:

@@ -227,7 +227,7 @@ class _Line:
         if self._iterations > _MAX_ITERATIONS:
             raise not_converged("the contour integrand decays too slowly")
         columns = [
-            _characteristic(each, sign * first, sign * step, count, self._digits) for each in self._nodes
+            characteristic(each, sign * first, sign * step, count, self._digits) for each in self._nodes
         ]
         at_real, gaussian = law.kernel.at(real), law.gaussian(real)
         values = []
@@ -240,7 +240,7 @@ class _Line:
         return values
 
 
-def _characteristic(
+def characteristic(
     nodes: TiltedNodes, first: mpmath.mpf, step: mpmath.mpf, count: int, digits: int
 ) -> Iterator[mpmath.mpc]:
     """sum_p weights_p exp(i y losses_p) at y = first + j step, j < count, to about 10^-digits.

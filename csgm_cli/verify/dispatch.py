@@ -12,8 +12,14 @@ from csgm_cli.errors import NoAnswerError, VerificationError
 from csgm_cli.model.certificate import Certificate, Direction, Proof
 from csgm_cli.model.mechanism import Adjacency, Bound
 from csgm_cli.model.result import Verification
-from csgm_cli.verify import renyi
-from csgm_cli.verify.concentrated import ConvexFunction, is_admissible, mean_at_worst_case
+from csgm_cli.verify import renyi, sampled
+from csgm_cli.verify.concentrated import (
+    ConvexFunction,
+    MatchedFunction,
+    TestFunction,
+    is_admissible,
+    mean_at_worst_case,
+)
 from csgm_cli.verify.matched import matched_delta
 from csgm_cli.verify.triangle import replace_one_delta
 
@@ -21,17 +27,8 @@ if TYPE_CHECKING:
     from csgm_cli.verify.log_moment import Number
     from csgm_cli.verify.renyi import Release
 
-DIGITS = 50
-#: Of contour integrals, and of the plain loss grid.
-CONTOUR_DIGITS, GRID_DIGITS = 15, 4
-#: The largest relative difference that counts as agreement; where a loss grid is involved.
-AGREEMENT, GRID_AGREEMENT = 1e-9, 1e-3
-#: The same of log delta, relative, which counts at tiny deltas.
-LOG_AGREEMENT = 1e-11
 #: A delta this much smaller than the other direction's decides nothing, and need not be close to the truth.
 NEGLIGIBLE = 1e-12
-#: How far an answer may be below its recomputation, relative: the error of a contour integral.
-ROUNDING = 1e-13
 #: The smallest delta that answers have; by a mean of a convex function.
 DELTA_FLOOR, MEAN_FLOOR = 1e-300, 1e-30
 
@@ -39,16 +36,33 @@ _CLOSED = {Proof.EXACT: Bound.EXACT, Proof.MASK_REVEALED: Bound.MASK_REVEALED, P
 
 
 @dataclass(frozen=True)
-class _Recomputed:
-    """A recomputed delta, its digits, and the difference that counts as agreement, relative.
+class Method:
+    """How delta is recomputed.
 
-    ``highest``: an answer up to that also agrees; ``rounding``: how far an answer may be below ``value``.
+    ``agreement``: the largest relative difference that counts as agreement; below delta = e^-100 it grows
+    with log delta. ``rounding``: how far, relative, an answer may be below its recomputation.
     """
 
-    value: mpmath.mpf
     digits: int
-    agreement: float = AGREEMENT
-    rounding: float = ROUNDING
+    agreement: float
+    rounding: float
+
+
+CLOSED_FORM = Method(digits=50, agreement=1e-9, rounding=1e-13)
+CONTOUR = Method(digits=15, agreement=1e-9, rounding=1e-13)
+#: The maximum of a contour integral over client vectors.
+MAXIMUM = Method(digits=15, agreement=1e-9, rounding=1e-12)
+LOSS_GRID = Method(digits=4, agreement=1e-3, rounding=1e-3)
+#: The certified grid of rounds with client sampling is discretised twice, and less tight.
+ROUNDS_GRID = Method(digits=4, agreement=5e-3, rounding=1e-3)
+
+
+@dataclass(frozen=True)
+class _Recomputed:
+    """A recomputed delta; an answer up to ``highest`` agrees as well."""
+
+    value: mpmath.mpf
+    method: Method = CLOSED_FORM
     highest: Number = 0.0
 
 
@@ -92,26 +106,25 @@ def verify(
         raise _refused("a certificate's epsilon exceeds the reported one")
     if paper:
         [certificate] = certificates
-        value = renyi.delta(releases, certificate.epsilon, certificate.order, Bound.PAPER, DIGITS)
-        found = [(_Recomputed(value, DIGITS), certificate)]
+        value = renyi.delta(releases, certificate.epsilon, certificate.order, Bound.PAPER, CLOSED_FORM.digits)
+        found = [(_Recomputed(value), certificate)]
     else:
         found = [(_recomputed(releases, certificate), certificate) for certificate in certificates]
     negligible = NEGLIGIBLE * max(certificate.delta for certificate in certificates)
     for recomputed, certificate in found:
         _compare(certificate.delta, recomputed, negligible)
-        if delta < _capped(recomputed.value) * (1 - recomputed.rounding):
+        if delta < _capped(recomputed.value) * (1 - recomputed.method.rounding):
             raise _disagreement(delta, recomputed)
     decisive, certificate = max(found, key=lambda pair: pair[0].value)
     truth = _capped(decisive.value)
-    return Verification(decisive.digits, float(abs(_capped(certificate.delta) - truth) / truth))
+    return Verification(decisive.method.digits, float(abs(_capped(certificate.delta) - truth) / truth))
 
 
 def _compare(claimed: float, found: _Recomputed, negligible: float) -> None:
     truth, answer = _capped(found.value), _capped(claimed)
-    # log delta itself is known to 1e-11 of it
-    agreement = max(found.agreement, LOG_AGREEMENT * abs(float(mpmath.log(truth))))
+    agreement = found.method.agreement * max(1.0, abs(float(mpmath.log(truth))) / 100)
     highest = max(max(truth, _capped(found.highest)) * (1 + mpmath.mpf(agreement)), negligible)
-    if not truth * (1 - mpmath.mpf(found.rounding)) <= answer <= highest:
+    if not truth * (1 - mpmath.mpf(found.method.rounding)) <= answer <= highest:
         raise _disagreement(claimed, found)
 
 
@@ -122,7 +135,9 @@ def _capped(delta: Number) -> mpmath.mpf:
 
 def _disagreement(claimed: float, found: _Recomputed) -> VerificationError:
     value = mpmath.nstr(found.value, 17)
-    return _refused(f"delta {claimed!r} does not agree with {value} in {found.digits}-digit arithmetic")
+    return _refused(
+        f"delta {claimed!r} does not agree with {value} in {found.method.digits}-digit arithmetic"
+    )
 
 
 def _refused(why: str) -> VerificationError:
@@ -144,10 +159,11 @@ def _recomputed(
 ) -> _Recomputed:
     """The delta that a certificate proves at ``epsilon``, by default its own."""
     at = certificate.epsilon if epsilon is None else epsilon
+    if certificate.proof is not Proof.TRIANGLE and sampled.has_sampled_masks(releases):
+        return _with_sampling(releases, certificate, at)
     if certificate.proof in _CLOSED:
         bound = _CLOSED[certificate.proof]
-        value = renyi.delta(releases, at, certificate.order, bound, DIGITS)
-        return _Recomputed(value, DIGITS)
+        return _Recomputed(renyi.delta(releases, at, certificate.order, bound, CLOSED_FORM.digits))
     replaces = {mechanism.adjacency is Adjacency.REPLACE_ONE for mechanism, _ in releases}
     if replaces != {certificate.proof is Proof.TRIANGLE}:
         raise _refused(f"proof {certificate.proof} does not apply to this neighbouring relation")
@@ -156,12 +172,49 @@ def _recomputed(
     if certificate.proof is Proof.RENYI_REMOVE:
         return _renyi_remove(releases, certificate, at)
     if certificate.proof is Proof.GAUSSIAN_MATCHED:
-        worst, order = renyi.worst_case(releases, DIGITS), certificate.order or 0
-        sides = [matched_delta(*worst, at, order, side, DIGITS) for side in _directions(certificate)]
-        return _Recomputed(max(sides), DIGITS)
+        digits, order = CLOSED_FORM.digits, certificate.order or 0
+        worst = renyi.worst_case(releases, digits)
+        return _Recomputed(
+            max(matched_delta(*worst, at, order, side, digits) for side in _directions(certificate))
+        )
     _check_worst_case(releases, certificate)
     means = [_mean(releases, certificate, side, at) for side in _directions(certificate)]
     return max(means, key=lambda mean: mean.value)
+
+
+def _with_sampling(releases: Sequence[Release], certificate: Certificate, epsilon: Number) -> _Recomputed:
+    """`_recomputed` for releases with client sampling."""
+    proof, side = certificate.proof, certificate.direction
+    if proof is Proof.RENYI:
+        value = sampled.renyi_delta(releases, epsilon, certificate.order or 0, CONTOUR.digits)
+        return _Recomputed(value, CONTOUR)
+    if proof is Proof.RENYI_REMOVE:
+        return _renyi_remove(releases, certificate, epsilon)
+    if side is None:
+        raise _refused(f"proof {proof} is for one direction with client sampling")
+    if proof is Proof.GAUSSIAN_MATCHED:
+        return _sampled_matched(releases, certificate, epsilon, side)
+    if proof is Proof.MASK_REVEALED:
+        law = sampled.revealed_law(releases, CONTOUR.digits)
+        return _mean_of(*law, [], ConvexFunction(side, epsilon), certificate.step)
+    _check_worst_case(releases, certificate)
+    at_floor = side is Direction.REMOVE and sampled.is_above_floor(releases, epsilon)
+    return _Recomputed(mpmath.mpf(0)) if at_floor else _mean(releases, certificate, side, epsilon)
+
+
+def _sampled_matched(
+    releases: Sequence[Release], certificate: Certificate, epsilon: Number, side: Direction
+) -> _Recomputed:
+    """The matched bound of subsampled Gaussians, or without client sampling, whichever is claimed."""
+    order = certificate.order or 0
+    law = sampled.dominating_law(releases, order, CONTOUR.digits)
+    function = MatchedFunction(side, epsilon, order)
+    found = [_mean_of(*law, [], function, certificate.step)]
+    if certificate.step is None:
+        plain = [(sampled.without_sampling(mechanism), sigma) for mechanism, sigma in releases]
+        worst = renyi.worst_case(plain, CLOSED_FORM.digits)
+        found.append(_Recomputed(matched_delta(*worst, epsilon, order, side, CLOSED_FORM.digits)))
+    return min(found, key=lambda each: abs(mpmath.log(_capped(each.value)) - certificate.log_delta))
 
 
 def _triangle(releases: Sequence[Release], certificate: Certificate) -> _Recomputed:
@@ -177,23 +230,27 @@ def _triangle(releases: Sequence[Release], certificate: Certificate) -> _Recompu
     if sides != list(Direction):
         raise _refused("the parts of a triangle are not a bound for add and one for remove")
     first, second = (part.epsilon for part in certificate.parts)
-    if abs(first + second - certificate.epsilon) > AGREEMENT * certificate.epsilon:
+    if abs(first + second - certificate.epsilon) > CLOSED_FORM.agreement * certificate.epsilon:
         raise _refused("the parts of a triangle do not add up to its epsilon")
     value = replace_one_delta(
-        lambda e1: part(0, e1), lambda e2: part(1, e2), certificate.epsilon, first, DIGITS
+        lambda e1: part(0, e1), lambda e2: part(1, e2), certificate.epsilon, first, CLOSED_FORM.digits
     )
-    worst = max(found, key=lambda each: each.agreement)
-    return replace(worst, value=value, digits=min(each.digits for each in found), highest=0.0)
+    least = min((each.method for each in found), key=lambda method: (method.digits, -method.rounding))
+    return _Recomputed(value, least)
 
 
 def _renyi_remove(releases: Sequence[Release], certificate: Certificate, epsilon: Number) -> _Recomputed:
     """The supremum over client vectors; answers by its closed bound agree as well."""
     if certificate.direction is not Direction.REMOVE or certificate.order is None:
         raise _refused("proof renyi-remove is for the remove direction only")
-    value = renyi.remove_delta(releases, epsilon, certificate.order, CONTOUR_DIGITS)
-    closed = renyi.remove_log_moment(releases, certificate.order, CONTOUR_DIGITS, closed=True)
-    highest = renyi.converted_delta(closed, mpmath.mpf(certificate.order), epsilon)
-    return _Recomputed(value, CONTOUR_DIGITS, rounding=AGREEMENT / 1000, highest=highest)
+    order, digits = mpmath.mpf(certificate.order), MAXIMUM.digits
+    value, highest = (
+        renyi.converted_delta(
+            sampled.remove_log_moment(releases, order, digits, closed=closed), order, epsilon
+        )
+        for closed in (False, True)
+    )
+    return _Recomputed(value, MAXIMUM, highest)
 
 
 def _check_worst_case(releases: Sequence[Release], certificate: Certificate) -> None:
@@ -204,7 +261,8 @@ def _check_worst_case(releases: Sequence[Release], certificate: Certificate) -> 
         exponent = certificate.exponent
         if certificate.proof is Proof.PROFILE or exponent is None:
             raise _refused("the profile is no bound where a client can choose its coordinates")
-        (number, gamma, t), *_ = renyi.worst_case([(mechanism, sigma)])[0]
+        plain = [(sampled.without_sampling(mechanism), sigma)]
+        (number, gamma, t), *_ = renyi.worst_case(plain)[0]
         if not is_admissible(exponent, gamma, t):
             raise _refused(f"exponent {exponent!r} is not admissible for {number} coordinates")
 
@@ -216,18 +274,28 @@ def _mean(
     epsilon: Number,
 ) -> _Recomputed:
     """The mean of one direction's convex function at kappa*, by a contour or on the plain grid."""
-    worst = renyi.worst_case(releases)
     shape = {"exponent": certificate.exponent, "log_ratio": certificate.log_ratio}
     given = {name: value for name, value in shape.items() if value is not None}
     function = ConvexFunction(direction, epsilon, **given)
-    if certificate.step is None:
+    return _mean_of(*sampled.split(releases), function, certificate.step)
+
+
+def _mean_of(
+    coordinates: Sequence[renyi.Coordinates],
+    mu_squared: Number,
+    rounds: Sequence[sampled.Rounds],
+    function: TestFunction,
+    step: float | None,
+) -> _Recomputed:
+    """The mean of a function under a law, by a contour or, where ``step`` is given, on the plain grid."""
+    if step is None and not rounds:
         try:
-            value = mean_at_worst_case(*worst, function, CONTOUR_DIGITS)
-            return _Recomputed(value, CONTOUR_DIGITS, highest=MEAN_FLOOR)
+            value = mean_at_worst_case(coordinates, mu_squared, function, CONTOUR.digits)
+            return _Recomputed(value, CONTOUR, MEAN_FLOOR)
         except NoAnswerError as error:
             if error.slug != "oracle-not-converged":
                 raise
     from csgm_cli.verify.plain_grid import plain_mean
 
-    mean, _ = plain_mean(*worst, function)
-    return _Recomputed(mpmath.mpf(mean), GRID_DIGITS, GRID_AGREEMENT, GRID_AGREEMENT, MEAN_FLOOR)
+    mean, _ = plain_mean(coordinates, float(mu_squared), function, rounds)
+    return _Recomputed(mpmath.mpf(mean), ROUNDS_GRID if rounds else LOSS_GRID, MEAN_FLOOR)

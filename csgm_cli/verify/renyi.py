@@ -7,6 +7,7 @@ Symbols: a = order, g = gamma, D2 and Di = the clip norms, k = (D2/Di)^2, t = Di
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import mpmath
@@ -48,6 +49,10 @@ def worst_case(releases: Sequence[Release], digits: int = 50) -> tuple[tuple[Coo
             if mechanism.is_gaussian:
                 mu_squared += _mu(mechanism, sigma) ** 2
                 continue
+            if mechanism.sends_all:  # the whole vector is sent with probability q
+                key = (mechanism.sampling_rate, _mu(replace(mechanism, rounds=1), sigma) ** 2)
+                found[key] = found.get(key, 0) + mechanism.releases
+                continue
             total, t = _coordinates(mechanism), (_linf_sensitivity(mechanism) / mpmath.mpf(sigma)) ** 2
             whole = int(mpmath.floor(total))
             for count, size in ((whole, t), (1, (total - whole) * t)):
@@ -59,7 +64,7 @@ def worst_case(releases: Sequence[Release], digits: int = 50) -> tuple[tuple[Coo
 
 def is_largest(mechanism: Mechanism) -> bool:
     """Whether no client vector exceeds kappa* in any coordinate, so that kappa* is worst for all tests."""
-    if mechanism.is_gaussian or not mechanism.kind.clips_l2:
+    if mechanism.sends_all or not mechanism.kind.clips_l2:
         return True
     dim = mechanism.geometry.dim
     return dim is not None and mechanism.coordinates >= dim
@@ -218,12 +223,6 @@ def delta(
     with mpmath.workdps(more + SPARE_DIGITS):
         divergence = mpmath.fsum([renyi_divergence(m, sigma, a, bound, more) for m, sigma in releases])
         return converted_delta((a - 1) * divergence, a, epsilon)
-
-
-def remove_delta(releases: Sequence[Release], epsilon: Number, order: Number, digits: int = 20) -> mpmath.mpf:
-    """The delta <= 1 of the remove direction by `remove_log_moment`, at ``epsilon`` >= 0."""
-    with mpmath.workdps(digits + SPARE_DIGITS):
-        return converted_delta(remove_log_moment(releases, order, digits), mpmath.mpf(order), epsilon)
 
 
 def converted_delta(log_moment_sum: mpmath.mpf, a: mpmath.mpf, epsilon: Number) -> mpmath.mpf:

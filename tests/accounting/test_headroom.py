@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from csgm_cli.accounting import headroom as module
 from csgm_cli.accounting.accountants import spent_epsilon
 from csgm_cli.accounting.headroom import FEW_RELEASES, Headroom
 from csgm_cli.model.mechanism import Accountant, Adjacency, Mechanism, Target
@@ -175,3 +176,23 @@ def test_room_of_many_releases_holds_and_is_most_of_what_there_is(factor, accoun
         elif (needed := headroom.needed_noise_multiplier(index)) is not None:
             assert spent(with_noise(releases, index, needed), accountant) <= limit
             assert spent(with_noise(releases, index, needed / 1.5), accountant) > limit
+
+
+def test_equal_releases_are_computed_once(monkeypatch):
+    """Many equal releases take as many log-moments as one of each kind, and have equal room."""
+    batches = []
+    cache = module.cache_log_moments
+
+    def counted(laws, orders):
+        batches.append(len(laws))
+        cache(laws, orders)
+
+    monkeypatch.setattr(module, "cache_log_moments", counted)
+    kinds = [
+        (Mechanism("l2-csgm", 0.1, Geometry(norm_ratio=10.0), rounds=3), 9.0),
+        (Mechanism("l2-csgm", 0.2, Geometry(norm_ratio=20.0), rounds=3), 12.0),
+    ]
+    headroom = Headroom((kinds[0], kinds[1]) * 50, Accountant.RDP, Target(5.0, 1e-6))
+    assert len({headroom.more_rounds(index) for index in range(0, 100, 2)}) == 1
+    assert batches
+    assert set(batches) == {2}

@@ -35,6 +35,13 @@ def test_help_of_a_command(csgm, name):
     assert headings[-2:] == ["Output", "Examples"]
 
 
+@pytest.mark.parametrize("name", ["", *REGISTRY])
+def test_help_fits_80_columns(csgm, monkeypatch, name):
+    """On a terminal of 80 columns no line of any help is broken by the terminal."""
+    monkeypatch.setenv("COLUMNS", "80")
+    assert max(map(len, csgm(f"{name} --help").stdout.splitlines())) <= 80
+
+
 @pytest.mark.parametrize("name", REGISTRY)
 def test_help_as_a_command(csgm, name):
     """``csgm help COMMAND`` is ``csgm COMMAND --help``."""

@@ -48,7 +48,7 @@ def test_any_line(place, capsys, command, options):
 
 
 @pytest.mark.parametrize("rounds", [1, 10, 10**8])
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.floats(-3, 2.5), st.floats(-60, -1), st.floats(-4, 0), st.floats(0, 5.5))
 def test_accepted_target(place, capsys, rounds, epsilon, delta, gamma, ratio):
     """An accepted target gets positive finite noise with which account meets it, and 1e-5 less does not."""

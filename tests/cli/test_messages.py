@@ -89,7 +89,7 @@ from csgm_cli.storage.arrays import read_arrays
         ),
         (
             "calibrate --epsilon 3 --delta 1e-6 --mechanism gaussian --rounds 300 --population 2000",
-            "try: was --training-rounds 300 meant? --population-size computes the --rounds of one client\n",
+            "--population-size computes the --rounds of one client; if each client takes part independently",
         ),
         ("calibrate --steps 100", "no such option: --steps; did you mean --rounds?"),
         ("account --clip 1", "no such option: --clip; did you mean --l2-norm?"),
@@ -106,7 +106,10 @@ from csgm_cli.storage.arrays import read_arrays
             "plan --epsilon 1 --delta 1e-5 --norm-ratio 1",
             "try: for example --max-noise-overhead 0.05, 5 % more",
         ),
-        ("calibrate --clients 2000", "no such option: --clients; did you mean --population-size?"),
+        (
+            "calibrate --clients 2000",
+            "no such option: --clients; did you mean --population-size or --cohort-size?",
+        ),
         ("factorize --T 4 --workload momentum:0.9", "try: momentum=0.9\n"),
         (
             "account --mechanism gaussian --sigma 1 --delta 1e-6 --rounds 1 --max-epsilon 2",
@@ -127,7 +130,7 @@ from csgm_cli.storage.arrays import read_arrays
         ("sweep --vary delta=1e-8-1e-6", "try: N values from LO to HI: 1e-8:1e-6:N, or"),
         ("sweep --vary gamma=-0.5", "--vary gamma must be a number in [1e-09, 1], got '-0.5'\n"),
         (
-            "sweep --noise-multiplier 1 --epsilon 5 --delta 1e-8 --vary rounds=1,2",
+            "sweep --noise-multiplier 1 --epsilon 5 --delta 1e-8 --gamma 1 --vary rounds=1,2",
             "try: with --noise-multiplier one of them is the answer: give the other\n",
         ),
         (
@@ -139,8 +142,8 @@ from csgm_cli.storage.arrays import read_arrays
         ("account --noise 5", "no such option: --noise; did you mean --noise-multiplier?\n"),
         ("calibrate --noise 5", "try: --noise-multiplier is an option of csgm account and sweep; csgm"),
         (
-            "calibrate --sampling-rate 0.1",
-            "option: --sampling-rate\n  try: pass --rounds = all training rounds, which is safe ",
+            "check --sampling-rate 0.1",
+            "try: --sampling-rate is an option of csgm calibrate, account, compare, plan and sweep; csgm",
         ),
         ("inspect", "FILE is required\n  try: for example csgm inspect prefix32.npz; csgm inspect --help\n"),
         ("completion", "try: for example csgm completion bash; csgm completion --help\n"),

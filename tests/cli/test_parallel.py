@@ -117,8 +117,8 @@ SWEEP = "sweep --epsilon 1 --delta 1e-8 --rounds 1 --norm-ratio 100 --vary gamma
 
 #: Modules of Python, of a dependency and of csgm. (With -m, Python itself looks for csgm_cli there.)
 FOREIGN = [
-    *((start, name) for start in ("script", "module") for name in ("struct", "pickle", "numpy", "queue")),
-    ("script", "csgm_cli"),
+    *(("script", name) for name in ("struct", "pickle", "numpy", "queue", "csgm_cli")),
+    *(("module", name) for name in ("struct", "numpy")),
 ]
 
 

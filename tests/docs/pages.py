@@ -25,6 +25,7 @@ NOISE = ROOT / "docs" / "noise.md"
 CI = ROOT / "docs" / "ci.md"
 JSON_DOC = ROOT / "docs" / "json.md"
 THEORY = ROOT / "docs" / "theory.md"
+DP_SGD = ROOT / "docs" / "dp-sgd.md"
 COMPARISON = ROOT / "docs" / "comparison.md"
 PAGES = [README, *sorted((ROOT / "docs").glob("*.md")), ROOT / "CHANGELOG.md", ROOT / "SECURITY.md"]
 SOURCES = sorted((ROOT / "csgm_cli").rglob("*.py"))

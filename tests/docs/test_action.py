@@ -102,9 +102,14 @@ def test_a_file_that_cannot_be_used(workspace, budget, code):
 
 
 @pytest.mark.parametrize(
-    "text", ["$(touch pwned)", "`touch pwned`", '"; touch pwned; "', "'; touch pwned; '"]
+    ("name", "text"),
+    [
+        ("budget", "$(touch pwned)"),
+        ("diff", "`touch pwned`"),
+        ("budget", '"; touch pwned; "'),
+        ("against_lock", "'; touch pwned; '"),
+    ],
 )
-@pytest.mark.parametrize("name", ["budget", "diff", "against_lock"])
 def test_inputs_are_not_run(workspace, name, text):
     """Shell syntax in an input is a file name that does not exist."""
     done = run_step(workspace, "Check", **{name: text})

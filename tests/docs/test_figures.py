@@ -11,7 +11,7 @@ from dp_accounting.rdp import RdpAccountant
 
 import csgm_cli
 from csgm_cli.rounding import round_up
-from tests.docs.pages import COMPARISON, GUIDE, README, THEORY
+from tests.docs.pages import COMPARISON, DP_SGD, GUIDE, README, THEORY
 
 
 def test_the_price_of_compression_in_the_readme():
@@ -104,3 +104,40 @@ def test_figures_of_another_accountant():
         replaced[kind] = accountant.compose(dp_accounting.GaussianDpEvent(1.0)).get_epsilon(1e-6)
     said = f"({replaced[RdpAccountant]:.2f} for noise 1 at delta 1e-6, where its own PLD says"
     assert f"{said} {replaced[PLDAccountant]:.1f})" in text
+
+
+@pytest.mark.skipif(version("dp-accounting") != "0.6.0", reason="the page speaks of 0.6.0")
+def test_dp_sgd_beside_another_accountant():
+    """Both ways to ask csgm; at its own noise multipliers dp-accounting finds the target."""
+    text = " ".join(DP_SGD.read_text(encoding="utf-8").split())
+    target = csgm_cli.Target(3, 1e-6)
+    alias = csgm_cli.Mechanism("l2-csgm", 0.01, csgm_cli.Geometry(dim=1), rounds=1000)
+    sampled = csgm_cli.Mechanism("gaussian", rounds=1000, sampling_rate=0.01)
+    exact = csgm_cli.calibrate(alias, target).noise_multiplier
+    rdp = csgm_cli.calibrate(sampled, target, "rdp").noise_multiplier
+    assert f"| csgm, exact profile | {round_up(exact)} |" in text
+    assert f"| csgm, `rdp` | {round_up(rdp)} |" in text
+    for kind, noise in ((PLDAccountant, 0.865219), (RdpAccountant, 0.916994)):
+        assert f" | {noise} |" in text
+        assert dp_epsilon(kind, noise, 0.01, 1000, 1e-6) == pytest.approx(3, rel=1e-4)
+
+
+@pytest.mark.skipif(version("dp-accounting") != "0.6.0", reason="the page speaks of 0.6.0")
+def test_epsilon_of_dp_sgd_beside_another_accountant():
+    """By Renyi orders and by the profile."""
+    text = " ".join(DP_SGD.read_text(encoding="utf-8").split())
+    rate = 1024 / 50_000
+    sampled = csgm_cli.Mechanism("gaussian", rounds=1464, sampling_rate=rate)
+    alias = csgm_cli.Mechanism("l2-csgm", rate, csgm_cli.Geometry(dim=1), rounds=1464)
+    rdp = csgm_cli.account_epsilon(sampled, 1.54, [1e-5], "rdp").guarantees[0].epsilon
+    exact = csgm_cli.account_epsilon(alias, 1.54, [1e-5]).guarantees[0].epsilon
+    theirs = dp_epsilon(RdpAccountant, 1.54, rate, 1464, 1e-5)
+    said = f"`rdp` {round_up(rdp)}, as dp-accounting's RDP ({theirs:.5f}); the exact profile"
+    assert f"{said} {round_up(exact)}, as its PLD." in text
+    assert dp_epsilon(PLDAccountant, 1.54, rate, 1464, 1e-5) == pytest.approx(exact, rel=1e-4)
+
+
+def dp_epsilon(kind, noise, rate, steps, delta):
+    """The epsilon of DP-SGD by an accountant of dp-accounting."""
+    event = dp_accounting.PoissonSampledDpEvent(rate, dp_accounting.GaussianDpEvent(noise))
+    return kind().compose(dp_accounting.SelfComposedDpEvent(event, steps)).get_epsilon(delta)

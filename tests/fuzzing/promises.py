@@ -70,7 +70,7 @@ class Outcome:
     @property
     def slug(self) -> str:
         """The slug of the error on stderr; empty without one."""
-        found = re.search(r"^error\[([a-z-]+)\]: ", self.stderr, re.MULTILINE)
+        found = re.search(r"^error\[([a-z0-9-]+)\]: ", self.stderr, re.MULTILINE)
         return found[1] if found else ""
 
 

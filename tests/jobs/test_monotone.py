@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from csgm_cli.accounting.calibration import least_sigma
 from csgm_cli.errors import NoAnswerError
+from csgm_cli.jobs.account import account_epsilon
 from csgm_cli.jobs.calibrate import calibrate
 from csgm_cli.model.mechanism import Accountant, Adjacency, Mechanism, Target
 from csgm_cli.model.mechanism_table import Geometry
@@ -48,6 +49,9 @@ CASE = st.fixed_dictionaries(
         **VALUES,
     }
 )
+
+
+LARGE_DELTAS = st.one_of(st.floats(0.5, 1.0, exclude_max=True), st.sampled_from([0.9, 1 - 1e-6, 1 - 2**-53]))
 
 
 def property_test(function):
@@ -110,6 +114,41 @@ def test_noise_of_the_gaussian_mechanism_grows_with_each_value_that_makes_it_har
         check_order({**case, "name": "gaussian", "accountant": Accountant.EXACT}, name, other)
 
     check()
+
+
+@pytest.mark.parametrize("accountant", [Accountant.AUTO, Accountant.RDP, Accountant.PAPER])
+def test_noise_grows_with_gamma_up_to_one_at_large_deltas(accountant):
+    """By every accountant, up to the Gaussian mechanism, for any delta below 1."""
+
+    @property_test
+    @given(CASE, LARGE_DELTAS)
+    def check(case, delta):
+        fixed = {
+            "name": "l2-csgm",
+            "adjacency": Adjacency.ADD_REMOVE,
+            "accountant": accountant,
+            "delta": delta,
+        }
+        epsilon = max(case["epsilon"], 1e-3)
+        check_order({**case, **fixed, "epsilon": epsilon}, "gamma", 1.0)
+
+    check()
+
+
+@pytest.mark.parametrize(
+    ("accountant", "gamma"), [(Accountant.AUTO, 0.3), (Accountant.AUTO, 1.0), (Accountant.EXACT, 1.0)]
+)
+@pytest.mark.parametrize("delta", [0.95, 1 - 1e-6, 1 - 2**-53])
+def test_deltas_above_nine_tenths_count_as_nine_tenths(accountant, gamma, delta):
+    """The same noise and epsilon, and no lower bound, which would be one at the smaller delta only."""
+    mechanism = Mechanism("l2-csgm", gamma, Geometry(9.0))
+    capped, at_cap = (calibrate(mechanism, Target(0.5, d), accountant) for d in (delta, 0.9))
+    assert capped.sigma == at_cap.sigma
+    assert capped.guarantee.lower_bound is None
+    assert at_cap.guarantee.lower_bound is not None
+    spent = account_epsilon(mechanism, 0.1, [delta, 0.9], accountant).guarantees
+    assert spent[0].epsilon == spent[1].epsilon
+    assert spent[0].delta == delta
 
 
 @property_test

@@ -44,6 +44,30 @@ def test_schedule_of_the_rounds_is_assumed_where_it_gives_them(mechanism):
     assert words in paragraph(scheduled)
 
 
+SAMPLING = ("participation-poisson", "participation-secret", "fixed-denominator")
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "bound", "masks"),
+    [
+        (Mechanism("l2-csgm", 0.1, rounds=2000, sampling_rate=0.001), Bound.RDP, True),
+        (Mechanism("l2-csgm", 0.1, rounds=2000, sampling_rate=0.001), Bound.MASK_REVEALED, False),
+        (Mechanism("l2-csgm", 1.0, rounds=2000, sampling_rate=0.001), Bound.RDP, False),
+        (Mechanism("gaussian", rounds=2000, sampling_rate=0.001), Bound.PROFILE, False),
+    ],
+)
+def test_assumptions_of_client_sampling(mechanism, bound, masks):
+    """Who takes part is secret whether or not there are masks; the statement has the rate and all rounds."""
+    secret = ("masks-secret", "masks-bernoulli") if masks else ()
+    assert assumptions_of(mechanism, bound) == (*ALWAYS, *secret, *SAMPLING)
+    text = paragraph(mechanism, bound)
+    assert "over 2000 rounds, in each of which a client takes part with probability 0.001, where" in text
+    for slug in SAMPLING:
+        assert ASSUMPTIONS[slug] in text
+    one = paragraph(replace(mechanism, rounds=1), bound)
+    assert "over 1 round, in which a client takes part with probability 0.001, where" in one
+
+
 @pytest.mark.parametrize("bound", list(Bound))
 @pytest.mark.parametrize("adjacency", list(Adjacency))
 @pytest.mark.parametrize("name", list(MechanismName))

@@ -6,7 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from csgm_cli.jobs.utility import bits_per_client, error_parts, mean_noise_std, mean_squared_error
+from csgm_cli.jobs.utility import (
+    bits_per_client,
+    error_parts,
+    mean_noise_std,
+    mean_squared_error,
+    sigma_at_equal_error,
+)
 from csgm_cli.model.mechanism import Mechanism
 from csgm_cli.model.mechanism_table import Geometry
 
@@ -34,6 +40,47 @@ def test_mean_squared_error_of_simulated_clients():
     estimates = (masked + random.normal(0.0, sigma, (runs, d))) / (n * gamma)
     errors = ((estimates - vectors.mean(axis=0)) ** 2).sum(axis=1)
     expected = sum(error_parts(Mechanism("l2-csgm", gamma, Geometry(1.0, l2_norm, d, n)), sigma))
+    assert abs(errors.mean() - expected) <= 5 * errors.std() / math.sqrt(runs)
+
+
+#: Client sampling with q = 1/5, and so many rounds.
+SAMPLED = {"rounds": 7, "sampling_rate": 0.2}
+
+
+def test_mean_squared_error_with_client_sampling_by_hand():
+    """As above with q = 1/5: 100/25 + 0.9 9/5; the Gaussian's 100 4/100 + 0.8 9/10."""
+    gaussian = Mechanism("gaussian", 1.0, KNOWN, **SAMPLED)
+    found = mean_squared_error(Mechanism("l2-csgm", 0.5, KNOWN, **SAMPLED), 1.0, gaussian, 2.0)
+    assert found.privacy == pytest.approx(4.0, rel=1e-15)
+    assert found.sparsification == pytest.approx(1.62, rel=1e-15)
+    assert found.gaussian_total == pytest.approx(4.72, rel=1e-15)
+    assert found.ratio == pytest.approx(5.62 / 4.72, rel=1e-15)
+
+
+def test_sigma_at_equal_error_with_client_sampling_by_hand():
+    """Squared (4.72 - 1.62)/4; at 1.1 times the error (5.192 - 1.62)/4; 0 if noise does not fit."""
+    gaussian, sparse = (
+        Mechanism(*words, KNOWN, **SAMPLED) for words in (("gaussian", 1.0), ("l2-csgm", 0.5))
+    )
+    assert sigma_at_equal_error(sparse, gaussian, 2.0) == pytest.approx(math.sqrt(0.775), rel=1e-14)
+    assert sigma_at_equal_error(sparse, gaussian, 2.0, 1.1) == pytest.approx(math.sqrt(0.893), rel=1e-14)
+    assert sigma_at_equal_error(sparse, gaussian, 0.1) == 0.0
+
+
+def test_mean_squared_error_of_sampled_clients():
+    """The population's mean, from those that take part: sum / (q N gamma), as simulated."""
+    random, runs = np.random.default_rng(2), 20_000
+    d, clients, gamma, sigma, rate = 8, 20, 0.3, 0.5, 0.2
+    vectors = random.normal(size=(clients, d))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    n = rate * clients
+    sent = (random.random((runs, clients, d)) < gamma) & (random.random((runs, clients, 1)) < rate)
+    estimates = (np.where(sent, vectors, 0.0).sum(axis=1) + random.normal(0.0, sigma, (runs, d))) / (
+        n * gamma
+    )
+    errors = ((estimates - vectors.mean(axis=0)) ** 2).sum(axis=1)
+    mechanism = Mechanism("l2-csgm", gamma, Geometry(1.0, 1.0, d, int(n)), rounds=1, sampling_rate=rate)
+    expected = sum(error_parts(mechanism, sigma))
     assert abs(errors.mean() - expected) <= 5 * errors.std() / math.sqrt(runs)
 
 

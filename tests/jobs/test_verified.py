@@ -53,9 +53,11 @@ IDS = [f"{proof}-{index}" for index, (*_, proof) in enumerate(CASES)]
 
 @cache
 def answer(mechanism, target, accountant):
-    """The calibration, and what its noise spends at the target's epsilon."""
+    """The verified calibration, and what its noise spends at the target's epsilon, verified as well."""
     found = calibrate(mechanism, target, accountant, verify=True)
-    return found, spent_delta([(mechanism, found.sigma)], Accountant(accountant), target.epsilon)
+    spent = spent_delta([(mechanism, found.sigma)], Accountant(accountant), target.epsilon)
+    verified_by([(mechanism, found.sigma)], spent, target.epsilon, spent.value)
+    return found, spent
 
 
 @pytest.mark.parametrize(("mechanism", "target", "accountant", "proof"), CASES, ids=IDS)
@@ -105,7 +107,6 @@ def test_a_delta_that_is_not_proven_is_refused(mechanism, target, accountant, pr
     if any(part.step is not None for c in spent.certificates for part in (c, *c.parts)):
         factor = 1 + 1e4 * (factor - 1)
     wrong = replace(spent, certificates=tuple(tampered(c, factor) for c in spent.certificates))
-    verified_by([(mechanism, sigma)], spent, target.epsilon, spent.value)
     with pytest.raises(NoAnswerError, match="does not agree") as caught:
         verified_by([(mechanism, sigma)], wrong, target.epsilon, min(1.0, spent.value * factor))
     assert caught.value.slug == "verification-failed"

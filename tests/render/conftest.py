@@ -97,6 +97,17 @@ BARE = Calibration(
     bits_per_client=None,
 )
 
+#: With client sampling, and the inputs that go with it.
+SAMPLING = {"rounds": 2000, "sampling_rate": 0.001}
+SAMPLED = replace(
+    CALIBRATION,
+    mechanism=replace(L2_CSGM, **SAMPLING),
+    guarantee=replace(
+        GUARANTEE,
+        assumptions=(*ASSUMPTIONS, "participation-poisson", "participation-secret", "fixed-denominator"),
+    ),
+)
+
 FACTORS = FactorNorms(32, "prefix-sum", "optimal", 1.0000000001)
 #: With a factorization: what a row is measured by.
 FACTORIZED = replace(
@@ -120,6 +131,7 @@ FACTORIZED = replace(
 #: The inputs that go with it.
 STREAM = {
     "rounds": None,
+    "sampling_rate": 1.0,
     "factorization": "prefix32.npz",
     "epochs": 16,
     "T": 32,
@@ -129,7 +141,13 @@ STREAM = {
     "factorization_sha256": "0" * 64,
 }
 
-SETTING = {"l2_norm": 1.0, "rounds": 1, "adjacency": "add-remove", "accountant": "auto"}
+SETTING = {
+    "l2_norm": 1.0,
+    "rounds": 1,
+    "sampling_rate": 1.0,
+    "adjacency": "add-remove",
+    "accountant": "auto",
+}
 SIZES = {
     "norm_ratio": 1000.0,
     "linf_norm": 0.001,
@@ -164,6 +182,8 @@ def _calibrations():
     yield "calibrate-bare", document.calibration_document(inputs, BARE)
     inputs = {"mechanism": "l2-csgm", **TARGET, "gamma": 0.01, **SIZES, **STREAM}
     yield "calibrate-factorized", document.calibration_document(inputs, FACTORIZED)
+    inputs = {"mechanism": "l2-csgm", **TARGET, "gamma": 0.01, **SIZES, **SAMPLING}
+    yield "calibrate-sampled", document.calibration_document(inputs, SAMPLED)
 
 
 def _accounts():

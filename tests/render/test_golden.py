@@ -18,6 +18,7 @@ NAMES = (
     "calibrate",
     "calibrate-bare",
     "calibrate-factorized",
+    "calibrate-sampled",
     "check",
     "compare",
     "compare-equal-mse",

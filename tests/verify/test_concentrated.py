@@ -112,9 +112,11 @@ def test_contour_is_the_mean_of_the_function(function):
         law = lambda x: phi(function, mpmath.exp(x * s - s * s / 2)) * mpmath.npdf(x)
         _, log_knee = function.shape()
         kink = (log_knee + s * s / 2) / s
-        exact = mpmath.quad(law, [kink + 2 * j for j in range(6)], maxdegree=5)
+        exact = mpmath.quad(law, [kink + 2 * j for j in range(6)], method="gauss-legendre", maxdegree=4)
         if function.direction == "remove":
-            exact += mpmath.quad(law, [kink - 2 * j for j in range(5, -1, -1)], maxdegree=5)
+            exact += mpmath.quad(
+                law, [kink - 2 * j for j in range(5, -1, -1)], method="gauss-legendre", maxdegree=4
+            )
     found = mean_at_worst_case([(3, 1, s * s / 3)], 0, function, 15)
     assert relative(found, exact) < 1e-8
 

@@ -16,6 +16,7 @@ from csgm_cli.cli.inputs.mechanisms import (
     resolved,
 )
 from csgm_cli.cli.options.definitions import COHORT, MECHANISM, MODEL_DEFAULTS, OUTPUT, option, options
+from csgm_cli.cli.options.missing import noise_and_question, participation, rate, ratio
 from csgm_cli.cli.options.parameter_types import Number
 from csgm_cli.cli.options.request import Exclusive, Request
 from csgm_cli.cli.options.sources import Rank, flag_of
@@ -169,6 +170,7 @@ command = Command(
         "csgm account --noise-multiplier 0.0122 --gamma 0.01 --norm-ratio 1000 --delta 1e-8",
         "csgm account --sigma 4 --mechanism gaussian --delta 1e-6 --delta 1e-8 --max-epsilon 2",
     ),
+    needs=(noise_and_question, rate, ratio, participation),
     exclusives=(
         Exclusive(("from",), _SAVED),
         # A shared config has the target of calibrate: what is asked of account then is its epsilon.

@@ -9,6 +9,7 @@ from csgm_cli.cli.command import Command
 from csgm_cli.cli.exits import ExitCode
 from csgm_cli.cli.inputs.mechanisms import build_mechanism, delta_notices, inputs, one_round, resolved
 from csgm_cli.cli.options.definitions import COHORT, MECHANISM, OUTPUT, options
+from csgm_cli.cli.options.missing import participation, rate, ratio, target
 from csgm_cli.cli.output.elapsed_time import working
 from csgm_cli.cli.output.report import report
 from csgm_cli.model.mechanism import Accountant, Target
@@ -52,4 +53,5 @@ command = Command(
         "csgm calibrate --epsilon 5 --delta 1e-8 --gamma 0.01 --norm-ratio 1000",
         "csgm calibrate --epsilon 3 --delta 1e-6 --mechanism gaussian --rounds 100 --value",
     ),
+    needs=(target, rate, ratio, participation),
 )

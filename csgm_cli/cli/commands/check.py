@@ -126,7 +126,7 @@ def _mistaken(mechanism: Mechanism, sigma: float, limit: Target) -> tuple[Notice
     """By rdp, as it is but a hint; many releases may be equal."""
     from csgm_cli.jobs.account import epsilon_guarantee, mistaken_for_effective
 
-    if mechanism.is_gaussian:
+    if mechanism.sends_all:
         return ()
     try:
         found = epsilon_guarantee(mechanism, sigma, limit.delta, Accountant.RDP)

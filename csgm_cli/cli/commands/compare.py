@@ -17,6 +17,7 @@ from csgm_cli.cli.inputs.mechanisms import (
     resolved_sizes,
 )
 from csgm_cli.cli.options.definitions import COHORT, MECHANISM, OUTPUT, options
+from csgm_cli.cli.options.missing import participation, rate, ratio, target
 from csgm_cli.cli.output.elapsed_time import working
 from csgm_cli.cli.output.plot import check_plot, report_with_picture
 from csgm_cli.errors import UsageError
@@ -93,4 +94,5 @@ command = Command(
         "csgm compare --epsilon 5 --delta 1e-8 --gamma 0.1 --gamma 0.01 --norm-ratio 1000 --dim 1e6",
         "csgm compare --epsilon 5 --delta 1e-8 --gamma 0.1 --dim 1e6 --cohort-size 1000 --at-equal-mse",
     ),
+    needs=(target, rate, ratio, participation),
 )

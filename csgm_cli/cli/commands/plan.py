@@ -17,6 +17,7 @@ from csgm_cli.cli.inputs.mechanisms import (
     resolved_sizes,
 )
 from csgm_cli.cli.options.definitions import COHORT, MECHANISM, OUTPUT, option, options
+from csgm_cli.cli.options.missing import overhead, participation, ratio, target
 from csgm_cli.cli.options.parameter_types import Choice
 from csgm_cli.cli.options.request import Exclusive
 from csgm_cli.cli.output.elapsed_time import working
@@ -108,5 +109,6 @@ command = Command(
         "csgm plan --epsilon 5 --delta 1e-8 --norm-ratio 1000 --max-noise-overhead 0.02 --value",
         "csgm plan --epsilon 5 --delta 1e-8 --dim 1e6 --cohort-size 1000 --compression 50",
     ),
+    needs=(target, overhead, ratio, participation),
     exclusives=(Exclusive(_RATE, _OVERHEADS),),
 )

@@ -13,6 +13,7 @@ from csgm_cli.cli.inputs.mechanisms import NOISE, one_round
 from csgm_cli.cli.inputs.sweeps import Sweep, build_sweep
 from csgm_cli.cli.inputs.unfinished_sweeps import Kept, kept_rows
 from csgm_cli.cli.options.definitions import COHORT, MECHANISM, OUTPUT, option, options
+from csgm_cli.cli.options.missing import participation, points, rate, ratio, target_or_noise
 from csgm_cli.cli.options.parameter_types import Choice
 from csgm_cli.cli.options.request import Exclusive
 from csgm_cli.cli.options.vary import number_of
@@ -190,5 +191,6 @@ command = Command(
         "csgm sweep --epsilon 5 --delta 1e-8 --vary gamma=0.001:0.1:5log --vary norm-ratio=100,1000",
         "csgm sweep --preset figure1 --accountant rdp --format csv",
     ),
+    needs=(points, target_or_noise, rate, ratio, participation),
     exclusives=(Exclusive(("preset",), _PRESET),),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from csgm_cli.cli.inputs.mechanisms import build_mechanism, build_noise, delta_notices, one_round
@@ -22,6 +23,8 @@ from csgm_cli.storage.config import TooSmall
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from click import ParamType
 
 _WORDS_FOR_PEOPLE = ("owner", "reason")
 #: Pairs of names compared to find a misspelled population, each of which takes about 4 us.
@@ -185,8 +188,14 @@ def _read(key: str, entry: Entry) -> Any:  # noqa: ANN401 - a number or a word
         return _value(key, entry)
 
 
+@cache
+def _kind(key: str) -> ParamType[Any]:
+    """Return the type of the option that ``key`` stands for."""
+    return option(key).type
+
+
 def _value(key: str, entry: Entry) -> Any:  # noqa: ANN401 - a number or a word
-    kind, label = option(key).type, _label(key, entry.place)
+    kind, label = _kind(key), _label(key, entry.place)
     if isinstance(kind, Number):
         if isinstance(entry.value, bool) or not isinstance(entry.value, int | float | TooSmall):
             message = f"{label} must be a number, got {shown(entry.value)}"
@@ -198,7 +207,7 @@ def _value(key: str, entry: Entry) -> Any:  # noqa: ANN401 - a number or a word
         from csgm_cli.cli.inputs.factorizations import beside
 
         return beside(entry.value, entry.place.path)
-    assert isinstance(kind, Choice)  # mechanism, adjacency
+    assert isinstance(kind, Choice)  # mechanism, adjacency, client_sampling
     return kind.read(entry.value, label)
 
 

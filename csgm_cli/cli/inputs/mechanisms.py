@@ -6,12 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from csgm_cli.cli.options.request import Request
+from csgm_cli.cli.options.request import Request, is_sampled
 from csgm_cli.cli.options.sources import Rank, Source, flag_of
 from csgm_cli.errors import UsageError
 from csgm_cli.model.mechanism import Accountant, Adjacency, Mechanism
 from csgm_cli.model.mechanism_table import MECHANISMS, Geometry, MechanismName, has_gamma
-from csgm_cli.model.result import Notice
+from csgm_cli.model.result import Notice, one_round_notice
 from csgm_cli.ranges import FORMER_NAMES, LARGE_DELTA
 
 if TYPE_CHECKING:
@@ -24,11 +24,11 @@ Notices = tuple[Notice, ...]
 #: The order of ``inputs`` in every document; a command has those of its own options.
 _INPUTS = (
     "mechanism", "epsilon", "delta", "gamma", "compression", "norm_ratio", "linf_norm", "l2_norm", "dim",
-    "cohort_size", "rounds", "population_size", "population", "training_rounds", "factorization", "epochs",
-    "adjacency", "accountant", "verify", "value_bits", "noise_multiplier", "effective_noise_multiplier",
-    "sigma", "max_epsilon", "at_equal_mse", "max_mse_overhead", "max_noise_overhead", "vary", "preset",
-    "file", "T", "workload", "objective", "strategy", "tolerance", "arrays", "dtype",
-    "sensitivity", "factorization_sha256",
+    "cohort_size", "rounds", "sampling_rate", "client_sampling", "population_size", "population",
+    "training_rounds", "factorization", "epochs", "adjacency", "accountant", "verify", "value_bits",
+    "noise_multiplier", "effective_noise_multiplier", "sigma", "max_epsilon", "at_equal_mse",
+    "max_mse_overhead", "max_noise_overhead", "vary", "preset", "file", "T", "workload", "objective",
+    "strategy", "tolerance", "arrays", "dtype", "sensitivity", "factorization_sha256",
 )  # fmt: skip
 _RATE, _RATIO = ("gamma", "compression"), ("norm_ratio", "linf_norm")
 #: The two ways to say the noise.
@@ -52,6 +52,7 @@ def build_mechanism(request: Request) -> tuple[Mechanism, Notices]:
         took_part.factorization,
         took_part.epochs,
         took_part.disjoint_cohorts,
+        took_part.sampling_rate,
     )
     return mechanism, (*geometry_notices, *notices)
 
@@ -66,9 +67,7 @@ def one_round(request: Request, prefix: str = "--") -> Notices:
         name, sources = "epochs", ["epochs"]
     if list(request.given(sources)):
         return ()
-    flag = prefix + name
-    one = f"{flag} 1" if prefix else f"{flag} = 1"
-    return (Notice("one-round", f"{name} not given; pass {flag} (use {one} if each client takes part once)"),)
+    return (one_round_notice(name, " 1" if prefix else " = 1", prefix),)
 
 
 def build_geometry(request: Request, *, needs_ratio: bool = True) -> tuple[Geometry, Notices]:
@@ -85,13 +84,15 @@ def build_geometry(request: Request, *, needs_ratio: bool = True) -> tuple[Geome
 class Participation:
     """How often one client takes part: in so many rounds, or once in each epoch of a factorization.
 
-    ``disjoint_cohorts``: the rounds come from cohorts that take turns in a fixed order.
+    ``disjoint_cohorts``: the rounds come from cohorts that take turns in a fixed order. ``sampling_rate``:
+    the probability of taking part in each of the rounds.
     """
 
     rounds: int = 1
     factorization: FactorNorms | None = None
     epochs: int | None = None
     disjoint_cohorts: bool = False
+    sampling_rate: float = 1.0
 
 
 def build_participation(request: Request) -> tuple[Participation, Notices]:
@@ -106,9 +107,40 @@ def build_participation(request: Request) -> tuple[Participation, Notices]:
     if epochs is not None:
         label = request.label(["epochs"])
         raise UsageError("missing-option", f"{label} needs --factorization", "without one: --rounds")
+    if is_sampled(request):
+        rate, notices = _sampling_rate(request)
+        return Participation(_training_rounds(request), sampling_rate=rate), notices
     rounds, notices = _rounds(request)
     scheduled = all(request[name] is not None for name in _PARTICIPATION)
     return Participation(rounds, disjoint_cohorts=scheduled), notices
+
+
+def _sampling_rate(request: Request) -> tuple[float, Notices]:
+    """Return the sampling rate, as given or of the expected cohort size; errors where they disagree."""
+    from csgm_cli.model.geometry import check_rate, rate_from_population
+
+    rate, sizes = request["sampling_rate"], (request["population_size"], request["cohort_size"])
+    if None in sizes:
+        if rate is None:
+            message = f"{request.label(['client_sampling'])} needs --population-size and --cohort-size"
+            raise UsageError("missing-option", message, "or give --sampling-rate")
+        return rate, ()
+    if rate is not None:
+        check_rate(rate, *sizes)
+    if request["client_sampling"] is None:
+        return rate, ()
+    found, notice = rate_from_population(*sizes)
+    return found if rate is None else rate, (notice,)
+
+
+def _training_rounds(request: Request) -> int:
+    """Return all training rounds, which client sampling needs: the default of one would be a guess."""
+    if request["from"] is None and not list(request.given(["rounds"])):
+        label = request.label(["sampling_rate", "client_sampling"])
+        raise UsageError(
+            "sampling-needs-rounds", f"{label} needs --rounds", "pass --rounds = all training rounds"
+        )
+    return int(request["rounds"])
 
 
 def _check_epoch(request: Request, rows: int) -> None:
@@ -148,6 +180,9 @@ def with_derived(request: Request) -> Request:
     if all(values.get(name) is not None for name in _PARTICIPATION):
         values["rounds"] = _rounds(request)[0]
         sources["rounds"] = Source(Rank.DEFAULT, "from population_size, training_rounds and cohort_size")
+    if is_sampled(request) and request["sampling_rate"] is None:
+        values["sampling_rate"] = _sampling_rate(request)[0]
+        sources["sampling_rate"] = Source(Rank.DEFAULT, "from population_size and cohort_size")
     return Request(values, sources)
 
 
@@ -214,12 +249,18 @@ def common_arguments(request: Request, took_part: Participation) -> dict[str, An
         "factorization": took_part.factorization,
         "epochs": took_part.epochs,
         "disjoint_cohorts": took_part.disjoint_cohorts,
+        "sampling_rate": took_part.sampling_rate,
     }
 
 
 def resolved(request: Request, mechanism: Mechanism) -> dict[str, Any]:
     """Return the inputs that ``mechanism`` settles."""
-    took_part = Participation(mechanism.rounds or 1, mechanism.factorization, mechanism.epochs)
+    took_part = Participation(
+        mechanism.rounds or 1,
+        mechanism.factorization,
+        mechanism.epochs,
+        sampling_rate=mechanism.sampling_rate,
+    )
     sizes = resolved_sizes(request, mechanism.geometry, took_part)
     if not mechanism.kind.clips_linf:
         sizes |= {"norm_ratio": None, "linf_norm": None}
@@ -231,6 +272,7 @@ def resolved_sizes(request: Request, geometry: Geometry, took_part: Participatio
     """Return the inputs that ``geometry`` and participation settle."""
     linf_norm = _as_given(request["linf_norm"], geometry.linf_norm)
     sizes = {"norm_ratio": geometry.norm_ratio, "linf_norm": linf_norm}
+    sizes["sampling_rate"] = took_part.sampling_rate
     factors = took_part.factorization
     if factors is None:
         return {**sizes, "rounds": took_part.rounds}

@@ -36,8 +36,8 @@ _SOLVED = 1e-3
 _SAME_NORM = 1e-8
 #: Inputs that are there with a factorization only.
 _OF_FACTORIZATION = ("T", "workload", "strategy", "sensitivity", "factorization_sha256", "epochs")
-#: Inputs that csgm 0.1.0 left null where their other form was given.
-_NOT_ALWAYS_SAID = ("compression", "linf_norm")
+#: Inputs that csgm 0.1.0 left null where their other form was given, or did not have.
+_NOT_ALWAYS_SAID = ("compression", "linf_norm", "sampling_rate")
 #: Words of the statement for these bounds in results without the key ``proof``.
 _BEFORE_PROOFS = {
     Bound.TIGHT_ADD: "a convex test function whose worst vector is known; adding the client decides",
@@ -106,6 +106,10 @@ def _check_inputs(inputs: Mapping[str, Any], settled: Mapping[str, object]) -> N
 
 
 def _check_rounds(inputs: Mapping[str, Any], mechanism: Mechanism) -> tuple[Notice, ...]:
+    if mechanism.sampling_rate < 1.0 or inputs.get("client_sampling") is not None:
+        if inputs.get("training_rounds") is not None:
+            raise bad_result("inputs hold training_rounds, which exclude client sampling")
+        return ()  # the sampling rate was compared with the other sizes when the mechanism was built
     said = {name: inputs.get(name) for name in _PARTICIPATION}
     needed = ("population_size", "cohort_size") if mechanism.factorization else _PARTICIPATION
     if said["population_size"] is None and said["training_rounds"] is None:

@@ -31,6 +31,8 @@ _KEPT = (
     "dim",
     "cohort_size",
     "rounds",
+    "sampling_rate",
+    "client_sampling",
     "population_size",
     "training_rounds",
     "factorization",

@@ -14,7 +14,7 @@ from csgm_cli.cli.inputs.mechanisms import (
     inputs,
     resolved,
 )
-from csgm_cli.cli.options.request import EXCLUSIVES, Exclusive, Request, settled
+from csgm_cli.cli.options.request import EXCLUSIVES, Exclusive, Request, is_sampled, settled
 from csgm_cli.cli.options.sources import Rank, Source, flag_of
 from csgm_cli.cli.options.vary import Varied, varied_label
 from csgm_cli.errors import NoAnswerError, UsageError
@@ -37,6 +37,7 @@ _SETTLED_BY = {
     "norm_ratio": {"norm_ratio", "linf_norm", "l2_norm", "dim", "cohort_size"},
     "linf_norm": {"norm_ratio", "linf_norm", "l2_norm", "dim", "cohort_size"},
     "rounds": {"rounds", "population_size", "training_rounds", "cohort_size"},
+    "sampling_rate": {"sampling_rate", "client_sampling", "population_size", "cohort_size"},
     "epochs": {"epochs"},
 }
 
@@ -90,6 +91,8 @@ class Sweep:
         shared = {
             name: None if by & self.vary.keys() else self.request[name] for name, by in _SETTLED_BY.items()
         }
+        if not is_sampled(self.request):
+            shared["sampling_rate"] = 1.0
         first = self._at(0)
         try:
             found = resolved(first, build_mechanism(first)[0])

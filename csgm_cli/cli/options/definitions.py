@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from csgm_cli.cli.options.parameter_types import Choice, File, Number, PlotSize, StrategyChoice, Switch
+from csgm_cli.cli.options.parameter_types import (
+    Choice,
+    File,
+    Number,
+    PlotSize,
+    SamplingChoice,
+    StrategyChoice,
+    Switch,
+)
 from csgm_cli.cli.options.sources import flag_of, variable_of
 from csgm_cli.model.mechanism import Accountant, Adjacency
 from csgm_cli.model.mechanism_table import MechanismName
@@ -108,12 +116,27 @@ _SPECS: dict[str, _Spec] = {
         Adjacency.ADD_REMOVE.value,
     ),
     "dim": _Spec(_COHORT, "Model dimension, for the MSE; with the cohort size also the default norm ratio."),
-    "cohort_size": _Spec(_COHORT, "Clients per round."),
-    "rounds": _Spec(_COHORT, "Releases that one client can influence.", default=1),
+    "cohort_size": _Spec(_COHORT, "Clients per round; with a sampling rate, their expected number."),
+    "rounds": _Spec(
+        _COHORT,
+        "Releases that one client can influence; with a sampling rate, all training rounds.",
+        default=1,
+    ),
+    "sampling_rate": _Spec(
+        _COHORT,
+        "Probability that a client takes part in a round, independently and in secret (Poisson sampling)."
+        " Needs --rounds. Default: 1.",
+    ),
+    "client_sampling": _Spec(
+        _COHORT,
+        "How cohorts are drawn; with poisson, sampling-rate = cohort-size / population-size.",
+        lambda: SamplingChoice(["poisson"]),
+    ),
     "population_size": _Spec(
         _COHORT,
         "Number of clients, for disjoint cohorts in a fixed order: rounds = ceil(training-rounds *"
-        " cohort-size / population-size). With a factorization, T * cohort-size must not exceed it.",
+        " cohort-size / population-size); or for --client-sampling. With a factorization, T * cohort-size"
+        " must not exceed it.",
     ),
     "training_rounds": _Spec(_COHORT, "Training rounds, for --population-size."),
     "factorization": _Spec(
@@ -152,7 +175,7 @@ _SPECS: dict[str, _Spec] = {
         _objective,
         "mean",
     ),
-    "strategy": _Spec(_PROBLEM, "Factorization strategy.", _strategy, "optimal"),
+    "strategy": _Spec(_PROBLEM, "Factorization strategy:", _strategy, "optimal", "STRATEGY"),
     "tolerance": _Spec(_PROBLEM, "Certified relative gap to solve to. Default: 1e-9, or 1e-6 for many rows."),
     "compare": _Spec(_PROBLEM, "Compare all strategies with the certified optimum.", Switch),
     "checkpoint": _Spec(
@@ -210,7 +233,10 @@ SEARCHABLE = frozenset(
 )
 
 MECHANISM = ("gamma", "compression", "norm_ratio", "linf_norm", "l2_norm", "adjacency")
-COHORT = ("dim", "cohort_size", "rounds", "population_size", "training_rounds", "factorization", "epochs")
+COHORT = (
+    "dim", "cohort_size", "rounds", "sampling_rate", "client_sampling", "population_size", "training_rounds",
+    "factorization", "epochs",
+)  # fmt: skip
 OUTPUT = ("format", "output", "config", "show_inputs", "quiet")
 
 
@@ -230,12 +256,15 @@ def option(
     """Return one option; ``kind`` and ``text`` replace its usual type and help where a command differs."""
     spec = _SPECS[name]
     kind = kind or (spec.type() if spec.type else Number(name))
+    explained = text or spec.help
+    if spec.metavar and isinstance(kind, Choice):  # too many for the column of options
+        explained += f" {', '.join(kind.choices)}."
     # A default of None would count as a value: a required option would never be missed.
     default: dict[str, Any] = {} if spec.default is None else {"default": spec.default}
     former = [old for old, new in FORMER_NAMES.items() if new == name]
     result = Option(
         [*map(flag_of, (name, *former)), name],
-        help=(text or spec.help) + "  [repeatable]" * multiple,
+        help=explained + "  [repeatable]" * multiple,
         type=kind,
         show_default=True,
         metavar=spec.metavar or (kind.name.upper() if isinstance(kind, Number) else None),

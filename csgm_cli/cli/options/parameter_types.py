@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 #: The numeric options of calibrate and account, which can be varied.
 VARIABLE = (
     "epsilon", "delta", "noise_multiplier", "sigma", "gamma", "compression", "norm_ratio", "linf_norm",
-    "l2_norm", "dim", "cohort_size", "rounds", "population_size", "training_rounds", "epochs", "value_bits",
+    "l2_norm", "dim", "cohort_size", "rounds", "sampling_rate", "population_size", "training_rounds",
+    "epochs", "value_bits",
 )  # fmt: skip
 #: Smallest and largest width or height of a plot.
 PLOT_INCHES = (2, 40)
@@ -149,6 +150,19 @@ class Choice(click.Choice[str]):
 
         message = f"{label} must be one of {', '.join(self.choices)}, got {shown(value)}"
         raise UsageError("unknown-choice", message + did_you_mean(str(value), self.choices))
+
+
+class SamplingChoice(Choice):
+    """A way to draw cohorts for which amplification is proven."""
+
+    def read(self, value: object, label: str) -> str:
+        """Return ``value`` if it is one of the words; it is called ``label`` in an error."""
+        try:
+            return super().read(value, label)
+        except UsageError as error:
+            from csgm_cli.hints import WITHOUT_AMPLIFICATION
+
+            raise error.reworded(error.message, WITHOUT_AMPLIFICATION) from None
 
 
 class StrategyChoice(Choice):

@@ -20,7 +20,8 @@ class Exclusive:
 
     From equal sources they are an error, unless ``may_agree``: then both go on to be compared; or, from
     sources weaker than a flag, ``left_by_default``. ``checks`` are those of the left that nothing but a
-    flag sets aside. ``hint`` may quote ``{values}`` of the left by their names.
+    flag sets aside. ``hint`` may quote ``{values}`` of the left by their names. ``sampled``: they exclude
+    each other only with client sampling (True) or without it (False).
     """
 
     left: tuple[str, ...]
@@ -29,6 +30,7 @@ class Exclusive:
     left_by_default: bool = False
     hint: str = "give one of them"
     checks: tuple[str, ...] = ()
+    sampled: bool | None = None
 
 
 #: Holds wherever a command has the options.
@@ -36,9 +38,25 @@ EXCLUSIVES = (
     Exclusive(("gamma",), ("compression",)),
     Exclusive(("norm_ratio",), ("linf_norm",), may_agree=True),
     Exclusive(
+        ("sampling_rate", "client_sampling"),
+        ("factorization", "epochs"),
+        sampled=True,
+        hint="there is no amplification by client sampling with correlated noise: a client takes part in at"
+        " most one step of each of --epochs",
+    ),
+    Exclusive(
+        ("sampling_rate", "client_sampling"),
+        ("training_rounds",),
+        sampled=True,
+        hint="--training-rounds is for disjoint cohorts in a fixed order; for cohorts drawn at random give"
+        " --rounds = all training rounds",
+    ),
+    Exclusive(
         ("rounds",),
         ("population_size", "training_rounds"),
-        hint="was --training-rounds {rounds} meant? --population-size computes the --rounds of one client",
+        sampled=False,
+        hint="was --training-rounds {rounds} meant? --population-size computes the --rounds of one client; if"
+        " each client takes part independently with the same probability, add --client-sampling poisson",
     ),
     Exclusive(
         ("factorization", "epochs"),
@@ -85,6 +103,13 @@ class Request:
         return next((self.sources[name].label for name in self.given(names)), flag_of(next(iter(names))))
 
 
+def is_sampled(request: Request) -> bool:
+    """Say whether the sampling rate is below 1, in a sweep at one point at least, or comes from sizes."""
+    varied = [axis.values for axis in request["vary"] or () if axis.name == "sampling_rate"]
+    rates = varied[0] if varied else (request["sampling_rate"],)
+    return request["client_sampling"] is not None or any(rate is not None and rate < 1.0 for rate in rates)
+
+
 def request_of(ctx: click.Context, exclusives: Iterable[Exclusive]) -> Request:
     """Return what was parsed into ``ctx``, with weaker alternatives dropped.
 
@@ -102,6 +127,8 @@ def settled(request: Request, exclusives: Iterable[Exclusive]) -> Request:
 
 
 def _settle(request: Request, exclusive: Exclusive) -> Request:
+    if exclusive.sampled not in (None, is_sampled(request)):
+        return request
     left, right = request.rank(exclusive.left), request.rank(exclusive.right)
     if left < right < Rank.FLAG and list(request.given(exclusive.checks)):
         return request.without(exclusive.right)

@@ -58,8 +58,11 @@ def generators(workload: Workload, dual: Dual, poles: Poles, norms: Array) -> Ge
             " rates, are too far apart",
             "let learning rates differ by less",
         )
-    norms = np.sqrt(column_norms_squared(Generators(decays, decays, outputs, diagonal))) / norms
-    return Generators(decays, decays / norms[:, None], outputs, diagonal / norms)
+    # The state before its decay rather than after, so that every pole has the same input.
+    before = np.vstack([np.ones(decays.shape[1]), decays[:-1]])
+    inputs, outputs = np.ones_like(decays), outputs * before
+    norms = np.sqrt(column_norms_squared(Generators(before, inputs, outputs, diagonal))) / norms
+    return Generators(before, inputs / norms[:, None], outputs, diagonal / norms)
 
 
 def _length(T: int, n: int) -> int:

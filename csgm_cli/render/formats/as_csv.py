@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 #: Inputs that a row starts with, so that it says by itself what it answers.
 _IDENTITY = (
-    "mechanism", "gamma", "norm_ratio", "l2_norm", "dim", "cohort_size", "rounds", "factorization",
-    "epochs", "adjacency", "accountant",
+    "mechanism", "gamma", "norm_ratio", "l2_norm", "dim", "cohort_size", "rounds", "sampling_rate",
+    "factorization", "epochs", "adjacency", "accountant",
 )  # fmt: skip
 #: Further ones, by command.
 _ASKED = {

@@ -25,8 +25,8 @@ def render(document: Document) -> str:
     changed = _spending_changes(result["changes"])
     lines = [_annotation(p, changed.get(p["population"], set())) for p in result["populations"]]
     tables = [*result["populations"], *(r for p in result["populations"] for r in p["releases"])]
-    at = {f"{table['file']}:{table['line']}: ": table for table in reversed(tables)}
-    lines += [_command("warning", _place(w, at), w["message"]) for w in document["warnings"]]
+    at = {_prefix(table): table for table in reversed(tables)}
+    lines += [_warning(warning, at) for warning in document["warnings"]]
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -35,7 +35,8 @@ def render_error(document: Document) -> str:
     error = document["error"]
     title = f"csgm: {error['slug']}"
     place = {"title": title} if error["file"] is None else _at(error, title)
-    return _command("error", place, *filter(None, (error["message"], error["hint"]))) + "\n"
+    message = error["message"].removeprefix(_prefix(error))
+    return _command("error", place, *filter(None, (message, error["hint"]))) + "\n"
 
 
 def _spending_changes(changes: Document | None) -> dict[str, set[str]]:
@@ -58,16 +59,21 @@ def _annotation(population: Document, changed: set[str]) -> str:
     return _command("error", _at(release, title), verdict(population), advice(release))
 
 
-def _place(warning: Document, tables: dict[str, Document]) -> dict[str, str]:
-    """Where a warning belongs: to the population or release whose file and line its message begins with.
+def _warning(warning: Document, tables: dict[str, Document]) -> str:
+    """A warning at the population or release whose file and line its message begins with.
 
     ``tables``: by the beginning of such a message.
     """
     message = warning["message"]
     for end in re.finditer(r":\d+: ", message):
         if (table := tables.get(message[: end.end()])) is not None:
-            return _at(table, warning["slug"])
-    return {"title": warning["slug"]}
+            return _command("warning", _at(table, warning["slug"]), message[end.end() :])
+    return _command("warning", {"title": warning["slug"]}, message)
+
+
+def _prefix(table: Document) -> str:
+    """How a message begins in other formats, where nothing else says the place."""
+    return f"{table['file']}:{table['line']}: "
 
 
 def _offender(population: Document, changed: set[str]) -> Document:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _ROOM = 30
 #: Columns that are left out of a table that is too wide, in this order.
 _LEAST_NEEDED = (
-    "reason", "owner", "order", "adjacency", "tolerance", "bound", "lower bound", "rmse", "epsilon",
+    "reason", "owner", "order", "adjacency", "cases", "bound", "lower bound", "rmse", "epsilon",
     "bits/client", "max squared error", "delta", "mechanism", "effective", "gamma", "more rounds",
 )  # fmt: skip
 _FAILURES = ("EXCEEDED", "FAILS")

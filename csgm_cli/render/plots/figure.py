@@ -84,6 +84,7 @@ _LABELS = {
     "dim": "dim (coordinates)",
     "cohort_size": "cohort size (clients)",
     "rounds": "rounds (releases that one client can influence)",
+    "sampling_rate": "sampling rate (probability that a client takes part in a round)",
     "population_size": "population size (clients)",
     "training_rounds": "training rounds",
     "epochs": "epochs (a client takes part once in each)",
@@ -93,7 +94,7 @@ _LABELS = {
 #: Inputs that a caption names, in this order.
 _CAPTION = (
     "epsilon", "delta", "noise_multiplier", "sigma", "mechanism", "gamma", "norm_ratio", "l2_norm", "rounds",
-    "strategy", "T", "epochs", "dim", "cohort_size", "adjacency", "accountant",
+    "sampling_rate", "strategy", "T", "epochs", "dim", "cohort_size", "adjacency", "accountant",
 )  # fmt: skip
 
 
@@ -210,6 +211,8 @@ def _caption(inputs: Document) -> str:
     for name in _CAPTION:
         value = inputs.get(name)
         if value is None or isinstance(value, list) or (name == "gamma" and "at_equal_mse" in inputs):
+            continue
+        if name == "sampling_rate" and value == 1.0:
             continue
         words = value if isinstance(value, str) else _short(value)
         said.append(words if name == "mechanism" else f"{name.replace('_', ' ')} {words}")

@@ -12,7 +12,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from csgm_cli.errors import UsageError
-from csgm_cli.render.plots.typeset import typeset
+from csgm_cli.render.plots.typeset import typeset, typeset_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,6 +37,8 @@ _LEVEL_DASHES = ("--", ":", "-.")
 _PANEL_WIDTH, _PANEL_HEIGHT = 5.0, 4.0
 #: Points; a smaller font where labels would overlap. Journals ask for 6 or more.
 _FONT_SIZES = (9, 8, 7, 6)
+#: Average width of a character of the caption, whose font is "small", relative to the font size.
+_CHARACTER_WIDTH = 0.5
 _STYLE: dict[str, Any] = {
     "svg.hashsalt": "csgm",
     "svg.fonttype": "none",  # text stays text
@@ -117,6 +119,7 @@ def canvas_of(figure: Figure, size: tuple[float, float]) -> Any:  # noqa: ANN401
 
 def _laid_out(figure: Figure, size: tuple[float, float]) -> Any:  # noqa: ANN401 - as above
     """Place panels side by side, one legend above, the caption below."""
+    import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Canvas
 
@@ -126,7 +129,8 @@ def _laid_out(figure: Figure, size: tuple[float, float]) -> Any:  # noqa: ANN401
     for panel, on in zip(figure.panels, axes, strict=True):
         _draw(panel, on)
     _add_legend(canvas, *axes[0].get_legend_handles_labels())
-    canvas.supxlabel(typeset(figure.caption), fontsize="small", color="#444444", wrap=True)
+    columns = int(72 * size[0] / (_CHARACTER_WIDTH * mpl.rcParams["font.size"]))
+    canvas.supxlabel(typeset_lines(figure.caption, columns), fontsize="small", color="#444444")
     return canvas
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 
 #: Longer names first: a name may contain another one.
 _SYMBOLS = {
@@ -27,6 +28,16 @@ def typeset(text: str) -> str:
     A symbol and the number after it get an equals sign between them.
     """
     return _POWER.sub(_power, _SYMBOL.sub(_symbol, text.replace("$", r"\$")))
+
+
+def typeset_lines(text: str, columns: int) -> str:
+    """`typeset` in lines of about ``columns`` characters, broken after commas.
+
+    matplotlib's own wrapping would parse every beginning of every line, which takes seconds.
+    """
+    parts = text.replace(" ", "\N{NO-BREAK SPACE}").replace(",\N{NO-BREAK SPACE}", ", ")
+    lines = textwrap.wrap(parts, columns)
+    return "\n".join(typeset(line.replace("\N{NO-BREAK SPACE}", " ")) for line in lines)
 
 
 def _symbol(match: re.Match[str]) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from csgm_cli.errors import printable
 from csgm_cli.render.reports.parts import Column, Fact, Report, Table, order_text, table, up, verified_text
-from csgm_cli.render.reports.setting import assumptions_fact
+from csgm_cli.render.reports.setting import assumptions_facts
 from csgm_cli.rounding import exact, round_down, round_up
 from csgm_cli.version import program_of
 
@@ -84,6 +84,7 @@ def _releases(populations: list[Document]) -> Table:
         ("gamma", lambda row: exact(row["gamma"])),
         ("strategy", lambda row: row["strategy"]),
         ("rounds", lambda row: _text(row["rounds"])),
+        ("sampling rate", lambda row: None if row["sampling_rate"] == 1.0 else exact(row["sampling_rate"])),
         ("epochs", lambda row: _text(row["epochs"])),
         ("share", lambda row: share_text(row["share"]) if row["enabled"] else "disabled"),
         ("more rounds", lambda row: _text(row["more_rounds"])),
@@ -131,7 +132,7 @@ def _facts(inputs: Document, populations: list[Document]) -> tuple[Fact, ...]:
     facts = [
         Fact("accountant", inputs["accountant"], "of every population"),
         Fact("share", "of the privacy loss (Renyi divergence; squared mu if all Gaussian)"),
-        assumptions_fact(populations),
+        *assumptions_facts(populations),
     ]
     for row in populations:
         if (verified := row["verified"]) is not None:

@@ -154,6 +154,7 @@ def _rows(result: Document) -> tuple[tuple[Fact, ...], tuple[Fact, ...]]:
 
 def _baseline(inputs: Document) -> str:
     plain, accountant = f"{plain_mechanism(inputs)} mechanism", inputs["accountant"]
+    exact_one = "exact" if inputs["sampling_rate"] == 1.0 else "tight"
     if accountant in ("rdp", "paper"):
-        return f"{plain}, {accountant} accountant; smaller by exact"
-    return f"{plain}, exact accountant"
+        return f"{plain}, {accountant} accountant; smaller by {exact_one}"
+    return f"{plain}, {exact_one} accountant"

@@ -75,7 +75,7 @@ Column = tuple[str, Callable[[Document], str | None]]
 
 #: Columns of words; all others hold numbers.
 _WORDS = {
-    "mechanism", "accountant", "bound", "error", "case", "result", "strategy", "claim", "check",
+    "mechanism", "accountant", "bound", "error", "recomputed", "result", "strategy", "claim", "check",
     "population", "release", "adjacency", "owner", "reason", "change", "what", "limit was",
 }  # fmt: skip
 

@@ -31,7 +31,7 @@ from csgm_cli.render.reports.parts import (
     table,
     up,
 )
-from csgm_cli.render.reports.setting import adjacency_fact, assumptions_fact, setting
+from csgm_cli.render.reports.setting import adjacency_fact, assumptions_facts, setting
 from csgm_cli.rounding import exact, round_down, round_up
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def _calibrate(inputs: Document, result: Document) -> Report:
         *setting(inputs),
         *certificate_facts(result, "noise_multiplier"),
         *utility_facts(inputs, result),
-        assumptions_fact([result]),
+        *assumptions_facts([result]),
     )
     return Report(facts=facts, statement=result["statement"])
 
@@ -73,7 +73,7 @@ def _account(inputs: Document, result: Document) -> Report:
         *setting(inputs),
         *certificate_facts(result, asked),
         *utility_facts(inputs, result),
-        assumptions_fact([result]),
+        *assumptions_facts([result]),
     )
     return Report(facts=facts, statement=result["statement"])
 
@@ -92,7 +92,7 @@ def _curve(inputs: Document, rows: list[Document]) -> Report:
         adjacency_fact(inputs),
         *setting(inputs),
         *utility_facts(inputs, rows[0]),
-        assumptions_fact(rows),
+        *assumptions_facts(rows),
     )
     return Report(table=table(columns, rows), facts=facts)
 
@@ -125,7 +125,7 @@ def _compare(inputs: Document, result: Document) -> Report:
         adjacency_fact(inputs),
         # What differs from row to row stands in the table.
         *setting({**inputs, "mechanism": None, "gamma": None}),
-        assumptions_fact(result["rows"]),
+        *assumptions_facts(result["rows"]),
     )
     return Report(table=table(columns, result["rows"]), facts=facts)
 
@@ -176,14 +176,31 @@ def _check(inputs: Document, result: Document) -> Report:
 
 
 def _selftest(inputs: Document, result: Document) -> Report:  # noqa: ARG001 - the common signature
+    """One row per kind of case; cases that fail are listed below."""
+    kinds: dict[str, list[Document]] = {}
+    for case in result["cases"]:
+        kinds.setdefault(" ".join(word for word in case["name"].split() if "=" not in word), []).append(case)
     columns: list[Column] = [
-        ("case", lambda row: row["name"]),
-        ("result", lambda row: "holds" if row["holds"] else "FAILS"),
-        ("relative difference", lambda row: up(row["relative_difference"], 2) or "not a number"),
-        ("tolerance", lambda row: exact(row["tolerance"])),
+        ("recomputed", lambda row: row["kind"]),
+        ("cases", lambda row: str(len(row["cases"]))),
+        ("result", lambda row: "holds" if all(case["holds"] for case in row["cases"]) else "FAILS"),
+        ("largest difference", lambda row: _largest_difference(row["cases"])),
     ]
-    summary = f"{result['held']} of {result['total']} hold"
-    return Report(table=table(columns, result["cases"]), paragraph=summary)
+    failed = (
+        Fact("failed", case["name"], f"tolerance {exact(case['tolerance'])}")
+        for case in result["cases"]
+        if not case["holds"]
+    )
+    return Report(
+        table=table(columns, [{"kind": kind, "cases": cases} for kind, cases in kinds.items()]),
+        facts=tuple(failed),
+        paragraph=f"{result['held']} of {result['total']} hold; differences are relative",
+    )
+
+
+def _largest_difference(cases: list[Document]) -> str | None:
+    differences = [case["relative_difference"] for case in cases]
+    return "not a number" if None in differences else up(max(differences), 2)
 
 
 def _version(inputs: Document, result: Document) -> Report:  # noqa: ARG001 - the common signature

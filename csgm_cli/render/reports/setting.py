@@ -18,11 +18,19 @@ ADJACENCY = {
 }
 _ROUNDS = "releases that one client can influence"
 _ONE_ROUND = "release that one client can influence"
+#: The notes of rounds with a sampling rate, and of the rate.
+_ALL_ROUNDS = "all training rounds"
+_RATE = "probability that a client takes part in a round"
 _ASSUMPTION = {
     "clipping-enforced": "clipped vectors",
     "disjoint-cohorts": "disjoint cohorts in a fixed order",
     "masks-secret": "secret masks",
     "masks-bernoulli": "i.i.d. bits",
+}
+_SAMPLING = {
+    "participation-poisson": "independent in each round",
+    "participation-secret": "secret",
+    "fixed-denominator": "fixed denominator",
 }
 #: That a client takes part once in each counted round or epoch is stated beside their number.
 _STATED_ELSEWHERE = {"one-participation-per-round", "one-participation-per-epoch"}
@@ -59,26 +67,33 @@ def adjacency_fact(inputs: Document) -> Fact:
     return Fact("adjacency", inputs["adjacency"], ADJACENCY[inputs["adjacency"]])
 
 
-def assumptions_fact(rows: list[Document]) -> Fact:
-    """Return what the answers of ``rows`` assume."""
+def assumptions_facts(rows: list[Document]) -> tuple[Fact, ...]:
+    """Return what the answers of ``rows`` assume; with client sampling, of participation on its own line."""
     slugs = dict.fromkeys(slug for row in rows for slug in row["assumptions"] or ())
-    words = [setting_word(slug) for slug in slugs if slug not in _STATED_ELSEWHERE]
-    return Fact("assumes", ", ".join(words) or "-")  # no row may have an answer
+    words = [setting_word(slug) for slug in slugs if slug not in {*_STATED_ELSEWHERE, *_SAMPLING}]
+    facts = [Fact("assumes", ", ".join(words) or "-")]  # no row may have an answer
+    if sampling := [word for slug, word in _SAMPLING.items() if slug in slugs]:
+        facts.append(Fact("participation", ", ".join(sampling)))
+    return tuple(facts)
 
 
 def _participation(inputs: Document) -> tuple[Fact, ...]:
     if not is_factorized(inputs):
-        return _rounds(inputs["rounds"])
+        return _rounds(inputs["rounds"], inputs["sampling_rate"])
     from csgm_cli.render.reports.factorized_stream import stream_setting
 
     return stream_setting(inputs)
 
 
-def _rounds(rounds: int | None) -> tuple[Fact, ...]:
-    """The line of the rounds; none where a sweep varies them, or what they are computed from."""
-    if rounds is None:
-        return ()
-    return (Fact("rounds", exact(rounds), _ROUNDS if rounds > 1 else _ONE_ROUND),)
+def _rounds(rounds: int | None, rate: float | None) -> tuple[Fact, ...]:
+    """The lines of the rounds and the sampling rate; none for what a sweep varies or derives."""
+    facts = []
+    if rounds is not None:
+        unsampled = _ROUNDS if rounds > 1 else _ONE_ROUND
+        facts.append(Fact("rounds", exact(rounds), unsampled if rate == 1.0 else _ALL_ROUNDS))
+    if rate is not None and rate < 1.0:
+        facts.append(Fact("sampling rate", exact(rate), _RATE))
+    return tuple(facts)
 
 
 def setting_word(slug: str) -> str:

@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from csgm_cli.render.reports.parts import Column, Fact, Report, down, table, up
-from csgm_cli.render.reports.setting import adjacency_fact, assumptions_fact, setting
+from csgm_cli.render.reports.setting import adjacency_fact, assumptions_facts, setting
 from csgm_cli.rounding import exact, round_down, round_up
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def sweep_report(inputs: Document, result: Document) -> Report:
     fixed = {name: None if isinstance(value, list) else value for name, value in inputs.items()}
     shown = {**fixed, "mechanism": None if "mechanism" in several else inputs["mechanism"]}
     asked = (*_target(fixed), *_noise_asked(fixed), Fact("accountant", inputs["accountant"]))
-    facts = (*asked, adjacency_fact(inputs), *setting(shown), assumptions_fact(rows))
+    facts = (*asked, adjacency_fact(inputs), *setting(shown), *assumptions_facts(rows))
     return Report(table=table(columns, rows), facts=facts)
 
 

@@ -144,11 +144,13 @@ def test_github_puts_warnings_where_they_belong(csgm, place):
     participation = "population = 10000\ncohort-size = 10\ntraining-rounds = 20"
     text = MISTAKEN.format(delta="1e-4", enabled="true", participation=participation)
     (place / "b,1.toml").write_text(text)
+    found = commands(csgm("check", "b,1.toml", "--format", "github").stdout)
     said = [
         (properties["title"], properties["file"], properties["line"])
-        for kind, properties, _ in commands(csgm("check", "b,1.toml", "--format", "github").stdout)
+        for kind, properties, _ in found
         if kind == "warning"
     ]
+    assert all("b,1.toml" not in text for _, _, text in found)  # the place is not repeated
     releases = [str(n) for n, line in enumerate(text.splitlines(), 1) if ".release." in line]
     assert ("delta-large", "b,1.toml", "1") in said
     assert {line for slug, _, line in said if slug == "rounds-from-participation"} == set(releases[1:])
@@ -156,6 +158,14 @@ def test_github_puts_warnings_where_they_belong(csgm, place):
     document = json.loads(csgm("check", "b,1.toml", "--format", "json").stdout)
     document["warnings"] = [{"slug": "moved-by-tool", "message": "people: moved"}]
     assert "::warning title=moved-by-tool::people: moved\n" in render(document, "github")
+
+
+def test_github_says_the_place_of_an_error_once(csgm, place):
+    """In the properties, and not in the text."""
+    (place / "b,1.toml").write_text("[population.people]\nepsilom = 3\n")
+    ((kind, properties, text),) = commands(csgm("check", "b,1.toml", "--format", "github").stdout)
+    assert (kind, properties["file"], properties["line"]) == ("error", "b,1.toml", "2")
+    assert text.startswith("unknown key epsilom")
 
 
 def test_github_prefers_what_changed(csgm, budgets):

@@ -99,7 +99,7 @@ def test_a_start_whose_slopes_agree_to_all_their_digits_is_improved(csgm, place)
     assert check(csgm, saved_workload("ill, rows apart", 2, 65), "f.npz", "float64")[0] == 0
 
 
-@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(data=st.data())
 def test_every_file_is_taken(csgm, place, data):
     """Any strategy of any workload in any form: the claims hold, and privacy can be computed with it."""
@@ -121,10 +121,9 @@ def test_every_file_is_taken(csgm, place, data):
 
 @pytest.mark.parametrize("objective", ["mean", "max"])
 @pytest.mark.parametrize("kind", ["ill", "ill, rows apart", "ill, columns apart", "rates apart"])
-@pytest.mark.parametrize("T", [40, 100])
-def test_ill_conditioned_workloads_are_written_to_the_tolerance(csgm, place, T, kind, objective):
+def test_ill_conditioned_workloads_are_written_to_the_tolerance(csgm, place, kind, objective):
     """Conditions up to 1e30 leave C and its inverse as good as was certified."""
-    words = [*saved_workload(kind, T, 1), "--objective", objective]
+    words = [*saved_workload(kind, 100, 1), "--objective", objective]
     assert kind == "rates apart" or np.linalg.cond(np.load("workload.npy")) > 1e10
     assert check(csgm, [*words, "--arrays", "C,C_inv,v"], "f.npz", "float64")[0] == 0
 

@@ -181,7 +181,7 @@ def test_processes_end_with_a_killed_parent(place):
     raise AssertionError("a process of the group is still there after 10 s")
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data(), st.sampled_from(["csv", "jsonl"]), st.sampled_from([GRID, SOME_FAIL]))
 def test_resumed_from_any_byte(place, capsys, data, kind, line):
     """Whatever part of the file is there, --resume makes it the whole, and says the same at the end."""

@@ -1,5 +1,6 @@
 """``csgm account --from`` with any value of a real result replaced by what it cannot be."""
 
+import itertools
 import json
 import math
 from pathlib import Path
@@ -52,6 +53,15 @@ def replaced(document, path, value):
     return copy
 
 
+def refusal(text):
+    """The slug with which the reader of saved results refuses this text, or None."""
+    try:
+        load_saved(text)
+    except UsageError as error:
+        return error.slug
+    return None
+
+
 def at(document, path):
     """The value at ``path``."""
     for key in path:
@@ -70,7 +80,10 @@ def test_any_value_replaced(csgm, name):
         for value in STRANGE:
             if type(value) is type(at(saved, path)) and value == at(saved, path):
                 continue
-            Path("edited.json").write_text(json.dumps(replaced(saved, path, value)), encoding="utf-8")
+            edited = json.dumps(replaced(saved, path, value))
+            if refusal(edited):
+                continue  # the command refuses it as well: `test_refused_files_are_one_error`
+            Path("edited.json").write_text(edited, encoding="utf-8")
             outcome = csgm("account --from edited.json --format json")
             what = f"{path} = {value!r:.40}: {outcome.status} {outcome.stderr}"
             if outcome.status == 0:
@@ -79,6 +92,21 @@ def test_any_value_replaced(csgm, name):
             else:
                 assert outcome.status in (2, 3, 4), what  # 4: the file of a factorization that is not there
                 assert outcome.stderr.count("error[") == 1, what
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_refused_files_are_one_error(csgm, name):
+    """What the reader of saved results refuses is one error, exit code 2; each place gets another value."""
+    assert csgm(f"{LINES[name]} --format json --output saved.json").status == 0
+    saved = json.loads(Path("saved.json").read_text(encoding="utf-8"))
+    for path, value in zip(leaves(saved), itertools.cycle(STRANGE), strict=False):
+        edited = json.dumps(replaced(saved, path, value))
+        if expected := refusal(edited):
+            Path("edited.json").write_text(edited, encoding="utf-8")
+            outcome = csgm("account --from edited.json")
+            assert (outcome.status, outcome.stdout) == (2, ""), path
+            assert outcome.stderr.startswith(f"error[{expected}]: "), path
+            assert outcome.stderr.count("error[") == 1, path
 
 
 @pytest.mark.parametrize("name", LINES)

@@ -1,4 +1,4 @@
-"""Disjoint cohorts in a fixed order are named wherever they give the rounds; sampling has no option yet."""
+"""Disjoint cohorts in a fixed order are named wherever they give the rounds, and other words for sampling."""
 
 from __future__ import annotations
 
@@ -75,23 +75,22 @@ def test_python_results_name_the_schedule():
 
 
 WISHES = (
-    "poisson", "poison-sampling", "subsampling", "client-sampling", "cilent-sampling", "random-cohorts",
-    "random-cohort", "sampling-rate", "sample_rate", "sampling-probability", "shuffle", "amplification",
-    "Poisson",
+    "poisson", "poison-sampling", "subsampling", "cilent-samplign", "random-cohorts", "random-cohort",
+    "sample-rate", "sample_rate", "sampling-probability", "shuffle", "amplification", "Poisson",
 )  # fmt: skip
 
 
 @pytest.mark.parametrize("wish", WISHES)
 def test_wish_for_sampling_is_answered(csgm, place, wish):
-    """As an option, in a config file and in a budget, by one line that says what is safe to pass instead."""
-    safe = "= all training rounds, which is safe however clients are sampled"
+    """As an option, in a config file and in a budget, by one line that names the option and what it needs."""
+    needs = "= the probability that a client takes part in a round, with"
     option = csgm(f"calibrate --{wish} 0.1")
     assert (option.status, option.stderr.count("\n")) == (2, 2)
-    assert f"try: pass --rounds {safe}, or --population-size, --cohort-size" in option.stderr
+    assert f"try: pass --sampling-rate {needs} --rounds = all training rounds" in option.stderr
     (place / "c.toml").write_text(f"[tool.csgm]\n{wish} = 0.1\n")
-    assert f"try: pass rounds {safe}" in csgm("version --config c.toml").stderr
+    assert f"try: pass sampling_rate {needs} rounds = all" in csgm("version --config c.toml").stderr
     (place / "b.toml").write_text(f"{LIMIT}[population.p.release.r]\n{wish} = 0.1\n")
-    assert f"try: pass rounds {safe}, or population-size" in csgm("check b.toml").stderr
+    assert f"try: pass sampling-rate {needs} rounds = all" in csgm("check b.toml").stderr
 
 
 @pytest.mark.parametrize("word", ["simple", "epsilom", "compression-rate", "seed", "gama", "training-round"])

@@ -67,7 +67,7 @@ def test_show_inputs_where_something_is_missing(csgm, place, monkeypatch, config
         "error[missing-option]: --epsilon is required",
         f"  try: csgm calibrate --help; the config file that was read is {place / 'csgm.toml'}",
     ]
-    assert csgm("calibrate --gamma 0.01").stderr.splitlines() == lines[-2:]
+    assert csgm("calibrate --gamma 0.01 --norm-ratio 3").stderr.splitlines() == lines[-2:]
     monkeypatch.setenv("CSGM_SHOW_INPUTS", "1")
     assert "gamma = 0.01  (flag --gamma)" in csgm("calibrate --gamma 0.01").stderr
 

@@ -52,7 +52,8 @@ def test_a_found_file_does_not_disarm_check(csgm, place, monkeypatch, key, table
     [
         "max-epsilon = 9", "rounds = 1", "noise-multiplier = 9", "sigma = 9", "delta = 0.5", "epsilon = 9",
         "mechanism = 'gaussian'", "adjacency = 'add-remove'", "population-size = 9", "from = 'x.json'",
-        "factorization = 'tree:4'", "epochs = 1", "training-rounds = 9", "output = 'out'",
+        "sampling-rate = 0.1", "client-sampling = 'poisson'", "factorization = 'tree:4'", "epochs = 1",
+        "training-rounds = 9", "output = 'out'",
     ],
 )  # fmt: skip
 def test_a_found_file_asks_account_nothing(csgm, place, key):

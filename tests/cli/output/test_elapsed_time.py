@@ -77,8 +77,6 @@ def at_a_terminal(place, patience, line, *, until=None, **variables):
     "line",
     [
         f"calibrate {RATIO} --gamma 0.01",
-        "account --sigma 0.5 --gamma 0.1 --delta 1e-8 --norm-ratio 100",
-        f"compare {RATIO} --gamma 0.1",
         f"plan {RATIO} --max-noise-overhead 0.1 --accountant rdp",
         "account --sigma 1 --mechanism gaussian --delta 1e-8 --factorization tree:20000",
         "selftest",

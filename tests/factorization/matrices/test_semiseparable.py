@@ -33,7 +33,10 @@ def example(T, n, seed=0, rates=None):
 
 
 def chains(workload, dual, poles):
-    """Decays, gains and diagonal of C before its columns are scaled, row by row: filter the sum of chains."""
+    """Decays, outputs and diagonal of C before its columns are scaled, row by row: filter the sum of chains.
+
+    For states before their decay, so that the inputs are 1.
+    """
     rates = np.ones(workload.T) if workload.learning_rates is None else workload.learning_rates
     v, u = (dual.columns * rates**2).astype(MORE_DIGITS), dual.rows.astype(MORE_DIGITS)
     T, n = len(v), len(poles.shifts)
@@ -51,7 +54,8 @@ def chains(workload, dual, poles):
         diagonal[i] = np.sqrt(gain.sum())
         gains[i] = gain / np.sqrt(gain.sum())
         covariance = covariance - np.outer(gains[i], gains[i])
-    return decays, gains, diagonal
+    before = np.vstack([np.ones(n), decays[:-1]])
+    return before, gains * before, diagonal
 
 
 def norms_row_by_row(g):
@@ -82,11 +86,11 @@ def errors_row_by_row(rates, g):
 def test_generators_row_by_row(T, n):
     """Blocks of any number and length give the filter of the whole."""
     workload, dual, poles, g = example(T, n)
-    decays, gains, diagonal = chains(workload, dual, poles)
+    decays, outputs, diagonal = chains(workload, dual, poles)
     np.testing.assert_allclose(g.decays, decays.astype(float), rtol=1e-13)
-    np.testing.assert_allclose(g.outputs, gains.astype(float), rtol=1e-10)
-    scale = g.diagonal / diagonal
-    np.testing.assert_allclose(g.inputs, decays.astype(float) * scale[:, None], rtol=1e-12)
+    np.testing.assert_allclose(g.outputs, outputs.astype(float), rtol=1e-10)
+    scale = np.broadcast_to((g.diagonal / diagonal)[:, None], g.inputs.shape)
+    np.testing.assert_allclose(g.inputs, scale, rtol=1e-12)
     np.testing.assert_allclose(column_norms_squared(g), 1.0, rtol=1e-12)
 
 
@@ -113,8 +117,8 @@ def test_any_blocks(T, n, seed, length):
     c = dense_from(g)
     np.testing.assert_allclose(norms, (c**2).sum(axis=0), rtol=1e-12)
     np.testing.assert_allclose(errors, ((dense(workload) @ np.linalg.inv(c)) ** 2).sum(axis=1), rtol=1e-9)
-    _, gains, _ = chains(workload, dual, poles)
-    np.testing.assert_allclose(g.outputs, gains.astype(float), rtol=1e-9)
+    _, outputs, _ = chains(workload, dual, poles)
+    np.testing.assert_allclose(g.outputs, outputs.astype(float), rtol=1e-9)
 
 
 @pytest.mark.parametrize("T", [60, 700])

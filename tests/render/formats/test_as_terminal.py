@@ -4,7 +4,9 @@ import re
 
 import pytest
 
+from csgm_cli.jobs.selftest import selftest
 from csgm_cli.render import render
+from csgm_cli.render.document import selftest_document
 from csgm_cli.render.terminal import Terminal
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
@@ -42,9 +44,12 @@ def test_columns_that_do_not_fit_are_left_out_whole(documents, name, width):
     assert max(map(len, table)) <= width or len(missing) > 0
 
 
-def test_the_tables_of_a_comparison_fit_into_80_columns(documents):
-    text = render(documents["compare"], "text", terminal=Terminal(80, colour=False))
-    assert max(map(len, text.splitlines())) <= 80
+def test_every_report_fits_80_columns(documents):
+    """Tables too: of every command, in every form that the golden outputs have."""
+    reports = {name: document for name, document in documents.items() if name != "error"}
+    for document in (*reports.values(), selftest_document(selftest())):
+        text = render(document, "text", terminal=Terminal(80, colour=False))
+        assert max(map(len, text.splitlines())) <= 80
 
 
 def test_an_exceeded_limit_is_red(documents):

@@ -14,7 +14,7 @@ from csgm_cli.errors import UsageError
 from csgm_cli.render.plots.figure import MOST_LINES, Axis, Figure, Line, Panel, check_lines, figure_of
 from csgm_cli.render.plots.image_file import canvas_of, check_can_draw, default_size, picture, styled
 from csgm_cli.render.plots.text_chart import chart
-from csgm_cli.render.plots.typeset import typeset
+from csgm_cli.render.plots.typeset import typeset, typeset_lines
 
 
 @pytest.fixture
@@ -232,7 +232,7 @@ def test_overlapping_labels_are_reported(figure, size, is_clear):
 
 
 @given(st.floats(-12, 12), st.floats(0.31, 30))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 def test_at_least_three_numbers_along_a_logarithmic_axis(start, decades):
     """Wherever it begins and ends, and all of them as powers of ten or none."""
     line = Line("", ((10.0**start, 10.0**start), (10.0 ** (start + decades), 10.0 ** (start + decades))))
@@ -270,6 +270,19 @@ def test_at_least_three_numbers_along_a_logarithmic_axis(start, decades):
 def test_symbols_and_numbers(text, expected):
     """Names become the symbols of the paper, and exponents powers of ten."""
     assert typeset(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        (60, [r"$\varepsilon$ = 5, $\delta$ = $10^{-8}$, norm ratio 100, l2-csgm"]),
+        (22, [r"$\varepsilon$ = 5, $\delta$ = $10^{-8}$,", "norm ratio 100,", "l2-csgm"]),
+        (21, [r"$\varepsilon$ = 5,", r"$\delta$ = $10^{-8}$,", "norm ratio 100,", "l2-csgm"]),
+    ],
+)
+def test_captions_break_after_commas(columns, expected):
+    """Where the words of a line, before they become symbols, would have more columns."""
+    assert typeset_lines("epsilon 5, delta 1e-8, norm ratio 100, l2-csgm", columns).split("\n") == expected
 
 
 @pytest.mark.parametrize("suffix", ["", ".jpg", ".svgz", "png"])
