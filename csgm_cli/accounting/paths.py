@@ -36,8 +36,9 @@ if TYPE_CHECKING:
 #: The joint search for x and the order: maximal number of iterations, step below which it has converged, and
 #: the smallest step from which a slope is estimated.
 _MAX_ITERATIONS, _CONVERGED, _LEAST_MOVE = 8, 1e-3, 1e-4
-#: Width of the first bracket where the order is searched at every x.
-_ROUGH = 0.01
+#: Width of the first bracket where the order is searched at every x; the change in x after which the best
+#: order there changes it by far less.
+_ROUGH, _SETTLED = 0.01, 1e-8
 
 
 @dataclass(frozen=True)
@@ -139,16 +140,17 @@ def solve_method(
 def _alternating_search(
     path: SearchPath, method: SampledMatched | ByOrder, x: float
 ) -> tuple[float, Certificate]:
-    """`solve_method`: first with the best order at every x, then twice at the best order there."""
-    order, widths = None, [path.width]
-    if isinstance(method, ByOrder) or not method.on_grid:
+    """`solve_method`: first with the best order at every x, then at the best order there, until x settles."""
+    order, on_grid = None, not isinstance(method, ByOrder) and method.on_grid
+    if not on_grid:
         x, certificate = _end_of(Excess(replace(path, width=_ROUGH), method), x, path.slope)
-        order, widths = certificate.order, [_CONVERGED**2, path.width]
-    for width in widths:
+        order = certificate.order
+    for _ in range(_MAX_ITERATIONS):
         releases, epsilon = path.at(x)
         order = method.best_order(worst_case_law(releases), epsilon, order)
-        at_order = Excess(replace(path, width=max(width, path.width)), replace(method, order=order))
-        x, certificate = _end_of(at_order, x, path.slope)
+        before, (x, certificate) = x, _end_of(Excess(path, replace(method, order=order)), x, path.slope)
+        if on_grid or abs(x - before) <= max(_SETTLED, path.width):  # a grid takes one of few orders
+            break
     return x, certificate
 
 

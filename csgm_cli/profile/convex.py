@@ -110,8 +110,8 @@ class MatchedFunction:
     """The function of the class F_a above the hockey-stick at ``epsilon``, for the ``order`` a > 1.
 
     With K = e^(+-epsilon) and c = K a/(a-1) it is c^(1-a) y^a/a for y < c and y - K above (add), and
-    e^epsilon (K - y + c^(1-a) y^a/a) for y < c and 0 above (remove); docs/theory.md, "Gaussian-matched
-    conversion". It has what a `ConvexFunction` has.
+    e^epsilon (K - y + c^(1-a) y^a/a) for y < c and 0 above (remove). It has what a `ConvexFunction` has. See
+    docs/theory.md, "Gaussian-matched conversion".
     """
 
     direction: Direction

@@ -30,6 +30,7 @@ from csgm_cli.profile.factors import Factor, lower_factor, upper_factor
 from csgm_cli.profile.ratios import CoordinateRatio, coordinate_ratios
 from csgm_cli.profile.rounds import sampled_ratio
 from csgm_cli.renyi.law import Coordinates
+from csgm_cli.renyi.moment import LARGEST_EXPONENT
 from csgm_cli.roots import brent_minimum
 
 if TYPE_CHECKING:
@@ -91,16 +92,19 @@ class GridLaw:
         log_u = self.log_ratio[inside]
         weights = self._untilted(function(log_u), log_u)
         exact = 1.0 + rounding(self.tilted.size, total_count(self.factors))
-        value = float(weights @ self.tilted[inside]) * exact + self.noise * float(weights.sum())
+        with np.errstate(
+            invalid="ignore"
+        ):  # after an overflow the bound is not a number, and counts as infinite
+            value = float(weights @ self.tilted[inside]) * exact + self.noise * float(weights.sum())
         low, high = float(self.log_ratio[0]), float(self.log_ratio[-1])
         if not adding:  # phi <= 1 decreases, so it is negatively correlated with "some Y is beyond its grid"
             at_high = float(function(np.array([high]))[0])
             beyond = math.fsum(f.count * f.beyond for f in self.factors)
-            outside = math.exp(self._log_chernoff(0.0, -1.0, low)) + at_high
+            outside = _exp(self._log_chernoff(0.0, -1.0, low)) + at_high
             return (value + outside) / (1.0 - beyond) if beyond < 1.0 else math.inf
         # E[u; some Y beyond its grid] <= sum of E[Y; Y beyond its grid], since the other factors have mean 1
         outside = math.fsum(f.count * f.above for f in self.factors)
-        outside += math.exp(self._log_chernoff(1.0, 1.0, high))
+        outside += _exp(self._log_chernoff(1.0, 1.0, high))
         below = 0.0
         if function.log_support < low:  # phi increases
             below = function.steepest * math.exp(min(low, self._log_chernoff(1.0, -1.0, low)))
@@ -118,7 +122,9 @@ class GridLaw:
         if function.direction is Direction.ADD and function.log_support < self.left_out:
             return math.inf
         log_u, tilted = self._blocks
-        return float(self._untilted(function(log_u), log_u) @ tilted)
+        with np.errstate(invalid="ignore"):
+            found = float(self._untilted(function(log_u), log_u) @ tilted)
+        return math.inf if math.isnan(found) else found
 
     def lower_hockey_stick(self, epsilon: float) -> float:
         """A lower bound on E(u - e^epsilon)_+; requires the law for lower bounds."""
@@ -141,6 +147,11 @@ class GridLaw:
         orders = (self.tilt + sign * eta for eta in (0.0, *etas_around(self.factors, self.tilt)))
         bounds = (log_moment(self.factors, a) - (a - base) * end for a in orders if sign * (a - base) > 0.0)
         return float(min(bounds, default=math.inf))
+
+
+def _exp(x: float) -> float:
+    """The exponential, infinite on overflow."""
+    return math.exp(x) if x < LARGEST_EXPONENT else math.inf
 
 
 def grid_step(

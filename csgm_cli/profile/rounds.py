@@ -29,6 +29,8 @@ Array = NDArray[np.float64]
 #: The coarsest step, relative to gamma.
 _ACCURACY, _COARSEST = 1e-4, 0.5
 _MOST_POINTS = 1 << 19
+#: With more coordinates in a round the FFT's rounding errors are above 1e-2; y is nearly lognormal then.
+_MOST_COORDINATES = 3e8
 #: Tilted laws are this many standard deviations of log y apart, and their windows leave out e^-`_OUTSIDE` of
 #: each. Of the law of y, e^-`_RARE` is left out.
 _APART, _OUTSIDE, _RARE, _MOST_PIECES = 8.0, 45.0, 60.0, 40
@@ -89,7 +91,7 @@ class SampledRatio:
             _sums(mass, places),
             _sums(self._means, places),
             float(mass[last:].sum()) + beyond,
-            float(self._means[last:].sum()) + (1 - q) * beyond + q * above,
+            min(float(self._means[last:].sum()) + (1 - q) * beyond + q * above, 1.0),  # as E[U] = 1
         )
 
 
@@ -114,6 +116,8 @@ def _sampled_ratio(rounds: SampledRounds, end: float, *, upper: bool) -> Sampled
 
 def _masses(inner: Law, high: float, *, upper: bool) -> _Masses | None:
     ratios = coordinate_ratios(inner)
+    if math.fsum(ratio.count for ratio in ratios) > _MOST_COORDINATES:
+        return None
     cuts = [ratio.cut(high, 1e4) for ratio in ratios]
     lengths = [cut - ratio.bottom for ratio, cut in zip(ratios, cuts, strict=True)]
     step = max(_step(inner) * (1.0 if upper else 0.5), max(lengths) / _MOST_POINTS)
@@ -129,9 +133,10 @@ def _masses(inner: Law, high: float, *, upper: bool) -> _Masses | None:
 
 
 def _step(inner: Law) -> float:
-    """The step at which the variance of log y increases by `_ACCURACY`: by step^2/6 per coordinate."""
-    steps = [c.gamma * math.sqrt(6 * _ACCURACY * math.expm1(min(c.t, 1.0))) for c in inner.coordinates]
-    return min([*steps, *([math.sqrt(6 * _ACCURACY * inner.gaussian)] if inner.gaussian else [])])
+    """The step at which the variance of log y increases by `_ACCURACY`: by step^2/6 per factor."""
+    variances = [c.count * c.gamma**2 * math.expm1(min(c.t, 1.0)) for c in inner.coordinates]
+    factors = math.fsum(c.count for c in inner.coordinates) + (inner.gaussian > 0.0)
+    return math.sqrt(6 * _ACCURACY * math.fsum([*variances, inner.gaussian]) / factors)
 
 
 class _Piece(NamedTuple):
@@ -188,9 +193,12 @@ def _piece(factors: Sequence[Factor], tilt: float) -> _Piece:
 
 
 def _stitched(factors: Sequence[Factor], pieces: Sequence[_Piece], step: float, *, upper: bool) -> _Masses:
-    """The masses of y: each tilted law bounds all of them, and the best bound of each counts."""
+    """The masses of y: each tilted law bounds all of them, and the best bound of each counts.
+
+    The grid starts with the window of the smallest tilt: below it, larger tilts magnify rounding errors.
+    """
     found = [product(factors, piece.tilt, step, piece.window) for piece in pieces]
-    start = min(float(each.log_ratio[0]) for each in found)
+    start = float(found[0].log_ratio[0])
     firsts = [round((float(each.log_ratio[0]) - start) / step) for each in found]
     size = max(first + each.log_ratio.size for first, each in zip(firsts, found, strict=True))
     log_y = start + step * np.arange(size, dtype=np.float64)
@@ -202,8 +210,8 @@ def _stitched(factors: Sequence[Factor], pieces: Sequence[_Piece], step: float, 
         tilted = each.tilted * (1 + relative) + error if upper else each.tilted * (1 - relative) - error
         with np.errstate(over="ignore", under="ignore"):
             untilted = tilted * np.exp(log_moment(factors, piece.tilt) - piece.tilt * each.log_ratio)
-        part = slice(first, first + each.log_ratio.size)
-        mass[part] = best(mass[part], untilted)
+        part = slice(max(first, 0), first + each.log_ratio.size)
+        mass[part] = best(mass[part], untilted[max(-first, 0) :])
     if not upper:
         return _Masses(log_y, mass, 0.0, 0.0)
     mass[0] += math.exp(-_RARE)

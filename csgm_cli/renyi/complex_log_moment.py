@@ -24,8 +24,8 @@ def complex_log_moment(orders: ComplexArray, gamma: float, t: float) -> ComplexA
     """K at equidistant complex orders with a common real part (> 1 or < 0), to about 1e-14 relative.
 
     Uses the principal branch of log E[Y^a]; only integer powers of E[Y^a] do not depend on the branch.
-    None if too expensive: the integrand oscillates faster the further the orders are from real ones. As
-    E[Y] = 1, the first form is used for orders below 0 and the second, accurate near 1, above 1:
+    None beyond float64, and if too expensive: the integrand oscillates faster the further the orders are from
+    real ones. As E[Y] = 1, the first form is used at orders below 0, the second, accurate near 1, above 1:
 
         E[Y^a] - 1 = E[e^w - 1 - w] - a E[Y - 1 - log Y],              w = a log Y,
                    = E[Y (e^w - 1 - w)] + (a - 1) E[Y log Y - Y + 1],  w = (a - 1) log Y.
@@ -46,6 +46,8 @@ def complex_log_moment(orders: ComplexArray, gamma: float, t: float) -> ComplexA
     z = s * x - s * s / 2
     y = gamma * np.expm1(np.minimum(z, LARGEST_EXPONENT))
     u = np.where(z < LARGEST_EXPONENT, np.log1p(y), z + math.log(gamma))
+    if float((real * u - x * x / 2).max()) > LARGEST_EXPONENT / 2 - 20:  # the sum below is squared
+        return None
     small = np.abs(y) < 0.125
     gap = np.where(small, log_gap(np.where(small, y, 0.0), terms=18), y - u)
     bell, log_weight, powers, slope = np.exp(-x * x / 2), -x * x / 2, orders, -gap

@@ -7,8 +7,8 @@ u = prod_j Y_j, where the factors are independent under the distribution without
 
     U = 1 - q + q y,                                                 one round with client sampling,
 
-where y is such a product for that round alone. The log-moments of the factors add (docs/theory.md, "Mixed
-releases" and "Client sampling").
+where y is such a product for that round alone. The log-moments of the factors add; see docs/theory.md,
+"Mixed releases" and docs/theory.md, "Client sampling".
 """
 
 from __future__ import annotations

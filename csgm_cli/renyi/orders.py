@@ -23,7 +23,7 @@ Value = Callable[[float, LogMoment], float]
 #: The range of log(order - 1) that is searched.
 _LEAST, _MOST = -27.0, 42.0
 #: Width of the final bracket of log(order - 1), without and with client sampling, where log-moments are slow.
-_WIDTH, _SAMPLED_WIDTH = 1e-15, 1e-5
+_WIDTH, _SAMPLED_WIDTH = 1e-15, 1e-7
 #: The search ends when the relative improvement is below this.
 _NO_GAIN = 1e-13
 #: Orders to begin with under client sampling.

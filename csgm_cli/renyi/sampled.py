@@ -26,6 +26,8 @@ LEAST_ORDER, LARGEST_ORDER = 1.2, 64.0
 #: The integral: step relative to the distance of the contour from the poles, which makes the error e^-31, and
 #: the largest |Im w|, as the integrand decays like exp(-pi |Im w|).
 _STEP, _END = 0.2, 10.0
+#: With a larger log E[y^a] the integral is at half of the order instead, where it does not overflow.
+_LARGEST_AT_ORDER = 300.0
 #: Relative error of sums and of the integral.
 _ROUNDING = 1e-11
 
@@ -96,6 +98,11 @@ def _between(order: float, rate: float, inner: RoundLaw) -> float:
     fraction = order - math.floor(order)  # poles are at the integers, and at this distance from integers
     apart = fraction / 2 if fraction >= 0.5 or order < 2.0 else (1 + fraction) / 2
     real = max(1.0, round(order / 2 - apart)) + apart
+    if rate < 0.5:
+        # next to the order, most terms have integer powers, whose moments are known from other orders
+        near_order = inner.log_moment(math.ceil(order)).value < _LARGEST_AT_ORDER
+        # at a small rate K is about q^2: the term l = 2 is in the sums, since the integral would cancel it
+        real = max(2.0 + apart, math.floor(order) + apart if near_order else real)
     step = _STEP * (apart if apart < 0.5 else 1.0 - apart)
     low = _terms(order, [float(power) for power in range(2, math.ceil(real))], rate, inner)
     high = _terms(order, [order - j for j in range(math.ceil(order - real))], rate, inner)
