@@ -197,9 +197,10 @@ def _with_sampling(releases: Sequence[Release], certificate: Certificate, epsilo
     if proof is Proof.MASK_REVEALED:
         law = sampled.revealed_law(releases, CONTOUR.digits)
         return _mean_of(*law, [], ConvexFunction(side, epsilon), certificate.step)
+    if side is Direction.REMOVE and sampled.is_above_floor(releases, epsilon):
+        return _Recomputed(mpmath.mpf(0))
     _check_worst_case(releases, certificate)
-    at_floor = side is Direction.REMOVE and sampled.is_above_floor(releases, epsilon)
-    return _Recomputed(mpmath.mpf(0)) if at_floor else _mean(releases, certificate, side, epsilon)
+    return _mean(releases, certificate, side, epsilon)
 
 
 def _sampled_matched(

@@ -72,7 +72,9 @@ def ratio(request: Request) -> list[str]:
 
 def participation(request: Request) -> list[str]:
     """What the number of rounds is computed from, if part of it is given."""
-    if _has(request, "factorization") or not _has(request, "population_size", "training_rounds"):
+    if _has(request, "factorization", "sampling_rate", "client_sampling"):
+        return []
+    if not _has(request, "population_size", "training_rounds"):
         return []
     names = ("population_size", "cohort_size", "training_rounds")
     return [name for name in names if not _has(request, name)]
