@@ -25,17 +25,21 @@ PACKAGE: Sources = {
 ALLOWED: dict[str, set[str]] = {
     "__main__": {"cli"},
     "cli": {
-        "render", "storage", "factorization_file", "jobs", "factorization", "noise",
+        "render", "storage", "factorization_file", "jobs", "mechanism", "factorization", "noise",
         "rounding", "model", "ranges", "errors", "hints", "version",
     },
     "render": {"rounding", "model", "ranges", "errors", "hints", "version"},
     # Files and mathematics meet here and in cli only: what the arrays of a file claim is recomputed.
     "factorization_file": {"storage", "factorization", "model", "ranges", "errors", "hints"},
-    "storage": {"model", "ranges", "errors", "hints", "version"},
     "jobs": {
-        "accounting", "verify", "bounds", "profile", "factorization", "noise", "renyi",
+        "mechanism", "accounting", "verify", "bounds", "profile", "factorization", "noise", "renyi",
         "gaussian", "roots", "rounding", "model", "ranges", "errors", "hints",
     },
+    # Calibrations and ledgers come from files.
+    "mechanism": {
+        "storage", "accounting", "factorization", "noise", "rounding", "model", "ranges", "errors", "hints",
+    },
+    "storage": {"model", "ranges", "errors", "hints", "version"},
     "accounting": {
         "verify", "bounds", "profile", "renyi", "gaussian", "roots", "rounding", "model", "ranges", "errors",
         "hints",
@@ -80,10 +84,12 @@ HOMES: dict[str, tuple[str, ...]] = {
         "verify/",
         "factorization/",
         "noise/",
+        "mechanism/",
         "storage/arrays/",
     ),
     "scipy": (
         "factorization/",
+        "mechanism/",
         "verify/",
         "renyi/sampled.py",
         "profile/convolution.py",
@@ -95,6 +101,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "rich": ("render/formats/as_terminal.py",),
     "matplotlib": ("render/plots/image_file.py",),
     "safetensors": ("storage/arrays/tensors.py",),
+    "fht": ("mechanism/rotation.py",),
 }
 
 MOST_LINES = 400
