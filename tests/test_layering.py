@@ -101,7 +101,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "rich": ("render/formats/as_terminal.py",),
     "matplotlib": ("render/plots/image_file.py",),
     "safetensors": ("storage/arrays/tensors.py",),
-    "fht": ("mechanism/rotation.py",),
+    "fht_cpu": ("mechanism/rotation.py",),
 }
 
 MOST_LINES = 400

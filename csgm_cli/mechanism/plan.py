@@ -29,20 +29,20 @@ class Rotation(StrEnum):
 
 @dataclass(frozen=True)
 class WireFormat:
-    """How one value is written: a float of 16 or 32 bits, or an integer of 2 to 16 bits."""
+    """How one value is written: a float of 16 or 32 bits, or an integer of 4 to 16 bits."""
 
     bits: int
     floating: bool = False
 
     def __post_init__(self) -> None:
         check_type("floating", self.floating, bool)
-        bits = check_range("bits of a value", self.bits, Range(2, 32, integer=True))
+        bits = check_range("bits of a value", self.bits, Range(4, 32, integer=True))
         object.__setattr__(self, "bits", bits)
         if (self.bits not in (16, 32)) if self.floating else (self.bits > 16):
             raise UsageError(
                 "unknown-wire-format",
                 f"no wire format {self}",
-                "use FLOAT32, FLOAT16 or WireFormat(bits) with 2 to 16 bits",
+                "use FLOAT32, FLOAT16 or WireFormat(bits) with 4 to 16 bits",
             )
 
     def __str__(self) -> str:
