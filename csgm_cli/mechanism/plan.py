@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING, Any
 
-from csgm_cli.errors import UsageError
-from csgm_cli.model.mechanism import Mechanism
+from csgm_cli.errors import NoAnswerError, UsageError
+from csgm_cli.model.mechanism import Accountant, FactorNorms, Mechanism, accountant_named
+from csgm_cli.model.mechanism_table import Geometry
 from csgm_cli.model.result import Calibration
 from csgm_cli.ranges import Range, check_range, check_type, member_named, settle
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 #: Masks compare 32 bits of a keystream with gamma: gamma is a multiple of 2^-32.
 GAMMA_STEPS = 2**32
 _SEED = Range(0, 2**53, integer=True)
 #: Up to this share of a power of two the frame is redundant enough for Kashin representations.
 _KASHIN_FILL = 0.85
+
+
+#: Inputs of a saved result that settle its mechanism; older results leave some out.
+_INPUTS = (
+    *("mechanism", "gamma", "norm_ratio", "l2_norm", "dim", "cohort_size", "rounds", "sampling_rate"),
+    *("training_rounds", "adjacency", "epochs"),
+    *("factorization", "T", "workload", "strategy", "sensitivity", "factorization_sha256"),
+)
+#: What recomputation of a saved guarantee may change: `csgm account --from` reports 2e-9 of epsilon.
+_SAME_LOG_DELTA = 1e-6
 
 
 class Rotation(StrEnum):
@@ -152,6 +168,73 @@ def plan_of(
     """The plan that runs what ``calibrate`` returned; errors as in `Plan`."""
     check_type("calibration", calibration, Calibration)
     return Plan(calibration.mechanism, calibration.sigma, rotation, wire, rotation_seed)
+
+
+def load_plan(
+    path: str | Path,
+    rotation: Rotation = Rotation.HADAMARD,
+    wire: WireFormat = FLOAT32,
+    rotation_seed: int = 0,
+) -> Plan:
+    """The plan that runs the result which ``csgm calibrate --format json --output PATH`` saved.
+
+    Its epsilon is computed again, so that an edited or outdated file is not run.
+
+    Raises:
+        StorageError: the file cannot be read.
+        UsageError: it holds no result (slug ``bad-result-file``), or one that cannot be run (``cannot-run``).
+        NoAnswerError: the guarantee in it does not hold (``not-proven``).
+    """
+    from csgm_cli.storage.files import naming, read_text
+    from csgm_cli.storage.saved import load_saved
+
+    text = read_text(path)
+    with naming(path):
+        saved = load_saved(text)
+        plan = Plan(_saved_mechanism(saved.inputs), saved.sigma, rotation, wire, rotation_seed)
+        accountant = accountant_named(saved.inputs.get("accountant", Accountant.AUTO))
+        for epsilon, delta in saved.guarantees:
+            _check_proven(plan, accountant, epsilon, delta)
+    return plan
+
+
+def _saved_mechanism(saved: Mapping[str, Any]) -> Mechanism:
+    """The mechanism of the inputs of a saved result."""
+    inputs: dict[str, Any] = {**dict.fromkeys(_INPUTS), **saved}
+    factors = None
+    if inputs["factorization"] is not None:
+        factors = FactorNorms(
+            inputs["T"],
+            inputs["workload"],
+            inputs["strategy"],
+            inputs["sensitivity"],
+            sha256=inputs["factorization_sha256"],
+        )
+    return Mechanism(
+        inputs["mechanism"],
+        inputs["gamma"],
+        # The Gaussian mechanism has no ratio.
+        Geometry(inputs["norm_ratio"] or 1.0, inputs["l2_norm"], inputs["dim"], inputs["cohort_size"]),
+        rounds=inputs["rounds"],
+        adjacency=inputs["adjacency"],
+        factorization=factors,
+        epochs=inputs["epochs"],
+        disjoint_cohorts=inputs["training_rounds"] is not None,
+        sampling_rate=inputs["sampling_rate"] or 1.0,
+    )
+
+
+def _check_proven(plan: Plan, accountant: Accountant, epsilon: float, delta: float) -> None:
+    """Raise ``NoAnswerError`` unless the mechanism is (epsilon, delta)-private with the noise of the plan."""
+    from csgm_cli.accounting.accountants import log_delta_of
+
+    enough = math.log(delta) + _SAME_LOG_DELTA
+    if log_delta_of([(plan.mechanism, plan.sigma)], accountant, epsilon, enough) > enough:
+        raise NoAnswerError(
+            "not-proven",
+            f"epsilon {epsilon:g} at delta {delta:g} does not hold for the mechanism and noise of the result",
+            "calibrate anew",
+        )
 
 
 def rotated_length(rotation: Rotation, dim: int) -> int:
