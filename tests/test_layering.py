@@ -38,6 +38,7 @@ ALLOWED: dict[str, set[str]] = {
     # Calibrations and ledgers come from files.
     "mechanism": {
         "storage", "accounting", "factorization", "noise", "rounding", "model", "ranges", "errors", "hints",
+        "version",
     },
     "storage": {"model", "ranges", "errors", "hints", "version"},
     "accounting": {

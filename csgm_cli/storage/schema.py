@@ -34,6 +34,7 @@ NAMES = (
     "error",
     "factorize",
     "inspect",
+    "ledger",
     "lock",
     "plan",
     "selftest",
