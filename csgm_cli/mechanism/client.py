@@ -37,7 +37,7 @@ def encode(plan: Plan, vector: ArrayLike, mask_seed: bytes) -> bytes:
     positions = mask_positions(mask_seed, plan.gamma, plan.length)
     rotated = rotate(plan, _checked(plan, vector))
     scaled = rotated[positions] * l2_scale(plan, rotated)
-    return pack(plan, np.clip(scaled, -plan.linf_norm, plan.linf_norm))
+    return pack(plan, np.clip(scaled, -plan.linf_norm, plan.linf_norm), mask_seed)
 
 
 def _checked(plan: Plan, vector: ArrayLike) -> NDArray[np.float64]:

@@ -193,8 +193,13 @@ def load_plan(
         saved = load_saved(text)
         plan = Plan(_saved_mechanism(saved.inputs), saved.sigma, rotation, wire, rotation_seed)
         accountant = accountant_named(saved.inputs.get("accountant", Accountant.AUTO))
-        for epsilon, delta in saved.guarantees:
-            _check_proven(plan, accountant, epsilon, delta)
+    for epsilon, delta in saved.guarantees:
+        if not _is_proven(plan, accountant, epsilon, delta):
+            raise NoAnswerError(
+                "not-proven",
+                f"{str(path)!r}: its mechanism and noise do not give epsilon {epsilon:g} at delta {delta:g}",
+                "calibrate anew",
+            )
     return plan
 
 
@@ -224,17 +229,12 @@ def _saved_mechanism(saved: Mapping[str, Any]) -> Mechanism:
     )
 
 
-def _check_proven(plan: Plan, accountant: Accountant, epsilon: float, delta: float) -> None:
-    """Raise ``NoAnswerError`` unless the mechanism is (epsilon, delta)-private with the noise of the plan."""
+def _is_proven(plan: Plan, accountant: Accountant, epsilon: float, delta: float) -> bool:
+    """Whether the accountant proves (epsilon, delta) for the mechanism and the noise of the plan."""
     from csgm_cli.accounting.accountants import log_delta_of
 
     enough = math.log(delta) + _SAME_LOG_DELTA
-    if log_delta_of([(plan.mechanism, plan.sigma)], accountant, epsilon, enough) > enough:
-        raise NoAnswerError(
-            "not-proven",
-            f"epsilon {epsilon:g} at delta {delta:g} does not hold for the mechanism and noise of the result",
-            "calibrate anew",
-        )
+    return log_delta_of([(plan.mechanism, plan.sigma)], accountant, epsilon, enough) <= enough
 
 
 def rotated_length(rotation: Rotation, dim: int) -> int:

@@ -7,7 +7,7 @@ bytes     type   content
 4         u8     version of this format, 1
 5         u8     1 for floats, 0 for integers
 6 to 7    u16    bits of a value
-8 to 15   bytes  fingerprint of the plan (`fingerprint`)
+8 to 15   bytes  fingerprint of the plan and the seed of the mask
 16 to     ...    values in units of the L-inf clip, little-endian
 ========  =====  ==================================================================
 
@@ -38,23 +38,26 @@ _MAGIC = b"CSGM"
 _HEADER = struct.Struct("<4sBBH8s")
 
 
-def pack(plan: Plan, values: NDArray[np.float64]) -> bytes:
-    """The payload of clipped ``values``, in the order of their positions."""
+def pack(plan: Plan, values: NDArray[np.float64], mask_seed: bytes) -> bytes:
+    """The payload of clipped ``values``, in the order of the positions of the mask."""
     codes = _float_codes(plan, values) if plan.wire.floating else _integer_codes(plan, values)
-    return _header(plan) + codes
+    return (
+        _HEADER.pack(_MAGIC, VERSION, plan.wire.floating, plan.wire.bits, fingerprint(plan, mask_seed))
+        + codes
+    )
 
 
 def decode(plan: Plan, payload: bytes, mask_seed: bytes) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """The positions and values of a payload, all of whose norms are checked.
 
     Raises:
-        UsageError: a header of another format (slug ``payload-header``), version (``payload-version``) or
-            plan (``payload-plan``); a length that the mask does not have (``payload-length``); NaN, infinite
-            or unused codes (``payload-values``); a norm above the clip (``payload-norm``). No message holds
-            values or counts.
+        UsageError: a header of another format (slug ``payload-header``), version (``payload-version``), plan
+            or seed (``payload-plan``); a length that the mask does not have (``payload-length``); NaN,
+            infinite or unused codes (``payload-values``); a norm above the clip (``payload-norm``). No
+            message holds values or counts.
     """
-    _check_header(plan, payload)
     positions = mask_positions(mask_seed, plan.gamma, plan.length)
+    _check_header(plan, payload, mask_seed)
     body = memoryview(payload)[_HEADER.size :]
     if len(body) != -(-len(positions) * plan.wire.bits // 8):
         raise UsageError("payload-length", "the payload does not have the length of its mask")
@@ -65,18 +68,17 @@ def decode(plan: Plan, payload: bytes, mask_seed: bytes) -> tuple[NDArray[np.int
     return positions, values
 
 
-def fingerprint(plan: Plan) -> bytes:
-    """Eight bytes that differ between plans whose clients send different things."""
+def fingerprint(plan: Plan, mask_seed: bytes) -> bytes:
+    """Eight bytes that are others for another seed, or for a plan whose clients send other things.
+
+    A hash: nobody who does not know the seed, of 128 bits, finds it by trying.
+    """
     numbers = (plan.gamma.hex(), plan.l2_norm.hex(), plan.linf_norm.hex(), plan.dim, plan.length)
-    parts = (*numbers, plan.clips_l2, plan.rotation, plan.rotation_seed, plan.wire)
-    return hashlib.sha256("|".join(map(str, parts)).encode()).digest()[:8]
+    parts = (*numbers, plan.clips_l2, plan.rotation, plan.rotation_seed, plan.wire, "")
+    return hashlib.sha256("|".join(map(str, parts)).encode() + mask_seed).digest()[:8]
 
 
-def _header(plan: Plan) -> bytes:
-    return _HEADER.pack(_MAGIC, VERSION, plan.wire.floating, plan.wire.bits, fingerprint(plan))
-
-
-def _check_header(plan: Plan, payload: bytes) -> None:
+def _check_header(plan: Plan, payload: bytes, mask_seed: bytes) -> None:
     if not isinstance(payload, bytes) or len(payload) < _HEADER.size or payload[:4] != _MAGIC:
         raise UsageError("payload-header", "not a payload: the header is missing")
     _, version, floating, bits, found = _HEADER.unpack_from(payload)
@@ -86,8 +88,8 @@ def _check_header(plan: Plan, payload: bytes) -> None:
         )
     if (floating, bits) != (plan.wire.floating, plan.wire.bits):
         raise UsageError("payload-header", f"the payload does not hold {plan.wire} values, as planned")
-    if found != fingerprint(plan):
-        raise UsageError("payload-plan", "the payload was made for another plan")
+    if found != fingerprint(plan, mask_seed):
+        raise UsageError("payload-plan", "the payload was made for another plan, client or round")
 
 
 def _float_codes(plan: Plan, values: NDArray[np.float64]) -> bytes:
