@@ -59,7 +59,11 @@ def _check_shape(name: str, array: Floats, length: int) -> None:
 def _analyse(plan: Plan, vector: Floats) -> Floats:
     """The transform of ``vector`` with random signs and padding."""
     padded = np.zeros(plan.length)
-    padded[_places(plan)] = vector * _signs(plan)
+    places, signs = _places(plan), _signs(plan)
+    if isinstance(places, slice):
+        np.multiply(vector, signs, out=padded[places])
+    else:
+        padded[places] = vector * signs
     forward, _ = _transforms(plan.rotation)
     return forward(padded)
 
