@@ -7,7 +7,7 @@ import shlex
 
 import pytest
 
-from tests.docs.pages import CI, GUIDE, NOISE, PAGES, README, ROOT, blocks, run_page, steps
+from tests.docs.pages import CI, GUIDE, NOISE, PAGES, README, ROOT, RUN, blocks, run_page, steps
 
 #: A number with all its digits, or a difference of two: the last ones depend on float64 libraries.
 ALL_DIGITS = re.compile(r"\b\d+\.\d{9,}(?:e-?\d+)?\b|(?<=relative difference )\d\.\de[+-]\d+")
@@ -27,13 +27,13 @@ def test_console_examples(page, place, monkeypatch):
         assert found == pytest.approx(shown, rel=1e-9), where
 
 
-@pytest.mark.parametrize("page", [README, GUIDE, NOISE], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [README, GUIDE, NOISE, RUN], ids=lambda page: page.name)
 def test_python_examples(page, place, monkeypatch):
     """Every Python block runs, and prints what its ``# ->`` comments say."""
     found = blocks(page, "python")
     assert found, f"{page.name} has no Python example"
     if any(
-        re.search(r"np\.load\(|norms_of_file\(", block.text) for block in found
+        re.search(r"np\.load\(|norms_of_file\(|load_plan\(", block.text) for block in found
     ):  # the files that the page's commands write
         assert list(run_page(page, monkeypatch))
     for block in found:
