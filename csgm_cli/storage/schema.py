@@ -38,6 +38,7 @@ NAMES = (
     "lock",
     "plan",
     "selftest",
+    "simulate",
     "sweep",
     "version",
 )
