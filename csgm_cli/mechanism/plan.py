@@ -111,13 +111,19 @@ class Plan:
                 raise UsageError(
                     "cannot-run", f"running a mechanism needs {name}", f"calibrate with `{name}`"
                 )
-        if self.mechanism.kind.needs_dim and self.length > self.dim:
+        if self.length > self.dim and self._relies_on_dim:
             raise UsageError(
                 "cannot-run",
-                f"{self.mechanism.name} was calibrated for dim {self.dim}, but the {self.rotation} rotation"
-                f" makes {self.length} coordinates, all of which may be at the L-inf clip",
+                f"the mechanism was calibrated for {self.dim} coordinates, all of which may be at the L-inf"
+                f" clip, but the {self.rotation} rotation makes {self.length}",
                 f"calibrate with dim {self.length} and append zeros to the vectors, or use another rotation",
             )
+
+    @property
+    def _relies_on_dim(self) -> bool:
+        """Whether the guarantee holds for vectors of ``dim`` coordinates only: all can be at the clip."""
+        mechanism = self.mechanism
+        return mechanism.kind.needs_dim or (not mechanism.sends_all and mechanism.coordinates >= self.dim)
 
     @property
     def dim(self) -> int:

@@ -16,7 +16,16 @@ from csgm_cli import (
 )
 from csgm_cli.cli import main
 from csgm_cli.errors import NoAnswerError, StorageError, UsageError
-from csgm_cli.mechanism.plan import FLOAT16, FLOAT32, Plan, Rotation, WireFormat, load_plan, plan_of
+from csgm_cli.mechanism.plan import (
+    FLOAT16,
+    FLOAT32,
+    Plan,
+    Rotation,
+    WireFormat,
+    load_plan,
+    plan_of,
+    rotated_length,
+)
 
 GEOMETRY = Geometry(4.0, 0.5, dim=64, cohort_size=100)
 MECHANISM = Mechanism("l2-csgm", 0.3, GEOMETRY, rounds=2)
@@ -157,6 +166,7 @@ def test_sizes_are_needed(missing):
     assert missing in error.value.message
 
 
+@pytest.mark.parametrize("name", ["linf-csgm", "l2-csgm"])
 @pytest.mark.parametrize(
     ("rotation", "dim", "runs"),
     [
@@ -168,18 +178,28 @@ def test_sizes_are_needed(missing):
         (Rotation.NONE, 61, True),
     ],
 )
-def test_linf_csgm_runs_only_with_the_coordinates_it_was_calibrated_for(rotation, dim, runs):
-    """Its noise grows with their number: padding that can hold values at the clip is not covered."""
-    geometry = dataclasses.replace(GEOMETRY, dim=dim)
-    mechanism = Mechanism("linf-csgm", 0.3, geometry, rounds=1)
+def test_mechanisms_that_rely_on_dim_run_only_with_that_many_coordinates(name, rotation, dim, runs):
+    """The noise of L-inf-CSGM grows with their number; so may that of L2-CSGM where k = dim, whose worst-case
+    vector has all dim coordinates at the clip: with padding, others of the same L2 norm have more.
+    """
+    geometry = Geometry(4.0 if name == "linf-csgm" else math.sqrt(dim), dim=dim, cohort_size=100)
+    mechanism = Mechanism(name, 0.3, geometry, rounds=1)
     if runs:
         assert Plan(mechanism, 1.0, rotation).length == dim
         return
     with pytest.raises(UsageError) as error:
         Plan(mechanism, 1.0, rotation)
     assert error.value.slug == "cannot-run"
-    length = Plan(dataclasses.replace(MECHANISM, geometry=geometry), 1.0, rotation).length
+    length = rotated_length(rotation, dim)
     assert str(length) in error.value.hint
+
+
+@pytest.mark.parametrize("gamma", [0.3, 1.0])
+def test_padding_is_covered_where_not_all_coordinates_can_be_at_the_clip(gamma):
+    """Or where all are sent: the sensitivity is then the L2 clip, whatever the number of coordinates."""
+    ratio = math.sqrt(65) if gamma == 1.0 else 8.0
+    geometry = Geometry(ratio, dim=65, cohort_size=100)
+    assert Plan(Mechanism("l2-csgm", gamma, geometry, rounds=1), 1.0).length == 128
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ LINEAR = [Rotation.HADAMARD, Rotation.DCT, Rotation.NONE]
 
 
 def plan_for(dim, rotation, seed=0):
-    mechanism = Mechanism("l2-csgm", 0.1, Geometry(dim=dim, cohort_size=10), rounds=1)
+    mechanism = Mechanism("gaussian", geometry=Geometry(dim=dim, cohort_size=10), rounds=1)
     return Plan(mechanism, 1.0, rotation, rotation_seed=seed)
 
 
