@@ -33,7 +33,7 @@ CONFIDENCE = 0.999
 _THRESHOLDS = (0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.7, 1.0, 1.4)
 
 
-def audit(
+def audit_epsilon(
     plan: Plan,
     epsilon: float,
     delta: float,

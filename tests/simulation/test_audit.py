@@ -14,7 +14,7 @@ import csgm_cli as csgm
 from csgm_cli.errors import UsageError
 from csgm_cli.mechanism.plan import Plan, Rotation
 from csgm_cli.simulation import audit as module
-from csgm_cli.simulation.audit import audit
+from csgm_cli.simulation.audit import audit_epsilon
 from tests.mechanism.plans import plan_with
 
 EPSILON, DELTA = 1.0, 1e-5
@@ -30,10 +30,10 @@ def calibrated(k=4, games=64):
 def test_the_claim_holds_and_half_the_noise_is_noticed():
     """The same hundred thousand games at the calibrated sigma, and at half of it."""
     plan = calibrated()
-    found = audit(plan, EPSILON, DELTA)
+    found = audit_epsilon(plan, EPSILON, DELTA)
     assert found.trials >= 100_000
     assert 0.1 < found.epsilon < EPSILON
-    assert audit(plan, EPSILON, DELTA, sigma=plan.sigma / 2).epsilon > EPSILON
+    assert audit_epsilon(plan, EPSILON, DELTA, sigma=plan.sigma / 2).epsilon > EPSILON
 
 
 @pytest.mark.parametrize("gamma", [1.0, 0.3])
@@ -68,5 +68,5 @@ def test_indistinguishable_worlds_bound_nothing():
 def test_other_plans_are_refused(changed):
     """The likelihood ratio is that of one round."""
     with pytest.raises(UsageError) as caught:
-        audit(plan_with(1.0, **changed), EPSILON, DELTA, trials=10)
+        audit_epsilon(plan_with(1.0, **changed), EPSILON, DELTA, trials=10)
     assert caught.value.slug == "cannot-audit"
