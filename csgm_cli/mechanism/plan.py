@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from csgm_cli.errors import NoAnswerError, UsageError
-from csgm_cli.model.mechanism import Accountant, FactorNorms, Mechanism, accountant_named
+from csgm_cli.model.mechanism import Accountant, FactorNorms, Mechanism
 from csgm_cli.model.mechanism_table import Geometry
 from csgm_cli.model.result import Calibration
 from csgm_cli.ranges import Range, check_range, check_type, member_named, settle
@@ -198,9 +198,8 @@ def load_plan(
     with naming(path):
         saved = load_saved(text)
         plan = Plan(_saved_mechanism(saved.inputs), saved.sigma, rotation, wire, rotation_seed)
-        accountant = accountant_named(saved.inputs.get("accountant", Accountant.AUTO))
     for epsilon, delta in saved.guarantees:
-        if not _is_proven(plan, accountant, epsilon, delta):
+        if not _is_proven(plan, epsilon, delta):
             raise NoAnswerError(
                 "not-proven",
                 f"{str(path)!r}: its mechanism and noise do not give epsilon {epsilon:g} at delta {delta:g}",
@@ -235,12 +234,12 @@ def _saved_mechanism(saved: Mapping[str, Any]) -> Mechanism:
     )
 
 
-def _is_proven(plan: Plan, accountant: Accountant, epsilon: float, delta: float) -> bool:
-    """Whether the accountant proves (epsilon, delta) for the mechanism and the noise of the plan."""
+def _is_proven(plan: Plan, epsilon: float, delta: float) -> bool:
+    """Whether (epsilon, delta) is proven for the mechanism and the noise of the plan, by any accountant."""
     from csgm_cli.accounting.accountants import log_delta_of
 
     enough = math.log(delta) + _SAME_LOG_DELTA
-    return log_delta_of([(plan.mechanism, plan.sigma)], accountant, epsilon, enough) <= enough
+    return log_delta_of([(plan.mechanism, plan.sigma)], Accountant.AUTO, epsilon, enough) <= enough
 
 
 def rotated_length(rotation: Rotation, dim: int) -> int:

@@ -116,7 +116,7 @@ def _read_floats(plan: Plan, body: memoryview, count: int) -> NDArray[np.float64
 def _integer_codes(plan: Plan, values: NDArray[np.float64]) -> bytes:
     """The levels nearest to the values among those that are not larger, packed."""
     top, step = _levels(plan)
-    levels = np.clip(np.trunc(values / step), -top, top)
+    levels = np.clip(np.rint(values / step), -top, top)
     levels -= np.sign(levels) * (np.abs(levels * step) > np.abs(values))
     codes = (levels + top).astype(">u2")
     bits = np.unpackbits(codes.view(np.uint8).reshape(-1, 2), axis=1)

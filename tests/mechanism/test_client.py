@@ -14,11 +14,11 @@ from hypothesis.extra import numpy as arrays
 from csgm_cli import Geometry, Mechanism
 from csgm_cli.errors import UsageError
 from csgm_cli.mechanism.client import encode
-from csgm_cli.mechanism.clip import norm_upper
+from csgm_cli.mechanism.clip import l2_scale, norm_upper
 from csgm_cli.mechanism.masks import mask_positions
 from csgm_cli.mechanism.plan import FLOAT16, FLOAT32, Plan, Rotation, WireFormat
 from csgm_cli.mechanism.rotation import rotate
-from csgm_cli.mechanism.wire import decode, fingerprint
+from csgm_cli.mechanism.wire import decode, fingerprint, pack
 
 SEED = bytes(range(16))
 WIRES = [FLOAT32, FLOAT16, *(WireFormat(bits) for bits in (4, 5, 8, 11, 16))]
@@ -98,6 +98,34 @@ def test_largest_values_survive(wire):
     np.testing.assert_allclose(values, [0.5, -0.5, 0.5, 0.0], rtol=1e-13)
 
 
+@given(wire=st.sampled_from(WIRES), l2_norm=norms, ratio=st.floats(1.0, math.sqrt(32)))
+def test_values_near_a_level_or_the_clip_are_rounded_toward_zero(wire, l2_norm, ratio):
+    """Those that the format has are kept, and the next smaller floats go to the next smaller value."""
+    plan = plan_for(name="linf-csgm", gamma=1.0, ratio=ratio, l2_norm=l2_norm, wire=wire)
+    given = plan.linf_norm * np.linspace(-1, 1, 32)
+    _, levels = unpacked(plan, given)
+    assert levels[0] == pytest.approx(-plan.linf_norm, rel=1e-13)
+    assert levels[-1] == pytest.approx(plan.linf_norm, rel=1e-13)
+    for values in (levels, np.nextafter(levels, 0), np.nextafter(levels, np.copysign(np.inf, levels))):
+        _, found = unpacked(plan, values)
+        assert (np.abs(found) <= np.abs(values)).all()
+        assert (np.abs(found) <= np.abs(levels)).all()
+    assert (unpacked(plan, levels)[1] == levels).all()
+
+
+def test_the_clip_itself_is_a_level():
+    """Of 200 clips, seven times the rounded seventh exceeds one in twenty; the step is rounded down."""
+    for l2_norm in np.random.default_rng(8).uniform(1, 2, 200):
+        plan = plan_for(2, name="linf-csgm", gamma=1.0, ratio=1.0, l2_norm=l2_norm, wire=WireFormat(4))
+        _, values = unpacked(plan, np.array([l2_norm, -l2_norm]))
+        np.testing.assert_allclose(values, [l2_norm, -l2_norm], rtol=1e-13)
+
+
+def unpacked(plan, values):
+    """What is decoded of values that are packed as they are."""
+    return decode(plan, pack(plan, values, SEED), SEED)
+
+
 @pytest.mark.parametrize("wire", WIRES, ids=str)
 @pytest.mark.parametrize("rotation", Rotation)
 def test_lengths_depend_on_the_mask_only(wire, rotation):
@@ -141,6 +169,15 @@ def test_large_vectors_reach_the_linf_clip():
 def test_other_number_types_are_converted(dtype):
     vector = np.arange(32).astype(dtype)
     assert encode(plan_for(), vector, SEED) == encode(plan_for(), vector.astype(float), SEED)
+
+
+@given(arrays.arrays(np.float64, st.integers(1, 300), elements=st.floats(-1e6, 1e6)), norms)
+def test_scaled_vectors_are_within_the_clip_with_room_for_rounding(values, l2_norm):
+    """The bound that a receiver computes is then at most the clip, for all values and for half of them."""
+    plan = plan_for(len(values), ratio=1.0, l2_norm=l2_norm)
+    scaled = values * l2_scale(plan, values)
+    assert norm_upper(scaled) <= l2_norm
+    assert norm_upper(scaled[::2]) <= l2_norm
 
 
 @given(arrays.arrays(np.float64, st.integers(0, 300), elements=st.floats(-1e140, 1e140)))

@@ -68,6 +68,15 @@ def test_masks_follow_the_specification(seed, gamma, length):
     assert found.tolist() == one_by_one(seed, gamma, length)
 
 
+def test_a_coordinate_is_sent_if_its_integer_is_below_the_threshold():
+    """Of coordinate 4, from OpenSSL's bytes of both streams (it is the first to tie at its own high byte)."""
+    stream = hashlib.shake_128(b"csgm mask 1 low".ljust(24, b"\0") + bytes(8) + SEED).digest(3)
+    high = hashlib.shake_128(b"csgm mask 1 high".ljust(24, b"\0") + bytes(8) + SEED).digest(5)[4]
+    integer = (high << 24) + int.from_bytes(stream, "big")
+    assert 4 not in mask_positions(SEED, integer / 2**32, 5)
+    assert 4 in mask_positions(SEED, (integer + 1) / 2**32, 5)
+
+
 @given(st.floats(2.0**-32, 1.0))
 def test_gamma_is_the_largest_multiple_of_its_step_below(gamma):
     steps = Fraction(floored_gamma(gamma)) * 2**32
