@@ -17,7 +17,7 @@ from csgm_cli.mechanism.client import encode
 from csgm_cli.mechanism.clip import l2_scale, norm_upper
 from csgm_cli.mechanism.masks import mask_positions
 from csgm_cli.mechanism.plan import FLOAT16, FLOAT32, Plan, Rotation, WireFormat
-from csgm_cli.mechanism.rotation import rotate
+from csgm_cli.mechanism.rotation import rotate, rotate_back
 from csgm_cli.mechanism.wire import decode, fingerprint, pack
 
 SEED = bytes(range(16))
@@ -349,3 +349,17 @@ def test_mean_of_payloads_is_unbiased():
         total[positions] += values
     deviation = np.abs(rotated) * math.sqrt(0.8 / 0.2 / 2000)
     assert (np.abs(total / 2000 / plan.gamma - rotated) <= 6 * deviation + 1e-6).all()
+
+
+@pytest.mark.parametrize("rotation", Rotation)
+def test_adding_payloads_then_rotating_back_is_rotating_back_then_adding(rotation):
+    plan = plan_for(50, gamma=0.3, ratio=3.0, rotation=rotation)
+    draw, total, separate = np.random.default_rng(7), np.zeros(plan.length), np.zeros(50)
+    for client in range(20):
+        seed = client.to_bytes(16, "big")
+        positions, values = sent(plan, draw.normal(size=50), seed)
+        one = np.zeros(plan.length)
+        one[positions] = values
+        total += one
+        separate += rotate_back(plan, one)
+    np.testing.assert_allclose(rotate_back(plan, total), separate, atol=1e-12)
