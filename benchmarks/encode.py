@@ -168,7 +168,7 @@ def _formats() -> Table:
         " coordinates in float32. Shrinkage: by how much rounding toward zero makes the values smaller, for a"
         f" vector at the L2 clip and the L-inf clip of the rotation rule with {_COHORT:,} clients."
     )
-    return Table("Wire formats", said, ["format", "bytes", "smaller by", "shrinkage"], list(rows()))
+    return Table("Size of a payload", said, ["format", "bytes", "smaller by", "shrinkage"], list(rows()))
 
 
 if __name__ == "__main__":

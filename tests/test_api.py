@@ -25,7 +25,7 @@ DATACLASSES = [
     value
     for module in (model, mechanism_table, result, budget, running)
     for value in vars(module).values()
-    if dataclasses.is_dataclass(value) and value.__module__ == module.__name__
+    if isinstance(value, type) and dataclasses.is_dataclass(value) and value.__module__ == module.__name__
 ]
 
 
