@@ -22,6 +22,9 @@ Numbers may be NumPy's; what is kept is a plain int or float. ``notices`` are wa
 
 `NoiseStream` draws the correlated noise of a factorization, round by round (docs/noise.md).
 
+`load_plan` and `plan_of` turn a calibration into a plan that runs: clients `encode` vectors, and a
+`Server` releases their noisy means (docs/run.md).
+
 The public names below are loaded on first use, so that importing the package costs nothing.
 """
 
@@ -46,6 +49,13 @@ if TYPE_CHECKING:
     from csgm_cli.jobs.calibrate import calibrate
     from csgm_cli.jobs.compare import compare, compare_at_equal_mse
     from csgm_cli.jobs.plan import plan
+    from csgm_cli.mechanism.client import encode
+    from csgm_cli.mechanism.ledger import Ledger
+    from csgm_cli.mechanism.masks import mask_positions
+    from csgm_cli.mechanism.plan import FLOAT16, FLOAT32, Rotation, WireFormat, load_plan, plan_of
+    from csgm_cli.mechanism.rotation import rotate, rotate_back
+    from csgm_cli.mechanism.server import Server
+    from csgm_cli.mechanism.wire import decode
     from csgm_cli.model.budget import Population, Release, Standing
     from csgm_cli.model.comparison import Comparison, Plan
     from csgm_cli.model.factorization import (
@@ -74,6 +84,8 @@ if TYPE_CHECKING:
     from csgm_cli.model.mechanism_table import Geometry, MechanismName
     from csgm_cli.model.result import Account, Calibration, Guarantee, Notice
     from csgm_cli.noise.stream import NoiseStream
+    from csgm_cli.simulation.audit import audit_epsilon
+    from csgm_cli.simulation.mean import simulate_mean
     from csgm_cli.storage.arrays.content import ArrayFile, SavedArrays, check_hash
     from csgm_cli.storage.arrays.files import read_arrays, write_arrays
 
@@ -131,6 +143,21 @@ _HOMES = {
     "Target": "model.mechanism",
     "Workload": "model.factorization",
     "strategy_named": "model.factorization",
+    "FLOAT16": "mechanism.plan",
+    "FLOAT32": "mechanism.plan",
+    "Rotation": "mechanism.plan",
+    "WireFormat": "mechanism.plan",
+    "Ledger": "mechanism.ledger",
+    "Server": "mechanism.server",
+    "audit_epsilon": "simulation.audit",
+    "simulate_mean": "simulation.mean",
+    "decode": "mechanism.wire",
+    "encode": "mechanism.client",
+    "load_plan": "mechanism.plan",
+    "mask_positions": "mechanism.masks",
+    "plan_of": "mechanism.plan",
+    "rotate": "mechanism.rotation",
+    "rotate_back": "mechanism.rotation",
     "ArrayFile": "storage.arrays.content",
     "SavedArrays": "storage.arrays.content",
     "check_hash": "storage.arrays.content",
@@ -139,6 +166,8 @@ _HOMES = {
 }
 
 __all__ = [  # spelled out for type checkers; a test keeps it equal to _HOMES
+    "FLOAT16",
+    "FLOAT32",
     "Account",
     "Accountant",
     "Adjacency",
@@ -156,6 +185,7 @@ __all__ = [  # spelled out for type checkers; a test keeps it equal to _HOMES
     "Geometry",
     "Guarantee",
     "Inspection",
+    "Ledger",
     "Mechanism",
     "MechanismName",
     "NoAnswerError",
@@ -166,36 +196,48 @@ __all__ = [  # spelled out for type checkers; a test keeps it equal to _HOMES
     "Plan",
     "Population",
     "Release",
+    "Rotation",
     "SavedArrays",
+    "Server",
     "Standing",
     "StorageError",
     "Strategy",
     "StrategyName",
     "Target",
     "UsageError",
+    "WireFormat",
     "Workload",
     "__version__",
     "account_delta",
     "account_epsilon",
+    "audit_epsilon",
     "calibrate",
     "check_hash",
     "check_population",
     "compare",
     "compare_at_equal_mse",
     "compare_strategies",
+    "decode",
     "dense_factors",
+    "encode",
     "factor_norms",
     "factorize",
     "inspect_arrays",
+    "load_plan",
+    "mask_positions",
     "matrix_workload",
     "norms_of_arrays",
     "norms_of_file",
     "parse_workload",
     "plan",
+    "plan_of",
     "read_arrays",
     "resolve_geometry",
+    "rotate",
+    "rotate_back",
     "rounds_from_participation",
     "schedule_workload",
+    "simulate_mean",
     "strategy_named",
     "write_arrays",
 ]

@@ -59,6 +59,7 @@ RANGES: dict[str, Range] = {
     "max_noise_overhead": Range(0.0, 1e6),
     "jobs": Range(1, 256, integer=True),
     "seed": Range(0, 1e15, integer=True),
+    "trials": Range(10, 1e7, integer=True),
 }
 
 #: Former names of inputs, which are still read wherever the present ones are.

@@ -15,6 +15,7 @@ import pytest
 import csgm_cli
 from csgm_cli import errors
 from csgm_cli.errors import CsgmError, NoAnswerError, StorageError, UsageError, VerificationError
+from csgm_cli.mechanism import plan as running
 from csgm_cli.model import budget, mechanism_table, result
 from csgm_cli.model import mechanism as model
 from csgm_cli.model.mechanism import Accountant, Adjacency, Mechanism, Target
@@ -22,9 +23,9 @@ from csgm_cli.model.mechanism_table import Geometry
 
 DATACLASSES = [
     value
-    for module in (model, mechanism_table, result, budget)
+    for module in (model, mechanism_table, result, budget, running)
     for value in vars(module).values()
-    if dataclasses.is_dataclass(value) and value.__module__ == module.__name__
+    if isinstance(value, type) and dataclasses.is_dataclass(value) and value.__module__ == module.__name__
 ]
 
 

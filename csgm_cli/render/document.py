@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from csgm_cli.model.factorization import Factorization, Inspection
     from csgm_cli.model.mechanism import Accountant
     from csgm_cli.model.selftest import SelftestCase
+    from csgm_cli.model.simulation import MeanSimulation
 
 Document: TypeAlias = dict[str, Any]
 
@@ -168,6 +169,21 @@ def inspection_document(inputs: Mapping[str, Any], found: Inspection) -> Documen
     """Return the ``csgm/inspect/1`` document."""
     result = {**_factorization(found), "holds": found.holds, "claims": [asdict(c) for c in found.claims]}
     return document_of("inspect", inputs, None, result, ())
+
+
+def simulation_document(
+    inputs: Mapping[str, Any], found: MeanSimulation, notices: Iterable[Notice]
+) -> Document:
+    """Return the ``csgm/simulate/1`` document."""
+    result = {
+        "trials": found.trials,
+        "confidence": found.confidence,
+        "holds": found.holds,
+        "encoding_error": found.encoding_error,
+        "worst_case_mse": found.worst_case_mse,
+        "rows": [asdict(prediction) | {"holds": prediction.holds} for prediction in found.predictions],
+    }
+    return document_of("simulate", inputs, None, result, notices)
 
 
 def selftest_document(cases: Sequence[SelftestCase]) -> Document:

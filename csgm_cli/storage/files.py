@@ -75,6 +75,13 @@ def write_atomically(path: str | Path, data: str | bytes) -> None:
             file.write(content)
 
 
+def write_durably(path: str | Path, data: str) -> None:
+    """Do as `write_atomically` does; on return the file would survive the end of power."""
+    write_atomically(path, data)
+    with blaming(path):
+        _sync(Path(path).resolve().parent, os.O_RDONLY)
+
+
 def check_writable(path: str | Path) -> None:
     """Raise ``StorageError`` (slug ``cannot-write``) now for what would stop a write after long work.
 
@@ -276,8 +283,8 @@ def _sibling(target: Path) -> Path:
     return target.with_name(f".csgm-{os.urandom(8).hex()}.tmp")
 
 
-def _sync(file: Path) -> None:
-    descriptor = os.open(file, os.O_WRONLY)
+def _sync(file: Path, mode: int = os.O_WRONLY) -> None:
+    descriptor = os.open(file, mode)
     try:
         os.fsync(descriptor)
     finally:

@@ -34,9 +34,11 @@ NAMES = (
     "error",
     "factorize",
     "inspect",
+    "ledger",
     "lock",
     "plan",
     "selftest",
+    "simulate",
     "sweep",
     "version",
 )

@@ -22,6 +22,7 @@ ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 GUIDE = ROOT / "docs" / "guide.md"
 NOISE = ROOT / "docs" / "noise.md"
+RUN = ROOT / "docs" / "run.md"
 CI = ROOT / "docs" / "ci.md"
 JSON_DOC = ROOT / "docs" / "json.md"
 THEORY = ROOT / "docs" / "theory.md"

@@ -39,6 +39,7 @@ from csgm_cli.model.result import (
     Verification,
 )
 from csgm_cli.model.selftest import SelftestCase
+from csgm_cli.model.simulation import MeanSimulation, Prediction
 from csgm_cli.render import check_document, document
 
 ASSUMPTIONS = (
@@ -349,6 +350,24 @@ def _inspections():
     yield "inspect-bare", document.inspection_document({**inputs, "file": "C.npy", "objective": "max"}, bare)
 
 
+def _simulations():
+    predictions = (
+        Prediction("mse", 3.8380599, 3.8462101, 3.7615501, 3.9308699),
+        Prediction("relative_bias", 0.0, -0.0115601, -0.0550501, 0.0319201),
+        Prediction("squared_bias", 0.0, 0.0545001, 0.0021001, 0.1069001),
+    )
+    asked = {"what": "mean", "from": "result.json", "rotation": "hadamard", "wire": "float32"}
+    asked |= {"vectors": None, "trials": 200, "seed": 7}
+    run = {"mechanism": "l2-csgm", "gamma": 0.1, "norm_ratio": 3.875, "l2_norm": 1.0, "dim": 256}
+    run |= {"cohort_size": 20, "sampling_rate": 1.0, "sigma": 0.2300835, "T": None, "strategy": None}
+    said = (Notice("not-private", "NOT PRIVATE: all randomness comes from a seed"),)
+    found = MeanSimulation(200, 0.999, predictions, 3.83805994, 4.3301e-8)
+    yield "simulate", document.simulation_document({**asked, **run}, found, said)
+    found = MeanSimulation(200, 0.999, predictions, None, 0.0)
+    stream = {**asked, **run, "T": 4, "strategy": "optimal"}
+    yield "simulate-factorized", document.simulation_document(stream, found, said)
+
+
 def _others():
     cases = (
         SelftestCase("log_moment order 2", 0.5, 0.5, 0.0, 1e-10),
@@ -380,6 +399,7 @@ def documents(monkeypatch):
             _checks,
             _factorizations,
             _inspections,
+            _simulations,
             _others,
         )
         for name, made in group()

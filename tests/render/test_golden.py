@@ -30,6 +30,8 @@ NAMES = (
     "inspect-bare",
     "plan",
     "selftest",
+    "simulate",
+    "simulate-factorized",
     "sweep",
     "sweep-account",
     "version",

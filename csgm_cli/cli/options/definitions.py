@@ -46,8 +46,9 @@ class _Spec:
     metavar: str | None = None
 
 
-_POINTS, _TARGET, _MECHANISM, _COHORT, _NOISE, _ACCOUNTING, _PROBLEM, _ARRAYS, _OUTPUT = (
-    "Points", "Target", "Mechanism", "Cohort and rounds", "Noise", "Accounting", "Problem", "Arrays", "Output"
+_POINTS, _TARGET, _MECHANISM, _COHORT, _NOISE, _ACCOUNTING, _PROBLEM, _ARRAYS, _SIMULATION, _OUTPUT = (
+    "Points", "Target", "Mechanism", "Cohort and rounds", "Noise", "Accounting", "Problem", "Arrays",
+    "Simulation", "Output",
 )  # fmt: skip
 
 
@@ -190,6 +191,26 @@ _SPECS: dict[str, _Spec] = {
     ),
     "dtype": _Spec(_ARRAYS, "Precision of the arrays.", lambda: Choice(["float32", "float64"]), "float64"),
     "force": _Spec(_ARRAYS, "Replace an existing file.", Switch),
+    "rotation": _Spec(
+        _SIMULATION,
+        "Random rotation before the L-inf clip.",
+        lambda: Choice(["hadamard", "dct", "kashin", "none"]),
+        "hadamard",
+    ),
+    "wire": _Spec(
+        _SIMULATION,
+        "Format of a sent value.",
+        lambda: Choice(["float32", "float16", "int16", "int12", "int8", "int6", "int4"]),
+        "float32",
+    ),
+    "vectors": _Spec(
+        _SIMULATION,
+        "Client vectors, one a row, for all clients of a cohort (with client sampling, of the population)."
+        " Default: random ones.",
+        File,
+        metavar="FILE.npy",
+    ),
+    "trials": _Spec(_SIMULATION, "Number of simulated rounds, or with a factorization epochs.", default=200),
     "diff": _Spec(
         _TARGET, "Show what the budget spends compared with this earlier one.", File, metavar="OLD.toml"
     ),
@@ -252,15 +273,17 @@ def option(
     required: bool = False,
     multiple: bool = False,
     text: str = "",
+    default: float | None = None,
 ) -> Option:
-    """Return one option; ``kind`` and ``text`` replace its usual type and help where a command differs."""
+    """Return one option; ``kind``, ``text`` and ``default`` replace its own where a command differs."""
     spec = _SPECS[name]
     kind = kind or (spec.type() if spec.type else Number(name))
     explained = text or spec.help
     if spec.metavar and isinstance(kind, Choice):  # too many for the column of options
         explained += f" {', '.join(kind.choices)}."
     # A default of None would count as a value: a required option would never be missed.
-    default: dict[str, Any] = {} if spec.default is None else {"default": spec.default}
+    usual = spec.default if default is None else default
+    defaults: dict[str, Any] = {} if usual is None else {"default": usual}
     former = [old for old, new in FORMER_NAMES.items() if new == name]
     result = Option(
         [*map(flag_of, (name, *former)), name],
@@ -272,7 +295,7 @@ def option(
         required=required,
         multiple=multiple,
         envvar=[variable_of(known) for known in (name, *former)] if former else variable_of(name),
-        **default,
+        **defaults,
     )
     result.section = spec.section
     return result

@@ -203,6 +203,12 @@ def _largest_difference(cases: list[Document]) -> str | None:
     return "not a number" if None in differences else up(max(differences), 2)
 
 
+def _simulate(inputs: Document, result: Document) -> Report:
+    from csgm_cli.render.reports.simulation import simulate_report
+
+    return simulate_report(inputs, result)
+
+
 def _version(inputs: Document, result: Document) -> Report:  # noqa: ARG001 - the common signature
     versions = [
         f"{name.replace('_', ' ')} {found or 'missing'}" for name, found in result.items() if name != "csgm"
@@ -231,6 +237,7 @@ _REPORTS: dict[str, Callable[[Document, Document], Report]] = {
     "check": _check,
     "factorize": _factorize,
     "inspect": _inspect,
+    "simulate": _simulate,
     "selftest": _selftest,
     "version": _version,
 }

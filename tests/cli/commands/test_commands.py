@@ -24,6 +24,8 @@ from tests.cli.questions import ACCOUNT, CALIBRATE
 
 COMMANDS = {name: root.get_command(None, name) for name in REGISTRY}
 EXAMPLES = [(name, example) for name, command in COMMANDS.items() for example in command.examples]
+#: Small enough to be simulated.
+RUNNABLE = "calibrate --epsilon 5 --delta 1e-6 --gamma 0.1 --dim 64 --cohort-size 5 --rounds 1"
 BUDGET = Path(__file__).parents[3] / "docs" / "examples" / "budget.toml"
 
 
@@ -35,6 +37,8 @@ def test_examples_in_the_help(csgm, place, name, example):
     if name == "inspect":
         csgm("factorize --T 32 --output prefix32.npz")
         np.save("C.npy", read_arrays("prefix32.npz").arrays["C"])
+    if name == "simulate":
+        csgm(f"{RUNNABLE} --format json --output result.json")
     assert f"  {example}\n" in csgm(f"{name} --help").stdout.replace(" \\\n    ", " ")
     program, *words = shlex.split(example)
     assert (program, words[0]) == ("csgm", name)

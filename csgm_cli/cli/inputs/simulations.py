@@ -1,0 +1,83 @@
+"""What ``csgm simulate`` runs: the plan of a saved result, its factors, and the vectors of clients."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from csgm_cli.errors import UsageError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from csgm_cli.cli.options.request import Request
+    from csgm_cli.mechanism.added_noise import Factors
+    from csgm_cli.mechanism.plan import Plan
+
+
+def build_plan(request: Request) -> Plan:
+    """Return the plan of ``--from``, with the rotation and the wire format asked for."""
+    from csgm_cli.mechanism.plan import Rotation, WireFormat, load_plan
+
+    name = request["wire"]
+    wire = WireFormat(int(name.lstrip("floatin")), floating=name.startswith("float"))
+    return load_plan(request["from"], Rotation(request["rotation"]), wire)
+
+
+def load_factors(request: Request, plan: Plan) -> Factors | None:
+    """Return the factors that a result was calibrated with, solved again or read from its file."""
+    from csgm_cli.cli.inputs.factorizations import found_again
+    from csgm_cli.storage.files import read_text
+    from csgm_cli.storage.saved import load_saved
+
+    planned = plan.mechanism.factorization
+    if planned is None:
+        return None
+    spec = found_again(load_saved(read_text(request["from"])).inputs["factorization"], request["from"])
+    if planned.sha256 is not None:
+        return _array_b(spec, planned.sha256)
+    from csgm_cli.factorization import factorize
+    from csgm_cli.model.factorization import strategy_named
+
+    return factorize(planned.T, strategy_named(planned.strategy or "optimal"))
+
+
+def _array_b(path: str, sha256: str) -> NDArray[np.floating]:
+    from csgm_cli.storage.arrays import check_hash, read_arrays
+
+    saved = read_arrays(path)
+    check_hash(saved)
+    if saved.actual_hash != sha256:
+        raise UsageError("other-factorization", f"{path!r} has changed since the calibration")
+    if "B" not in saved.arrays:
+        raise UsageError(
+            "incomplete-arrays", f"{path!r} holds no B", "write it with csgm factorize --arrays B,C"
+        )
+    return saved.arrays["B"]
+
+
+def load_vectors(request: Request) -> NDArray[np.floating] | None:
+    """Return the vectors of ``--vectors``, one client a row; None where random ones are asked for."""
+    if request["vectors"] is None:
+        return None
+    from csgm_cli.storage.arrays import read_matrix
+
+    return read_matrix(request["vectors"])
+
+
+def plan_inputs(plan: Plan) -> dict[str, Any]:
+    """Return what a simulation has run, as ``inputs`` of its result."""
+    mechanism, geometry = plan.mechanism, plan.mechanism.geometry
+    factors = mechanism.factorization
+    return {
+        "mechanism": mechanism.name,
+        "gamma": plan.gamma,
+        "norm_ratio": geometry.norm_ratio if mechanism.kind.clips_linf else None,
+        "l2_norm": geometry.l2_norm,
+        "dim": plan.dim,
+        "cohort_size": plan.cohort_size,
+        "sampling_rate": mechanism.sampling_rate,
+        "sigma": plan.sigma,
+        "T": factors and factors.T,
+        "strategy": factors and factors.strategy,
+    }

@@ -1,0 +1,37 @@
+"""Clipping of rotated vectors, with norms that hold in spite of rounding."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from csgm_cli.mechanism.plan import Plan
+
+
+def norm_upper(values: NDArray[np.float64]) -> float:
+    """An upper bound on the L2 norm of ``values``, none above 1e140: rounding of the sum is included."""
+    squared = float(np.einsum("i,i", values, values))  # BLAS would start threads for it
+    return math.sqrt(squared) * (1 + _rounding(len(values)))
+
+
+def _rounding(count: int) -> float:
+    """At least four times the relative rounding error of the root of a sum of ``count`` squares."""
+    return (count + 8) * 2.0**-52
+
+
+def l2_scale(plan: Plan, rotated: NDArray[np.float64]) -> float:
+    """The factor, at most 1, by which a rotated vector is multiplied to be within the L2 clip of the plan.
+
+    `norm_upper` of the product, and of any part of it, is at most ``plan.l2_norm``.
+    """
+    if not plan.clips_l2:
+        return 1.0
+    # The receiver's `norm_upper` adds its own rounding error to the norm that is left here.
+    limit = plan.l2_norm * (1 - 3 * _rounding(len(rotated)))
+    norm = norm_upper(rotated)
+    return limit / norm if norm > limit else 1.0

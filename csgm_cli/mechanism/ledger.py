@@ -1,0 +1,184 @@
+"""The record of released rounds: a JSON file to which a run appends, and which a resumed run continues.
+
+It holds the plan and, for each release, how many releases one client may have influenced so far. It holds
+neither clients nor cohort sizes nor anything secret.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from csgm_cli.accounting.accountants import check_accountant, spent_epsilon
+from csgm_cli.errors import UsageError, shown
+from csgm_cli.model.mechanism import Accountant, AccountantLike, accountant_named
+from csgm_cli.ranges import check_range
+from csgm_cli.storage.files import check_writable, naming, read_text, write_durably
+from csgm_cli.storage.schema import find_fault
+from csgm_cli.version import __version__
+
+if TYPE_CHECKING:
+    from csgm_cli.mechanism.plan import Plan
+
+SCHEMA = "csgm/ledger/1"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One release.
+
+    ``release``: its number, from 1. ``participations``: the releases, or with a factorization the epochs,
+    that one client may have influenced up to this one. ``population_size``: of cohorts that take turns in a
+    fixed order, None for others.
+    """
+
+    release: int
+    participations: int
+    population_size: int | None = None
+
+
+class Ledger:
+    """The releases of ``plan`` in the file ``path``, which the first one creates.
+
+    One server at a time may append to it.
+
+    Raises:
+        UsageError: the file is no ledger (slug ``bad-ledger``) or one of another plan (``other-plan``).
+        StorageError: it cannot be read or written.
+    """
+
+    def __init__(self, path: str | Path, plan: Plan) -> None:
+        self._path, self._plan = Path(path), plan
+        self._header = {"schema": SCHEMA, "csgm_version": __version__, "plan": _described(plan)}
+        self._text = self._read()
+        self._entries = [] if self._text is None else self._parsed(self._text)
+        check_writable(self._path)
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """The releases, the oldest first."""
+        return tuple(self._entries)
+
+    @property
+    def participations(self) -> int:
+        """How many releases, or epochs, one client may have influenced."""
+        return self._entries[-1].participations if self._entries else 0
+
+    @property
+    def population_size(self) -> int | None:
+        """The number of clients whose cohorts take turns; None before the first release, and for others."""
+        return self._entries[-1].population_size if self._entries else None
+
+    def check_plan(self, plan: Plan) -> None:
+        """Raise ``UsageError`` (slug ``other-plan``) unless this is a ledger of ``plan``."""
+        self._check_same(_described(plan))
+
+    def record(self, participations: int, population_size: int | None = None) -> None:
+        """Append a release; on return the entry is on the disk.
+
+        Raises:
+            UsageError: another process has changed the file (slug ``ledger-changed``).
+            StorageError: it cannot be written.
+        """
+        entry = Entry(len(self._entries) + 1, participations, population_size)
+        if self._read() != self._text:
+            raise UsageError(
+                "ledger-changed",
+                f"{str(self._path)!r} has changed since it was read",
+                "one server at a time may use a ledger; open it again to go on",
+            )
+        text = _text({**self._header, "releases": [asdict(e) for e in (*self._entries, entry)]})
+        write_durably(self._path, text)
+        self._entries.append(entry)
+        self._text = text
+
+    def epsilon(self, delta: float, accountant: AccountantLike = Accountant.AUTO) -> float:
+        """The epsilon of all releases so far at ``delta``, that of ``csgm account``; 0 before the first.
+
+        Raises:
+            UsageError: a delta out of range, or an accountant without a bound for the mechanism.
+            NoAnswerError: the loss is beyond what can be computed.
+        """
+        accountant = accountant_named(accountant)
+        delta = check_range("delta", delta)
+        check_accountant([self._plan.mechanism], accountant)
+        if not self._entries:
+            return 0.0
+        released = self._plan.mechanism.with_releases(self.participations)
+        return spent_epsilon([(released, self._plan.sigma)], accountant, delta).value
+
+    def _read(self) -> str | None:
+        return read_text(self._path) if self._path.exists() else None
+
+    def _parsed(self, text: str) -> list[Entry]:
+        with naming(self._path):
+            document = _document(text)
+            self._check_same(document["plan"])
+            self._header = {key: document[key] for key in self._header}
+            entries = [Entry(**entry) for entry in document["releases"]]
+            if [entry.release for entry in entries] != list(range(1, len(entries) + 1)):
+                raise _bad("its releases are not numbered from 1")
+            if any(a.participations > b.participations for a, b in pairwise(entries)):
+                raise _bad("its participations decrease")
+            return entries
+
+    def _check_same(self, described: dict[str, Any]) -> None:
+        mine = self._header["plan"]
+        assert isinstance(mine, dict)
+        for name, value in mine.items():
+            if described.get(name) != value:
+                raise UsageError(
+                    "other-plan",
+                    f"it is a ledger of {name} {shown(described.get(name))}, and the plan has {shown(value)}",
+                    "keep one ledger for each plan",
+                )
+
+
+def _described(plan: Plan) -> dict[str, object]:
+    """All of a plan that its privacy depends on, as JSON has it."""
+    mechanism, geometry, factors = plan.mechanism, plan.mechanism.geometry, plan.mechanism.factorization
+    return {
+        "mechanism": str(mechanism.name),
+        "sigma": plan.sigma,
+        "gamma": mechanism.gamma,
+        "norm_ratio": geometry.norm_ratio,
+        "l2_norm": geometry.l2_norm,
+        "dim": geometry.dim,
+        "cohort_size": geometry.cohort_size,
+        "rounds": mechanism.rounds,
+        "sampling_rate": mechanism.sampling_rate,
+        "disjoint_cohorts": mechanism.disjoint_cohorts,
+        "epochs": mechanism.epochs,
+        "T": factors and factors.T,
+        "workload": factors and factors.workload,
+        "sensitivity": factors and factors.sensitivity,
+        "adjacency": str(mechanism.adjacency),
+        "rotation": str(plan.rotation),
+        "wire": str(plan.wire),
+    }
+
+
+def _text(document: dict[str, Any]) -> str:
+    """The document with one release a line."""
+    releases = ",\n".join(f"    {json.dumps(entry)}" for entry in document["releases"])
+    rest = json.dumps({**document, "releases": []}, indent=2, allow_nan=False)
+    return rest.removesuffix("[]\n}") + f"[\n{releases}\n  ]\n}}\n"
+
+
+def _document(text: str) -> dict[str, Any]:
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _bad(f"it is not JSON: {error}") from None
+    if fault := find_fault(document, "ledger", closed=True):
+        raise _bad(fault)
+    if not isinstance(document, dict) or document.keys() != {"schema", "csgm_version", "plan", "releases"}:
+        raise _bad("it must be an object with schema, csgm_version, plan and releases")
+    return document
+
+
+def _bad(reason: str) -> UsageError:
+    return UsageError("bad-ledger", f"not a ledger of csgm: {reason}", "restore it from a backup")

@@ -1,0 +1,266 @@
+"""The server: draws cohorts, adds up payloads, and releases noisy means.
+
+The sum is kept in the rotated domain. A release adds noise once, divides by n gamma with the planned n, and
+rotates back once. How many clients a round had appears in no message and in no record.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable, Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from csgm_cli.errors import UsageError
+from csgm_cli.mechanism.added_noise import AddedNoise, CorrelatedNoise, Factors, Floats, FreshNoise
+from csgm_cli.mechanism.ledger import Ledger
+from csgm_cli.mechanism.plan import Plan
+from csgm_cli.mechanism.randomness import Randomness
+from csgm_cli.mechanism.rotation import rotate_back
+from csgm_cli.mechanism.wire import decode
+from csgm_cli.ranges import check_type
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+#: Of secret mask seeds.
+_SEED_BYTES = 16
+#: The expected cohort size q N may differ from the planned n by rounding.
+_ROUNDING = 1.0
+
+
+class Server:
+    """Runs the rounds of ``plan``.
+
+    ``ledger`` records each release before it leaves, and a run with the ledger of an earlier one continues
+    it; after an interruption a factorized stream starts a new epoch. ``factors``: with a factorization, a
+    `Factorization` or the array B of the file that was calibrated. ``seed``, for simulations: all random
+    numbers come from it and the results are NOT PRIVATE, so that there is no ledger.
+
+    Raises:
+        UsageError: a ledger of another plan (slug ``other-plan``), other factors (``other-factorization``),
+            or a seed with a ledger (``conflicting-options``).
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        ledger: Ledger | None = None,
+        seed: int | None = None,
+        factors: Factors | None = None,
+    ) -> None:
+        check_type("plan", plan, Plan)
+        self.plan = plan
+        self._randomness = Randomness(seed)
+        if ledger is not None:
+            _check_ledger(ledger, plan, self._randomness)
+        self._ledger = ledger
+        self._released = 0 if ledger is None else len(ledger.entries)
+        self._participations = 0 if ledger is None else ledger.participations
+        self._population = None if ledger is None else ledger.population_size
+        self._stream = self._correlated(factors)
+        self._noise: AddedNoise = self._stream or FreshNoise(plan, self._randomness)
+        self._took_part: set[Hashable] = set()  # in this epoch
+        self._round: Round | None = None
+        self._warn()
+
+    @property
+    def is_private(self) -> bool:
+        """Whether the noise, the masks and the cohorts come from the operating system's entropy."""
+        return self._randomness.is_private
+
+    @property
+    def released(self) -> int:
+        """Number of releases so far, those of earlier runs in the ledger included."""
+        return self._released
+
+    @property
+    def remaining(self) -> int:
+        """Number of releases that the plan still allows.
+
+        At least that many for cohorts that take turns, before the first draw.
+        """
+        rounds = self.plan.mechanism.releases
+        if self._stream is not None:
+            return self._stream.remaining(rounds)
+        if self._population is not None:
+            return rounds * self._population // self.plan.cohort_size - self._released
+        return rounds - self._participations
+
+    def draw(self, clients: Iterable[Hashable]) -> Round:
+        """Begin the next round with a cohort of ``clients``; a round that was not released is dropped.
+
+        * With client sampling, ``clients`` are the whole population, and each takes part with probability q.
+        * With disjoint cohorts, they are the whole population, in the same order in every round, and the
+          next n of them take part.
+        * Otherwise they are the cohort itself, at most n; with a factorization, none of whom has taken part
+          in this epoch.
+
+        Raises:
+            UsageError: all releases are made (slug ``no-rounds-left``), or clients that the plan does not
+                allow (``bad-cohort``).
+        """
+        clients = list(clients)
+        if len(set(clients)) < len(clients):
+            raise UsageError("bad-cohort", "a client is listed twice")
+        if self.remaining < 1:
+            raise UsageError(
+                "no-rounds-left",
+                "all releases that the plan allows have been made",
+                "calibrate for more rounds (or epochs) before the next training",
+            )
+        cohort = self._cohort(clients)
+        if self._round is not None:
+            self._round.close()
+        seeds = [self._randomness.take(_SEED_BYTES) for _ in cohort]
+        self._round = Round(self.plan, dict(zip(cohort, seeds, strict=True)), self._publish)
+        return self._round
+
+    def _correlated(self, factors: Factors | None) -> CorrelatedNoise | None:
+        if self.plan.mechanism.factorization is not None:
+            return CorrelatedNoise(self.plan, factors, self._randomness, self._participations)
+        if factors is not None:
+            raise UsageError("conflicting-options", "the plan has no factorization, but factors were given")
+        return None
+
+    def _cohort(self, clients: list[Hashable]) -> list[Hashable]:
+        plan, mechanism = self.plan, self.plan.mechanism
+        rate, n = mechanism.sampling_rate, plan.cohort_size
+        if rate < 1.0:
+            if abs(rate * len(clients) - n) > _ROUNDING:
+                raise UsageError(
+                    "bad-cohort",
+                    f"sampling_rate times the number of clients must be the planned cohort_size {n}",
+                    "list all clients, those who have left included",
+                )
+            coins = self._randomness.coins(len(clients), rate)
+            return [client for client, takes_part in zip(clients, coins, strict=True) if takes_part]
+        if mechanism.disjoint_cohorts and self._stream is None:
+            return self._next_in_turn(clients)
+        if len(clients) > n:
+            raise UsageError("bad-cohort", f"a cohort has at most the planned {n} clients")
+        in_epoch = self._stream is not None and not self._stream.starts_epoch
+        if in_epoch and not self._took_part.isdisjoint(clients):
+            raise UsageError("bad-cohort", "a client has taken part in this epoch already")
+        return clients
+
+    def _next_in_turn(self, clients: list[Hashable]) -> list[Hashable]:
+        size, n = len(clients), self.plan.cohort_size
+        if size < n or self._population not in (None, size):
+            raise UsageError(
+                "bad-cohort",
+                "cohorts that take turns need the same clients in every round, at least the planned"
+                f" {n} of them",
+                "list all clients in the same order, those who have left included",
+            )
+        self._population = size
+        first = self._released * n % size
+        return [clients[(first + i) % size] for i in range(n)]
+
+    def _next_participations(self) -> int:
+        """How many releases, or epochs, one client may have influenced after the next release."""
+        if self._stream is not None:
+            return self._stream.epochs_after_next
+        if self._population is not None:
+            return -(-(self._released + 1) * self.plan.cohort_size // self._population)
+        return self._released + 1
+
+    def _publish(self, cohort: Round) -> Floats:
+        """Record the release of a round, then make it."""
+        participations = self._next_participations()
+        if self._ledger is not None:
+            self._ledger.record(participations, self._population)
+        total, clients = cohort.total, cohort.clients
+        cohort.close()
+        self._released += 1
+        self._participations = participations
+        if self._stream is not None:
+            kept = () if self._stream.starts_epoch else self._took_part
+            self._took_part = {*kept, *clients}
+        noisy = self._noise.release(total)
+        noisy *= 1.0 / (self.plan.cohort_size * self.plan.gamma)
+        self._warn()
+        return rotate_back(self.plan, noisy)
+
+    def _warn(self) -> None:
+        if not self.is_private:
+            warnings.warn("NOT PRIVATE: random numbers come from a seed", stacklevel=4)
+
+
+class Round:
+    """One round of a server: the cohort, its secret mask seeds, and the sum of the payloads so far.
+
+    The cohort is secret with client sampling, the seeds always: each client is sent its own and no other.
+    ``publish`` turns the sum into the release.
+    """
+
+    def __init__(
+        self, plan: Plan, seeds: Mapping[Hashable, bytes], publish: Callable[[Round], Floats]
+    ) -> None:
+        self.plan = plan
+        self._seeds, self._publish = seeds, publish
+        self._replied: set[Hashable] = set()
+        self._open = True
+        #: Of the payloads, in the rotated domain: without noise, and so not to be shown.
+        self.total = np.zeros(plan.length)
+
+    @property
+    def clients(self) -> tuple[Hashable, ...]:
+        """The clients who take part."""
+        return tuple(self._seeds)
+
+    def seed_of(self, client: Hashable) -> bytes:
+        """Return the mask seed to be sent to ``client``; ``UsageError`` (slug ``bad-reply``) for others."""
+        if client not in self._seeds:
+            raise UsageError("bad-reply", "this client does not take part in the round")
+        return self._seeds[client]
+
+    def add(self, client: Hashable, payload: bytes) -> None:
+        """Add what ``client`` sent, once; whatever is refused leaves the sum as it was.
+
+        Raises:
+            UsageError: the client does not take part or has replied (slug ``bad-reply``), the round is over
+                (``round-over``), or a payload that `decode` refuses.
+        """
+        self._check_open()
+        seed = self.seed_of(client)
+        if client in self._replied:
+            raise UsageError("bad-reply", "this client has replied already")
+        positions, values = decode(self.plan, payload, seed)
+        self._replied.add(client)
+        self.total[positions] += values
+
+    def release(self) -> Floats:
+        """Return the noisy mean (with a factorization, the prefix sum of means) and end the round.
+
+        Clients who have not replied count as zeros: neither the divisor nor the noise depends on them. With a
+        ledger the release counts from the moment that it is recorded, even if the process stops then.
+
+        Raises:
+            UsageError: the round is over (slug ``round-over``), or the ledger was changed
+                (``ledger-changed``).
+            StorageError: the ledger cannot be written; nothing is released, and the round goes on.
+        """
+        self._check_open()
+        return self._publish(self)
+
+    def close(self) -> None:
+        """End the round; a round that was not released is forgotten."""
+        self._open = False
+        self.total = np.zeros(0)
+
+    def _check_open(self) -> None:
+        if not self._open:
+            raise UsageError("round-over", "this round is over", "draw the next one")
+
+
+def _check_ledger(ledger: Ledger, plan: Plan, randomness: Randomness) -> None:
+    check_type("ledger", ledger, Ledger)
+    ledger.check_plan(plan)
+    if not randomness.is_private:
+        raise UsageError(
+            "conflicting-options",
+            "a run with a seed is NOT PRIVATE, and has no place in a ledger",
+            "leave out seed for a run that counts, or the ledger for a simulation",
+        )

@@ -1,0 +1,1 @@
+"""Run a mechanism many times: its error against the formulas, and an audit of its privacy (docs/run.md)."""
