@@ -7,7 +7,7 @@ import shlex
 
 import pytest
 
-from tests.docs.pages import CI, GUIDE, NOISE, PAGES, README, ROOT, RUN, blocks, run_page, steps
+from tests.docs.pages import CI, GUIDE, NOISE, PAGES, README, ROOT, blocks, run_page, steps
 
 #: A number with all its digits, or a difference of two: the last ones depend on float64 libraries.
 ALL_DIGITS = re.compile(r"\b\d+\.\d{9,}(?:e-?\d+)?\b|(?<=relative difference )\d\.\de[+-]\d+")
