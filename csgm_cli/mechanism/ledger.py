@@ -75,15 +75,14 @@ class Ledger:
         """Raise ``UsageError`` (slug ``other-plan``) unless this is a ledger of ``plan``."""
         self._check_same(_described(plan))
 
-    def record(self, participations: int, population_size: int | None = None) -> None:
-        """Append a release; on return the entry is on the disk.
+    def record(self, entry: Entry) -> None:
+        """Append the next release; on return the entry is on the disk.
 
         Raises:
-            UsageError: another process has changed the file (slug ``ledger-changed``).
+            UsageError: another server has used the ledger (slug ``ledger-changed``).
             StorageError: it cannot be written.
         """
-        entry = Entry(len(self._entries) + 1, participations, population_size)
-        if self._read() != self._text:
+        if self._read() != self._text or entry.release != len(self._entries) + 1:
             raise UsageError(
                 "ledger-changed",
                 f"{str(self._path)!r} has changed since it was read",

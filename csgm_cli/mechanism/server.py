@@ -14,7 +14,7 @@ import numpy as np
 
 from csgm_cli.errors import UsageError
 from csgm_cli.mechanism.added_noise import AddedNoise, CorrelatedNoise, Factors, Floats, FreshNoise
-from csgm_cli.mechanism.ledger import Ledger
+from csgm_cli.mechanism.ledger import Entry, Ledger
 from csgm_cli.mechanism.plan import Plan
 from csgm_cli.mechanism.randomness import Randomness
 from csgm_cli.mechanism.rotation import rotate_back
@@ -168,7 +168,7 @@ class Server:
         """Record the release of a round, then make it."""
         participations = self._next_participations()
         if self._ledger is not None:
-            self._ledger.record(participations, self._population)
+            self._ledger.record(Entry(self._released + 1, participations, self._population))
         total, clients = cohort.total, cohort.clients
         cohort.close()
         self._released += 1
