@@ -10,18 +10,16 @@ import json
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from csgm_cli.accounting.accountants import check_accountant, spent_epsilon
 from csgm_cli.errors import UsageError, shown
+from csgm_cli.mechanism.plan import Plan
 from csgm_cli.model.mechanism import Accountant, AccountantLike, accountant_named
-from csgm_cli.ranges import check_range
+from csgm_cli.ranges import check_range, check_type
 from csgm_cli.storage.files import check_writable, naming, read_text, write_durably
 from csgm_cli.storage.schema import find_fault
 from csgm_cli.version import __version__
-
-if TYPE_CHECKING:
-    from csgm_cli.mechanism.plan import Plan
 
 SCHEMA = "csgm/ledger/1"
 
@@ -51,6 +49,7 @@ class Ledger:
     """
 
     def __init__(self, path: str | Path, plan: Plan) -> None:
+        check_type("plan", plan, Plan)
         self._path, self._plan = Path(path), plan
         self._header = {"schema": SCHEMA, "csgm_version": __version__, "plan": _described(plan)}
         self._text = self._read()
@@ -76,15 +75,14 @@ class Ledger:
         """Raise ``UsageError`` (slug ``other-plan``) unless this is a ledger of ``plan``."""
         self._check_same(_described(plan))
 
-    def record(self, participations: int, population_size: int | None = None) -> None:
-        """Append a release; on return the entry is on the disk.
+    def record(self, entry: Entry) -> None:
+        """Append the next release; on return the entry is on the disk.
 
         Raises:
-            UsageError: another process has changed the file (slug ``ledger-changed``).
+            UsageError: another server has used the ledger (slug ``ledger-changed``).
             StorageError: it cannot be written.
         """
-        entry = Entry(len(self._entries) + 1, participations, population_size)
-        if self._read() != self._text:
+        if self._read() != self._text or entry.release != len(self._entries) + 1:
             raise UsageError(
                 "ledger-changed",
                 f"{str(self._path)!r} has changed since it was read",

@@ -14,7 +14,7 @@ import numpy as np
 
 from csgm_cli.errors import UsageError
 from csgm_cli.mechanism.added_noise import AddedNoise, CorrelatedNoise, Factors, Floats, FreshNoise
-from csgm_cli.mechanism.ledger import Ledger
+from csgm_cli.mechanism.ledger import Entry, Ledger
 from csgm_cli.mechanism.plan import Plan
 from csgm_cli.mechanism.randomness import Randomness
 from csgm_cli.mechanism.rotation import rotate_back
@@ -63,7 +63,7 @@ class Server:
         self._noise: AddedNoise = self._stream or FreshNoise(plan, self._randomness)
         self._took_part: set[Hashable] = set()  # in this epoch
         self._round: Round | None = None
-        self._warn()
+        self._warn(2)
 
     @property
     def is_private(self) -> bool:
@@ -101,16 +101,14 @@ class Server:
             UsageError: all releases are made (slug ``no-rounds-left``), or clients that the plan does not
                 allow (``bad-cohort``).
         """
-        clients = list(clients)
-        if len(set(clients)) < len(clients):
-            raise UsageError("bad-cohort", "a client is listed twice")
+        listed = _listed(clients)
         if self.remaining < 1:
             raise UsageError(
                 "no-rounds-left",
                 "all releases that the plan allows have been made",
                 "calibrate for more rounds (or epochs) before the next training",
             )
-        cohort = self._cohort(clients)
+        cohort = self._cohort(listed)
         if self._round is not None:
             self._round.close()
         seeds = [self._randomness.take(_SEED_BYTES) for _ in cohort]
@@ -170,7 +168,7 @@ class Server:
         """Record the release of a round, then make it."""
         participations = self._next_participations()
         if self._ledger is not None:
-            self._ledger.record(participations, self._population)
+            self._ledger.record(Entry(self._released + 1, participations, self._population))
         total, clients = cohort.total, cohort.clients
         cohort.close()
         self._released += 1
@@ -180,12 +178,12 @@ class Server:
             self._took_part = {*kept, *clients}
         noisy = self._noise.release(total)
         noisy *= 1.0 / (self.plan.cohort_size * self.plan.gamma)
-        self._warn()
+        self._warn(3)
         return rotate_back(self.plan, noisy)
 
-    def _warn(self) -> None:
+    def _warn(self, stacklevel: int) -> None:
         if not self.is_private:
-            warnings.warn("NOT PRIVATE: random numbers come from a seed", stacklevel=4)
+            warnings.warn("NOT PRIVATE: random numbers come from a seed", stacklevel=stacklevel + 1)
 
 
 class Round:
@@ -212,7 +210,7 @@ class Round:
 
     def seed_of(self, client: Hashable) -> bytes:
         """Return the mask seed to be sent to ``client``; ``UsageError`` (slug ``bad-reply``) for others."""
-        if client not in self._seeds:
+        if not isinstance(client, Hashable) or client not in self._seeds:
             raise UsageError("bad-reply", "this client does not take part in the round")
         return self._seeds[client]
 
@@ -253,6 +251,18 @@ class Round:
     def _check_open(self) -> None:
         if not self._open:
             raise UsageError("round-over", "this round is over", "draw the next one")
+
+
+def _listed(clients: Iterable[Hashable]) -> list[Hashable]:
+    """The clients; ``UsageError`` (slug ``bad-cohort``) for what does not list distinct ones."""
+    try:
+        listed = list(clients)
+        distinct = len(set(listed))
+    except TypeError:
+        raise UsageError("bad-cohort", "clients must be a sequence of names or numbers") from None
+    if distinct < len(listed):
+        raise UsageError("bad-cohort", "a client is listed twice")
+    return listed
 
 
 def _check_ledger(ledger: Ledger, plan: Plan, randomness: Randomness) -> None:

@@ -22,7 +22,7 @@ from csgm_cli.mechanism.client import encode
 from csgm_cli.mechanism.plan import Plan, Rotation
 from csgm_cli.mechanism.server import Server
 from csgm_cli.model.simulation import Audit
-from csgm_cli.ranges import check_range
+from csgm_cli.ranges import check_range, check_type
 from csgm_cli.simulation.intervals import clopper_pearson
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -50,6 +50,7 @@ def audit_epsilon(
         UsageError: a value out of range, or a plan with a rotation, a factorization, client sampling or
             several rounds (slug ``cannot-audit``).
     """
+    check_type("plan", plan, Plan)
     epsilon, delta = check_range("epsilon", epsilon), check_range("delta", delta)
     trials = int(check_range("trials", trials))
     _check(plan)

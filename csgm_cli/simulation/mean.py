@@ -22,7 +22,7 @@ from csgm_cli.mechanism.server import Server
 from csgm_cli.mechanism.wire import decode
 from csgm_cli.model.factorization import Factorization
 from csgm_cli.model.simulation import MeanSimulation, Prediction
-from csgm_cli.ranges import check_range
+from csgm_cli.ranges import check_range, check_type
 from csgm_cli.simulation.intervals import mean_interval
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ def simulate_mean(
     Raises:
         UsageError: a value out of range, or vectors of another shape (slug ``wrong-shape``).
     """
+    check_type("plan", plan, Plan)
     trials = int(check_range("trials", trials))
     seed = int(check_range("seed", seed))
     population = round(plan.cohort_size / plan.mechanism.sampling_rate)
@@ -90,7 +91,10 @@ def _synthetic(plan: Plan, population: int, seed: int) -> Floats:
 
 
 def _checked(plan: Plan, vectors: ArrayLike, population: int) -> Floats:
-    found = np.asarray(vectors)
+    try:
+        found = np.asarray(vectors)
+    except ValueError:  # rows of different lengths
+        found = np.empty(0)
     if found.shape != (population, plan.dim):
         raise UsageError(
             "wrong-shape",

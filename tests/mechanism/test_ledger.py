@@ -119,10 +119,14 @@ def test_rejected_payloads_leave_the_ledger_as_it_was(tmp_path):
     assert path.read_bytes() == before
 
 
-def test_two_servers_with_one_ledger_are_refused(tmp_path):
-    """The second to release would count too few rounds."""
+@pytest.mark.parametrize("apart", [True, False])
+def test_two_servers_with_one_ledger_are_refused(tmp_path, apart):
+    """The second to release would count too few rounds, in another process or in this one."""
     plan = plan_with()
-    servers = [Server(plan, Ledger(tmp_path / "l.json", plan)) for _ in range(2)]
+    ledger = Ledger(tmp_path / "l.json", plan)
+    servers = [
+        Server(plan, used) for used in (ledger, Ledger(tmp_path / "l.json", plan) if apart else ledger)
+    ]
     released(servers[0], CLIENTS, VECTORS)
     with pytest.raises(UsageError, match="has changed") as caught:
         released(servers[1], CLIENTS, VECTORS)

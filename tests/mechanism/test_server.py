@@ -325,7 +325,7 @@ def test_replies_that_are_refused_leave_the_sum_as_it_was():
     cohort = server.draw("abc")
     reply(cohort, VECTORS)
     payload = encode(cohort.plan, VECTORS["d"], b"0" * 16)
-    for client, sent in (("a", payload), ("d", payload), ("d", b"")):
+    for client, sent in (("a", payload), ("d", payload), ("d", b""), (["a"], payload)):
         with pytest.raises(UsageError) as caught:
             cohort.add(client, sent)
         assert caught.value.slug == "bad-reply"
@@ -347,9 +347,9 @@ def test_rounds_that_are_over_take_nothing():
     assert server.released == 1
 
 
-@pytest.mark.parametrize("clients", ["abcde", "aa"])
+@pytest.mark.parametrize("clients", ["abcde", "aa", 3, [["a"]]])
 def test_cohorts_that_were_not_planned_are_refused(clients):
-    """Too many clients, or one of them twice."""
+    """Too many clients, one of them twice, or none that could be told apart."""
     with pytest.raises(UsageError) as caught:
         seeded(plan_with()).draw(clients)
     assert caught.value.slug == "bad-cohort"

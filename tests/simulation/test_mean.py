@@ -138,6 +138,7 @@ def test_the_same_seed_gives_the_same():
     [
         (np.zeros((3, 8)), "wrong-shape"),
         (np.zeros(8), "wrong-shape"),
+        ([[1.0], []], "wrong-shape"),
         (np.full((4, 8), np.nan), "not-finite"),
     ],
 )

@@ -14,7 +14,13 @@ from pathlib import Path
 import pytest
 
 from csgm_cli.errors import StorageError, UsageError
-from csgm_cli.storage.files import check_writable, read_bytes, read_text, write_atomically
+from csgm_cli.storage.files import (
+    check_writable,
+    read_bytes,
+    read_text,
+    write_atomically,
+    write_durably,
+)
 
 AS_ROOT = os.geteuid() == 0
 
@@ -344,3 +350,12 @@ def test_check_writable(tmp_path):
         with pytest.raises(StorageError, match="cannot write"):
             check_writable(bad)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_durable_write_syncs_the_file_and_then_its_folder(tmp_path, monkeypatch):
+    """The content, and the entry that names it."""
+    synced = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.fstat(descriptor).st_ino))
+    write_durably(tmp_path / "a", "content")
+    assert (tmp_path / "a").read_text() == "content"
+    assert synced == [(tmp_path / "a").stat().st_ino, tmp_path.stat().st_ino]
