@@ -304,7 +304,7 @@ def test_other_plans_and_seeds_have_other_fingerprints():
     assert all(one != other for one, other in itertools.combinations(prints, 2))
 
 
-@pytest.mark.parametrize("name", PLANS.keys() - {"none"})
+@pytest.mark.parametrize("name", [name for name in PLANS if name != "none"])
 def test_payloads_of_other_plans_are_refused(name):
     payload = encode(PLANS[name], np.zeros(PLANS[name].dim), SEED)
     expected = "payload-header" if name in ("wire", "int16") else "payload-plan"
