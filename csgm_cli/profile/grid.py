@@ -50,6 +50,8 @@ _RARE = 0.1
 _MOST_POINTS = 1 << 20
 #: Bound on |log u| in the window, so that float64 can represent u; weights below e^-100 are lost.
 _LARGEST_LOG = 600.0
+#: Smaller values of a function are rounded up to this: sums with subnormal numbers are slow.
+_LEAST_VALUE = 1e-200
 #: With more coordinates the FFT's rounding errors exceed the answer; contours converge there.
 _MOST_COORDINATES = 1e9
 
@@ -60,7 +62,7 @@ class GridLaw:
 
     ``noise`` bounds the rounding error of each entry of ``tilted``, and ``wrapped`` the tilted mass outside
     the window. Outcomes with every factor at most e^(``left_out``/N) are omitted; they have log u <=
-    ``left_out``.
+    ``left_out``. ``rough``: the factors on a coarser grid, for Chernoff bounds, which are upper bounds.
     """
 
     factors: tuple[Factor, ...]
@@ -71,6 +73,7 @@ class GridLaw:
     noise: float
     wrapped: float
     left_out: float
+    rough: tuple[Factor, ...]
 
     @cached_property
     def log_mass(self) -> float:
@@ -81,7 +84,7 @@ class GridLaw:
         """``values`` at the points ``log_u`` as weights for the tilted law; infinite on overflow."""
         with np.errstate(over="ignore"):
             undone = np.exp(self.log_mass - self.tilt * log_u)
-        return np.where(values > 0.0, np.maximum(values, 1e-300) * undone, 0.0)
+        return np.where(values > 0.0, np.maximum(values, _LEAST_VALUE) * undone, 0.0)
 
     def upper_mean(self, function: TestFunction) -> float:
         """An upper bound on E phi(u); requires the law for upper bounds; infinite for B = 0."""
@@ -92,9 +95,7 @@ class GridLaw:
         log_u = self.log_ratio[inside]
         weights = self._untilted(function(log_u), log_u)
         exact = 1.0 + rounding(self.tilted.size, total_count(self.factors))
-        with np.errstate(
-            invalid="ignore"
-        ):  # after an overflow the bound is not a number, and counts as infinite
+        with np.errstate(invalid="ignore"):  # after an overflow the bound is infinite
             value = float(weights @ self.tilted[inside]) * exact + self.noise * float(weights.sum())
         low, high = float(self.log_ratio[0]), float(self.log_ratio[-1])
         if not adding:  # phi <= 1 decreases, so it is negatively correlated with "some Y is beyond its grid"
@@ -144,8 +145,8 @@ class GridLaw:
 
     def _log_chernoff(self, base: float, sign: float, end: float) -> float:
         """Log of a Chernoff bound on E[u^base; log u > end], or log u < end if ``sign`` is -1."""
-        orders = (self.tilt + sign * eta for eta in (0.0, *etas_around(self.factors, self.tilt)))
-        bounds = (log_moment(self.factors, a) - (a - base) * end for a in orders if sign * (a - base) > 0.0)
+        orders = (self.tilt + sign * eta for eta in (0.0, *etas_around(self.rough, self.tilt)))
+        bounds = (log_moment(self.rough, a) - (a - base) * end for a in orders if sign * (a - base) > 0.0)
         return float(min(bounds, default=math.inf))
 
 
@@ -218,7 +219,7 @@ def grid_law(
     if not (low > -_LARGEST_LOG and high < _LARGEST_LOG) or (high - low) / step > _MOST_POINTS:
         return None
     found = product(factors, tilt, step, (low, high), left_out)
-    return GridLaw(factors, tilt, step, *found, math.exp(-outside), left_out)
+    return GridLaw(factors, tilt, step, *found, math.exp(-outside), left_out, tuple(rough))
 
 
 def _ratios(law: Law, threshold: float, *, upper: bool, opposite: bool) -> list[Ratio] | None:
