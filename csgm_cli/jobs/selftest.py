@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from csgm_cli.bounds.worst_case import worst_case_law
 from csgm_cli.jobs.account import account_delta
 from csgm_cli.jobs.calibrate import calibrate
 from csgm_cli.model.mechanism import Accountant, Adjacency, Mechanism, Target
@@ -41,16 +42,26 @@ class _Calibrated:
     gamma: float = 1.0
     k: float = 1.0
     adjacency: Adjacency = Adjacency.ADD_REMOVE
+    sampling_rate: float = 1.0
 
     @property
     def name(self) -> str:
         target = f"epsilon={self.epsilon:g} delta={self.delta:g}"
         mechanism = f"gamma={self.gamma:g} k={self.k:g} rounds={self.rounds}"
+        if self.sampling_rate < 1.0:
+            mechanism += f" q={self.sampling_rate:g}"
         return f"calibrate {self.accountant} {self.adjacency} {target} {mechanism}"
 
     def compute(self) -> float:
         name = MechanismName.GAUSSIAN if self.gamma == 1.0 else MechanismName.L2_CSGM
-        mechanism = Mechanism(name, self.gamma, Geometry(math.sqrt(self.k)), self.rounds, self.adjacency)
+        mechanism = Mechanism(
+            name,
+            self.gamma,
+            Geometry(math.sqrt(self.k)),
+            self.rounds,
+            self.adjacency,
+            sampling_rate=self.sampling_rate,
+        )
         return calibrate(mechanism, Target(self.epsilon, self.delta), self.accountant).noise_multiplier
 
 
@@ -68,6 +79,15 @@ _CALIBRATED = (
     _Calibrated(Accountant.RDP, 3, 1e-6, 20, 1.4701779099046679, 0.1, 24414, Adjacency.REPLACE_ONE),
     # mask-revealed: the Gaussian mechanism's own noise, here at twice the sensitivity
     _Calibrated(Accountant.AUTO, 1, 1e-5, 1, 2 * 3.7306316348159418, 1 - 1e-12, 100, Adjacency.REPLACE_ONE),
+    # the Poisson-subsampled Gaussian mechanism of DP-SGD
+    _Calibrated(Accountant.AUTO, 8, 1e-7, 2000, 0.44777866255771315, sampling_rate=0.001),
+)
+
+#: (order, q, gamma, k, noise multiplier, K of one round with client sampling at the worst-case vector)
+_SAMPLED = (
+    (2.0, 0.001, 0.01, 24127.0, 0.006, 0.00018327767951467196),
+    (4.0, 0.001, 0.1, 24127.0, 0.05, 0.03518555985738339),
+    (5.0, 0.01, 0.01, 1000.5, 0.02, 2093.25384783408),
 )
 
 
@@ -123,9 +143,18 @@ def selftest() -> tuple[SelftestCase, ...]:
         _case(f"log-moment order={a:g} gamma={g:g} t={t:g}", want, log_moment(a, g, t).value)
         for a, g, t, want in _LOG_MOMENTS
     ]
+    moments += [
+        _case(f"log-moment order={a:g} q={q:g} gamma={g:g} k={k:g}", want, _sampled_moment(a, q, g, k, noise))
+        for a, q, g, k, noise, want in _SAMPLED
+    ]
     answers = [_case(case.name, case.noise_multiplier, case.compute()) for case in _CALIBRATED]
     deltas = [_case(case.name, case.delta, case.compute()) for case in _ACCOUNTED]
     return (*moments, *answers, *deltas)
+
+
+def _sampled_moment(order: float, rate: float, gamma: float, k: float, noise: float) -> float:
+    mechanism = Mechanism(MechanismName.L2_CSGM, gamma, Geometry(math.sqrt(k)), rounds=1, sampling_rate=rate)
+    return worst_case_law([(mechanism, noise)]).log_moment(order).value
 
 
 def _case(name: str, expected: float, computed: float) -> SelftestCase:
