@@ -59,7 +59,7 @@ def test_quoted_values_are_cut():
         (lambda: csgm.Target(5, 0), "delta 0 is pure differential privacy, which Gaussian noise never gives"),
         (lambda: csgm.Mechanism("l2-csgm", 10), "for a compression factor of 10: `gamma` 0.1; for 10 %:"),
         (lambda: csgm.Geometry(0.25), "norm_ratio is l2_norm / linf_norm; was the inverse meant, 4?"),
-        (lambda: csgm.resolve_geometry(dim=9), "give `cohort_size` beside `dim`, or `norm_ratio`, or"),
+        (lambda: csgm.resolve_geometry(dim=9), "pass `cohort_size` beside `dim`, or `norm_ratio`, or"),
         (
             lambda: csgm.account_epsilon(csgm.Mechanism("gaussian"), 0, [1e-6]),
             "without noise there is no (epsilon, delta) guarantee",

@@ -18,17 +18,17 @@ COMPLETE_VARIABLE = "_CSGM_COMPLETE"
 
 #: Name -> what the command does. Help and completion need nothing else.
 REGISTRY: dict[str, str] = {
-    "calibrate": "Find the least noise that meets (epsilon, delta).",
+    "calibrate": "Find the smallest noise that meets (epsilon, delta).",
     "account": "Find the epsilon or delta that a given noise guarantees.",
     "compare": "Compare mechanisms at one target.",
     "plan": "Find the strongest compression within an allowed overhead.",
     "sweep": "Calibrate or account over a grid of parameters.",
     "check": "Check releases against their privacy limits.",
     "factorize": "Optimize correlated noise, with a certificate.",
-    "inspect": "Recompute everything that a file of factors claims.",
+    "inspect": "Recompute every claim of a factorization file.",
     "simulate": "Compare simulated errors with the formulas.",
     "selftest": "Recompute reference values on this machine.",
-    "completion": "Print the completion script of a shell.",
+    "completion": "Print a shell completion script.",
     "help": "Show the help of a command.",
     "version": "Print the versions of csgm and its libraries.",
 }
@@ -51,7 +51,7 @@ Exit codes:
   4    a file could not be read or written
   70   a bug in csgm
   130  interrupted
-  141  the reader of the output went away
+  141  the reader of the output closed the pipe
 
 Every option can also come from the environment (CSGM_EPSILON for --epsilon) or from [tool.csgm] and
 [tool.csgm.COMMAND] in csgm.toml or pyproject.toml.

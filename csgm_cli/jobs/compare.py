@@ -170,7 +170,7 @@ def _mechanisms(
 ) -> tuple[list[Mechanism], list[Notice]]:
     asked = check_ranges("gammas", gammas, "gamma")
     if not asked:
-        raise UsageError("missing-gamma", "no gamma was given", "give `gamma`")
+        raise UsageError("missing-gamma", "no gamma was given", "pass `gamma`")
     mechanisms = [reference]
     needing = [name for name in WITH_GAMMA if MECHANISMS[name].needs_dim and reference.geometry.dim is None]
     notices = [Notice("linf-csgm-left-out", f"{name} is left out: it needs dim") for name in needing]

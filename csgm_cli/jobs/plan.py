@@ -111,7 +111,7 @@ def _checked_overhead(
         raise UsageError(
             "one-overhead",
             "exactly one of gamma, max_mse_overhead and max_noise_overhead is needed",
-            "give `max_mse_overhead` or `max_noise_overhead`",
+            "pass `max_mse_overhead` or `max_noise_overhead`",
         )
     if gamma is not None:
         return 1.0

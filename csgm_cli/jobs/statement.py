@@ -32,8 +32,8 @@ _PROOFS = {
     Proof.RENYI: "Renyi differential privacy at a real order",
     Proof.GAUSSIAN_MATCHED: "domination by the Gaussian mechanism with the same Renyi divergence",
     Proof.CONCENTRATED: "a convex test-function bound at the worst-case client vector",
-    Proof.PROFILE: "the privacy profile with every coordinate at its clip",
-    Proof.MASK_REVEALED: "the exact privacy profile of the Gaussian mechanism with the masks revealed",
+    Proof.PROFILE: "the exact privacy profile at the worst-case client vector",
+    Proof.MASK_REVEALED: "the exact privacy profile with the masks revealed",
     Proof.TRIANGLE: "the triangle inequality of hockey-stick divergences through the data without the client",
 }
 _PAPER = "Renyi differential privacy at an integer order (Chen et al. 2024, Theorem 4.1, corrected)"

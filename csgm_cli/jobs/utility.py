@@ -96,7 +96,7 @@ def require_error_inputs(geometry: Geometry, what: str) -> None:
     """Raise ``UsageError`` (slug ``missing-utility-inputs``) where ``what`` lacks d or n."""
     if geometry.dim is None or geometry.cohort_size is None:
         raise UsageError(
-            "missing-utility-inputs", f"{what} needs dim and cohort_size", "give `dim` and `cohort_size`"
+            "missing-utility-inputs", f"{what} needs dim and cohort_size", "pass `dim` and `cohort_size`"
         )
 
 

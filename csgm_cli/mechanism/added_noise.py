@@ -23,20 +23,20 @@ if TYPE_CHECKING:
     from csgm_cli.model.mechanism import FactorNorms
 
 Floats: TypeAlias = NDArray[np.float64]
-#: A factorization, or the array B of a file of one.
+#: A factorization, or the array B of a factorization file.
 Factors: TypeAlias = Factorization | NDArray[np.floating]
 
-#: Relative difference up to which two sensitivities are of one factorization, solved on different machines.
+#: Relative difference of the sensitivities of one factorization that was solved on two machines.
 _SAME = 1e-9
-#: Coordinates whose normals are drawn at a time: an array of 512 KiB.
+#: Number of coordinates whose noise is drawn at a time: an array of 512 KiB.
 _CHUNK = 1 << 16
 
 
 class AddedNoise(Protocol):
-    """Turns the sum of a round into what is released of it."""
+    """Adds noise to the sum of each round."""
 
     def release(self, total: Floats) -> Floats:
-        """Return what is released, which may take the place of ``total``."""
+        """Return the noisy sum; ``total`` may be overwritten."""
 
 
 class FreshNoise:
@@ -57,16 +57,16 @@ class FreshNoise:
 class CorrelatedNoise:
     """Row t of B Z on the t-th prefix sum; after T rows an epoch ends, and the next has new sums and a new Z.
 
-    ``epochs``: those that have begun in an earlier run, each of which counts as a whole.
+    ``epochs``: the number begun in earlier runs; an interrupted one counts in full.
 
     Raises:
-        UsageError: ``factors`` are not the factorization of the plan (slug ``other-factorization``), or none
-            of prefix sums (slug ``cannot-run``).
+        UsageError: ``factors`` are not those of the plan (slug ``other-factorization``) or are missing
+            (``missing-factors``), or the workload is not prefix sums (``cannot-run``).
     """
 
     def __init__(self, plan: Plan, factors: Factors | None, randomness: Randomness, epochs: int = 0) -> None:
         planned = plan.mechanism.factorization
-        assert planned is not None  # the caller saw to it
+        assert planned is not None  # checked by the caller
         self._factors, sensitivity = _checked_factors(factors, planned)
         self._sigma = plan.sigma * max(1.0, sensitivity / planned.sensitivity)
         self._T, self._length = planned.T, plan.length
@@ -85,12 +85,12 @@ class CorrelatedNoise:
         return self._epochs + self.starts_epoch
 
     def remaining(self, epochs: int) -> int:
-        """The number of rows that are left of so many epochs."""
+        """The number of rows left if the plan has so many ``epochs``."""
         left = 0 if self._stream is None else self._stream.T - self._stream.t
         return left + self._T * (epochs - self._epochs)
 
     def release(self, total: Floats) -> Floats:
-        """The prefix sum that ``total`` is the last term of, with its row of the noise."""
+        """The prefix sum whose last term is ``total``, plus the next row of the noise."""
         if self.starts_epoch:
             self._epochs += 1
             self._sums = np.zeros(self._length)

@@ -27,8 +27,7 @@ def encode(plan: Plan, vector: ArrayLike, mask_seed: bytes) -> bytes:
     """The payload of one client: the values of its rotated, clipped vector at the positions of its mask.
 
     ``vector``: ``plan.dim`` finite real numbers. ``mask_seed``: at least 16 secret bytes that the server drew
-    for this client and this round. Nothing but the length of the payload depends on the mask, and the length
-    on nothing else.
+    for this client and this round. The length of the payload depends on the mask alone, never on the vector.
 
     Raises:
         UsageError: a vector of another shape (slug ``wrong-shape``) or type (``invalid-type``), with NaN or

@@ -1,4 +1,4 @@
-"""Clipping of rotated vectors, with norms that hold in spite of rounding."""
+"""Clipping of rotated vectors; the norms hold despite rounding errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def norm_upper(values: NDArray[np.float64]) -> float:
-    """An upper bound on the L2 norm of ``values``, none above 1e140: rounding of the sum is included."""
+    """An upper bound on the L2 norm of ``values``, each at most 1e140, rounding errors included."""
     squared = float(np.einsum("i,i", values, values))  # BLAS would start threads for it
     return math.sqrt(squared) * (1 + _rounding(len(values)))
 
@@ -31,7 +31,7 @@ def l2_scale(plan: Plan, rotated: NDArray[np.float64]) -> float:
     """
     if not plan.clips_l2:
         return 1.0
-    # The receiver's `norm_upper` adds its own rounding error to the norm that is left here.
+    # The server's `norm_upper` adds its own rounding error to the norm of what is sent.
     limit = plan.l2_norm * (1 - 3 * _rounding(len(rotated)))
     norm = norm_upper(rotated)
     return limit / norm if norm > limit else 1.0

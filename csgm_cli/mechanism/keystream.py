@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-#: Bytes of a label in front of the seed, so that no two uses of a seed share a stream.
+#: Length of the label before the seed; different labels keep different uses of a seed apart.
 _LABEL_BYTES = 24
 
 

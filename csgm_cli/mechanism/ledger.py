@@ -39,12 +39,12 @@ class Entry:
 
 
 class Ledger:
-    """The releases of ``plan`` in the file ``path``, which the first one creates.
+    """The releases of ``plan`` in the file ``path``, which the first release creates.
 
     One server at a time may append to it.
 
     Raises:
-        UsageError: the file is no ledger (slug ``bad-ledger``) or one of another plan (``other-plan``).
+        UsageError: the file is not a ledger (slug ``bad-ledger``) or is for another plan (``other-plan``).
         StorageError: it cannot be read or written.
     """
 
@@ -58,7 +58,7 @@ class Ledger:
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """The releases, the oldest first."""
+        """The releases, oldest first."""
         return tuple(self._entries)
 
     @property
@@ -68,7 +68,7 @@ class Ledger:
 
     @property
     def population_size(self) -> int | None:
-        """The number of clients whose cohorts take turns; None before the first release, and for others."""
+        """The population size if cohorts take turns; None for other plans and before the first release."""
         return self._entries[-1].population_size if self._entries else None
 
     def check_plan(self, plan: Plan) -> None:
@@ -86,7 +86,7 @@ class Ledger:
             raise UsageError(
                 "ledger-changed",
                 f"{str(self._path)!r} has changed since it was read",
-                "one server at a time may use a ledger; open it again to go on",
+                "one server at a time may use a ledger; open it again to continue",
             )
         text = _text({**self._header, "releases": [asdict(e) for e in (*self._entries, entry)]})
         write_durably(self._path, text)
@@ -94,7 +94,7 @@ class Ledger:
         self._text = text
 
     def epsilon(self, delta: float, accountant: AccountantLike = Accountant.AUTO) -> float:
-        """The epsilon of all releases so far at ``delta``, that of ``csgm account``; 0 before the first.
+        """The epsilon of all releases so far at ``delta``, as by ``csgm account``; 0 before the first.
 
         Raises:
             UsageError: a delta out of range, or an accountant without a bound for the mechanism.
@@ -130,13 +130,13 @@ class Ledger:
             if described.get(name) != value:
                 raise UsageError(
                     "other-plan",
-                    f"it is a ledger of {name} {shown(described.get(name))}, and the plan has {shown(value)}",
+                    f"its plan has {name} {shown(described.get(name))}, this plan has {shown(value)}",
                     "keep one ledger for each plan",
                 )
 
 
 def _described(plan: Plan) -> dict[str, object]:
-    """All of a plan that its privacy depends on, as JSON has it."""
+    """Everything that the privacy of a plan depends on, as JSON values."""
     mechanism, geometry, factors = plan.mechanism, plan.mechanism.geometry, plan.mechanism.factorization
     return {
         "mechanism": str(mechanism.name),
@@ -160,7 +160,7 @@ def _described(plan: Plan) -> dict[str, object]:
 
 
 def _text(document: dict[str, Any]) -> str:
-    """The document with one release a line."""
+    """The document as JSON, one release per line."""
     releases = ",\n".join(f"    {json.dumps(entry)}" for entry in document["releases"])
     rest = json.dumps({**document, "releases": []}, indent=2, allow_nan=False)
     return rest.removesuffix("[]\n}") + f"[\n{releases}\n  ]\n}}\n"

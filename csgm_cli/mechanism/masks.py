@@ -1,8 +1,8 @@
-"""Masks: the positions that a client sends, from a seed that it shares with the server in secret.
+"""Masks: the positions that a client sends, derived from a secret seed that it shares with the server.
 
 Each coordinate draws a 32-bit integer u from a keystream, and is sent if u < gamma 2^32: independent
 Bernoulli(gamma) draws, with gamma floored to a multiple of 2^-32. The highest byte of u decides for all but
-one coordinate in 256; only for those the other three bytes are drawn.
+one coordinate in 256; the three other bytes are drawn only for those.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ LEAST_SEED_BYTES = 16
 def mask_positions(seed: bytes, gamma: float, length: int) -> NDArray[np.int64]:
     """The increasing positions in [0, length) that are sent, each with probability ``gamma``.
 
-    ``gamma`` is floored to a multiple of 2^-32. The same seed always has the same mask, on every platform and
-    with every version: draw a new one for each client and round from secret randomness
+    ``gamma`` is floored to a multiple of 2^-32. The same seed gives the same mask on every platform
+    and in every version: draw a new seed for each client and round from secret randomness
     (``secrets.token_bytes(16)``).
 
     Raises:
@@ -38,7 +38,7 @@ def mask_positions(seed: bytes, gamma: float, length: int) -> NDArray[np.int64]:
         raise UsageError(
             "short-seed",
             f"the seed of a mask must be at least {LEAST_SEED_BYTES} bytes",
-            "use secrets.token_bytes(16), for each client and round anew",
+            "call secrets.token_bytes(16) for each client and each round",
         )
     threshold = round(floored_gamma(gamma) * GAMMA_STEPS)  # exact
     if threshold == GAMMA_STEPS:

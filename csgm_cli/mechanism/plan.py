@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 #: Masks compare 32 bits of a keystream with gamma: gamma is a multiple of 2^-32.
 GAMMA_STEPS = 2**32
 _SEED = Range(0, 2**53, integer=True)
-#: Up to this share of a power of two the frame is redundant enough for Kashin representations.
+#: A Kashin representation needs redundancy: dim is at most this share of the padded length.
 _KASHIN_FILL = 0.85
 
 
-#: Inputs of a saved result that settle its mechanism; older results leave some out.
+#: Inputs of a saved result that determine its mechanism; older results lack some.
 _INPUTS = (
     *("mechanism", "gamma", "norm_ratio", "l2_norm", "dim", "cohort_size", "rounds", "sampling_rate"),
     *("training_rounds", "adjacency", "epochs"),
     *("factorization", "T", "workload", "strategy", "sensitivity", "factorization_sha256"),
 )
-#: What recomputation of a saved guarantee may change: `csgm account --from` reports 2e-9 of epsilon.
+#: Tolerance in log delta of a recomputed guarantee (`csgm account --from` reports 2e-9 of epsilon).
 _SAME_LOG_DELTA = 1e-6
 
 
@@ -86,7 +86,7 @@ class Plan:
 
     ``mechanism`` needs ``geometry.dim`` and ``geometry.cohort_size``, the planned number n of clients in a
     round: with client sampling q N. ``sigma``: std of the noise on each coordinate of the sum, as calibrated.
-    ``rotation_seed``, public, in [0, 2^53]: of the random signs of the rotation.
+    ``rotation_seed``: public seed in [0, 2^53] of the random signs of the rotation.
 
     Raises:
         UsageError: a value out of range, or a mechanism that cannot be run (slug ``cannot-run``).
@@ -188,7 +188,7 @@ def load_plan(
 
     Raises:
         StorageError: the file cannot be read.
-        UsageError: it holds no result (slug ``bad-result-file``), or one that cannot be run (``cannot-run``).
+        UsageError: it is not a saved result (slug ``bad-result-file``) or cannot be run (``cannot-run``).
         NoAnswerError: the guarantee in it does not hold (``not-proven``).
     """
     from csgm_cli.storage.files import naming, read_text
@@ -203,7 +203,7 @@ def load_plan(
             raise NoAnswerError(
                 "not-proven",
                 f"{str(path)!r}: its mechanism and noise do not give epsilon {epsilon:g} at delta {delta:g}",
-                "calibrate anew",
+                "calibrate again",
             )
     return plan
 
@@ -223,7 +223,7 @@ def _saved_mechanism(saved: Mapping[str, Any]) -> Mechanism:
     return Mechanism(
         inputs["mechanism"],
         inputs["gamma"],
-        # The Gaussian mechanism has no ratio.
+        # null for the Gaussian mechanism
         Geometry(inputs["norm_ratio"] or 1.0, inputs["l2_norm"], inputs["dim"], inputs["cohort_size"]),
         rounds=inputs["rounds"],
         adjacency=inputs["adjacency"],

@@ -1,4 +1,4 @@
-"""Random bytes of a server: the operating system's, or for simulations those of a seed."""
+"""The server's random bytes: from the operating system, or from a seed in simulations."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Randomness:
 
     @property
     def is_private(self) -> bool:
-        """Whether the bytes are the operating system's."""
+        """Whether the bytes come from the operating system."""
         return self._seed is None
 
     def take(self, size: int) -> bytes:
@@ -37,7 +37,7 @@ class Randomness:
         return hashlib.shake_256(f"csgm server {self._seed} {self._drawn}".encode()).digest(size)
 
     def key(self) -> int:
-        """A number of 128 bits."""
+        """A random 128-bit integer."""
         return int.from_bytes(self.take(16), "little")
 
     def coins(self, count: int, probability: float) -> NDArray[np.bool_]:

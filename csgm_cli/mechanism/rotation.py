@@ -1,8 +1,8 @@
 """Public random rotations: they spread a vector so that an L-inf clip hardly changes it.
 
 A vector of ``plan.dim`` numbers is given random signs, padded with zeros to ``plan.length`` and transformed
-by an orthonormal matrix. The way back is the inverse matrix, and dropping the padding. A Kashin
-representation has the same way back, but of all coefficients that lead to the vector it takes smaller ones.
+by an orthonormal matrix. `rotate_back` applies the inverse and drops the padding. Kashin coefficients are
+mapped back in the same way, but are smaller than those of the transform.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _Transform: TypeAlias = Callable[[Floats], Floats]
 
 #: Bits of the position that one matrix product transforms: blocks of 16 were the fastest of 8 to 1024.
 _BLOCK_BITS = 4
-#: Between the places of neighbours in the padded vector: odd, near 2^32 divided by the golden ratio.
+#: Distance of neighbours in the padded vector: odd, near 2^32 divided by the golden ratio.
 _STRIDE = 0x9E3779B1
 #: Of 0.6 to 0.9 and 3 to 15, these had the smallest coefficients for most of five kinds of vectors.
 _KASHIN_DECAY, _KASHIN_STEPS = 0.7, 10
@@ -41,7 +41,7 @@ def rotate(plan: Plan, vector: Floats) -> Floats:
 
 
 def rotate_back(plan: Plan, rotated: Floats) -> Floats:
-    """The vector of ``plan.dim`` numbers that rotated coordinates stand for; linear."""
+    """The vector of ``plan.dim`` numbers that rotated coordinates represent; linear."""
     _check_shape("rotated", rotated, plan.length)
     if plan.rotation is Rotation.NONE:
         return np.array(rotated, np.float64)
@@ -69,10 +69,10 @@ def _analyse(plan: Plan, vector: Floats) -> Floats:
 
 
 def _places(plan: Plan) -> slice | NDArray[np.int64]:
-    """Where the numbers of a vector are in the padded one: in front, or for Kashin representations apart.
+    """Positions of a vector in the padded one: the first, or for Kashin representations scattered.
 
     Zeros in all of the second half would make the Hadamard coefficients two copies of each other, and
-    a frame of copies is not redundant. The length is a power of two and the stride odd, so that all differ.
+    a frame of copies is not redundant. The length is a power of two and the stride odd: positions differ.
     """
     if plan.rotation is not Rotation.KASHIN:
         return slice(plan.dim)
@@ -141,10 +141,10 @@ def _small_hadamard(bits: int) -> Floats:
 
 
 def _kashin(plan: Plan, vector: Floats) -> Floats:
-    """Coefficients that stand for ``vector`` and are all near 3 |vector| / sqrt(plan.length) or below.
+    """Coefficients that represent ``vector`` and are all near 3 |vector| / sqrt(plan.length) or below.
 
-    Lyubarskii and Vershynin (2010): cut the coefficients of what is left off at a level, subtract what they
-    stand for, lower the level, and repeat. The last step keeps all that is left, so that nothing is lost.
+    Lyubarskii and Vershynin (2010): clip the coefficients of the residual at a level, subtract what they
+    represent, lower the level, and repeat. The last step adds the whole residual, so nothing is lost.
     """
     found, left = np.zeros(plan.length), vector
     level = math.sqrt(float(np.einsum("i,i", vector, vector)) / plan.length)

@@ -1,4 +1,4 @@
-"""The server: draws cohorts, adds up payloads, and releases noisy means.
+"""The server draws cohorts, adds up payloads and releases noisy means.
 
 The sum is kept in the rotated domain. A release adds noise once, divides by n gamma with the planned n, and
 rotates back once. How many clients a round had appears in no message and in no record.
@@ -24,19 +24,19 @@ from csgm_cli.ranges import check_type
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-#: Of secret mask seeds.
+#: Length of a mask seed.
 _SEED_BYTES = 16
-#: The expected cohort size q N may differ from the planned n by rounding.
+#: Largest difference between q N and the planned n, an integer.
 _ROUNDING = 1.0
 
 
 class Server:
     """Runs the rounds of ``plan``.
 
-    ``ledger`` records each release before it leaves, and a run with the ledger of an earlier one continues
-    it; after an interruption a factorized stream starts a new epoch. ``factors``: with a factorization, a
-    `Factorization` or the array B of the file that was calibrated. ``seed``, for simulations: all random
-    numbers come from it and the results are NOT PRIVATE, so that there is no ledger.
+    ``ledger`` records each release before it is returned, and a run with the ledger of an earlier one
+    continues that run; after an interruption a factorized stream starts a new epoch. ``factors``: with a
+    factorization, a `Factorization` or the array B of the file that was calibrated. ``seed``: in simulations,
+    of all random numbers; the results are NOT PRIVATE, so no ledger is allowed.
 
     Raises:
         UsageError: a ledger of another plan (slug ``other-plan``), other factors (``other-factorization``),
@@ -79,7 +79,7 @@ class Server:
     def remaining(self) -> int:
         """Number of releases that the plan still allows.
 
-        At least that many for cohorts that take turns, before the first draw.
+        A lower bound for cohorts that take turns, before the first draw.
         """
         rounds = self.plan.mechanism.releases
         if self._stream is not None:
@@ -89,7 +89,7 @@ class Server:
         return rounds - self._participations
 
     def draw(self, clients: Iterable[Hashable]) -> Round:
-        """Begin the next round with a cohort of ``clients``; a round that was not released is dropped.
+        """Begin the next round with a cohort from ``clients``; a round that was not released is dropped.
 
         * With client sampling, ``clients`` are the whole population, and each takes part with probability q.
         * With disjoint cohorts, they are the whole population, in the same order in every round, and the
@@ -165,7 +165,7 @@ class Server:
         return self._released + 1
 
     def _publish(self, cohort: Round) -> Floats:
-        """Record the release of a round, then make it."""
+        """Record the release of a round, then compute it."""
         participations = self._next_participations()
         if self._ledger is not None:
             self._ledger.record(Entry(self._released + 1, participations, self._population))
@@ -200,7 +200,7 @@ class Round:
         self._seeds, self._publish = seeds, publish
         self._replied: set[Hashable] = set()
         self._open = True
-        #: Of the payloads, in the rotated domain: without noise, and so not to be shown.
+        #: Sum of the payloads in the rotated domain, without noise: secret.
         self.total = np.zeros(plan.length)
 
     @property
@@ -209,13 +209,13 @@ class Round:
         return tuple(self._seeds)
 
     def seed_of(self, client: Hashable) -> bytes:
-        """Return the mask seed to be sent to ``client``; ``UsageError`` (slug ``bad-reply``) for others."""
+        """Return the mask seed to send to ``client``; ``UsageError`` (slug ``bad-reply``) for others."""
         if not isinstance(client, Hashable) or client not in self._seeds:
             raise UsageError("bad-reply", "this client does not take part in the round")
         return self._seeds[client]
 
     def add(self, client: Hashable, payload: bytes) -> None:
-        """Add what ``client`` sent, once; whatever is refused leaves the sum as it was.
+        """Add what ``client`` sent, once; a refused payload leaves the sum unchanged.
 
         Raises:
             UsageError: the client does not take part or has replied (slug ``bad-reply``), the round is over
@@ -271,6 +271,6 @@ def _check_ledger(ledger: Ledger, plan: Plan, randomness: Randomness) -> None:
     if not randomness.is_private:
         raise UsageError(
             "conflicting-options",
-            "a run with a seed is NOT PRIVATE, and has no place in a ledger",
-            "leave out seed for a run that counts, or the ledger for a simulation",
+            "a run with a seed is NOT PRIVATE and cannot have a ledger",
+            "leave out the seed in a real run, or the ledger in a simulation",
         )

@@ -1,4 +1,4 @@
-"""The payload of a client as bytes: a header and values, whose positions the receiver knows.
+"""A client's payload as bytes: a header and values, whose positions the server derives from the seed.
 
 ========  =====  ==================================================================
 bytes     type   content
@@ -48,7 +48,7 @@ def pack(plan: Plan, values: NDArray[np.float64], mask_seed: bytes) -> bytes:
 
 
 def decode(plan: Plan, payload: bytes, mask_seed: bytes) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The positions and values of a payload, all of whose norms are checked.
+    """The positions and values of a payload, after checking its header, length and norms.
 
     Raises:
         UsageError: a header of another format (slug ``payload-header``), version (``payload-version``), plan
@@ -69,9 +69,9 @@ def decode(plan: Plan, payload: bytes, mask_seed: bytes) -> tuple[NDArray[np.int
 
 
 def fingerprint(plan: Plan, mask_seed: bytes) -> bytes:
-    """Eight bytes that are others for another seed, or for a plan whose clients send other things.
+    """Eight bytes that identify the seed and everything in the plan that clients depend on.
 
-    A hash: nobody who does not know the seed, of 128 bits, finds it by trying.
+    A hash: nobody can find the seed, of 128 bits, by trying.
     """
     numbers = (plan.gamma.hex(), plan.l2_norm.hex(), plan.linf_norm.hex(), plan.dim, plan.length)
     parts = (*numbers, plan.clips_l2, plan.rotation, plan.rotation_seed, plan.wire, "")
@@ -136,5 +136,5 @@ def _read_integers(plan: Plan, body: memoryview, count: int) -> NDArray[np.float
     padded[:, 16 - plan.wire.bits :] = bits.reshape(count, plan.wire.bits)
     codes = np.packbits(padded, axis=1).view(">u2").reshape(count)
     if count and codes.max() > 2 * top:
-        raise UsageError("payload-values", "the payload holds a code that stands for no level")
+        raise UsageError("payload-values", "the payload holds an invalid integer code")
     return (codes.astype(np.float64) - top) * step

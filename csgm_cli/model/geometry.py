@@ -68,7 +68,7 @@ def _ratio(
             raise UsageError(
                 "ratio-conflict",
                 f"norm_ratio {norm_ratio!r} disagrees with l2_norm / linf_norm = {l2_norm / linf_norm!r}",
-                "give one of them",
+                "pass one of them",
             )
         return norm_ratio, []
     if linf_norm is not None:
@@ -91,11 +91,11 @@ def _no_ratio(dim: int | None, cohort_size: int | None) -> UsageError:
     unknown = "norm_ratio is missing: nothing gives the ratio l2_norm / linf_norm of the clip norms"
     others = "`norm_ratio`, or `linf_norm` with `l2_norm`"
     if dim is None and cohort_size is None:
-        hint = f"give {others}, or `dim` and `cohort_size` for the rotation rule"
+        hint = f"pass {others}, or `dim` and `cohort_size` for the rotation rule"
         return UsageError("missing-norm-ratio", unknown, hint)
     given, missing = ("dim", "cohort_size") if dim is not None else ("cohort_size", "dim")
     message = f"{unknown}; the rotation rule needs {missing} beside {given}"
-    return UsageError("missing-norm-ratio", message, f"give `{missing}` beside `{given}`, or {others}")
+    return UsageError("missing-norm-ratio", message, f"pass `{missing}` beside `{given}`, or {others}")
 
 
 def _rotation_ratio(l2_norm: float, dim: int, cohort_size: int) -> tuple[float, list[Notice]]:
@@ -164,7 +164,7 @@ def check_rate(sampling_rate: float, population_size: int, cohort_size: int) -> 
         raise UsageError(
             "rate-conflict",
             f"sampling_rate {sampling_rate!r} disagrees with cohort_size / population_size = {rate!r}",
-            "give `sampling_rate`, or `cohort_size` and `population_size` with `client_sampling`",
+            "pass `sampling_rate`, or `cohort_size` and `population_size` with `client_sampling`",
         )
 
 

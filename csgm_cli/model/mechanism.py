@@ -182,7 +182,7 @@ class Mechanism:
                 "leave gamma out, or use l2-csgm",
             )
         if self.kind.needs_dim and self.geometry.dim is None:
-            raise UsageError("linf-needs-dim", f"{self.name} needs dim", "give `dim`")
+            raise UsageError("linf-needs-dim", f"{self.name} needs dim", "pass `dim`")
         self._settle_participation()
 
     def _settle_participation(self) -> None:
@@ -197,7 +197,7 @@ class Mechanism:
             raise UsageError(
                 "rounds-with-factorization",
                 "with a factorization a client takes part once per epoch: rounds must be left out",
-                "give epochs",
+                "pass epochs",
             )
         if self.epochs is not None:
             settle(self, "epochs")
@@ -213,13 +213,13 @@ class Mechanism:
             raise UsageError(
                 "sampling-with-schedule",
                 "sampling_rate is for cohorts drawn at random, not for disjoint cohorts in a fixed order",
-                "give sampling_rate and rounds = all training rounds, or the schedule without sampling_rate",
+                "pass sampling_rate and rounds = all training rounds, or the schedule without sampling_rate",
             )
         if self.rounds is None:
             raise UsageError(
                 "sampling-needs-rounds",
                 "sampling_rate needs rounds",
-                "give rounds = all training rounds",
+                "pass rounds = all training rounds",
             )
 
     @property

@@ -107,7 +107,7 @@ def checked_matrix(factors: object) -> Floats:
         raise UsageError(
             "invalid-type",
             f"factors must be a Factorization, Generators or a NumPy array, got {shown(factors)}",
-            "give one array of a file: np.load(FILE)['C_inv'] for increments, ['B'] for sums; "
+            "pass one array of a file: np.load(FILE)['C_inv'] for increments, ['B'] for sums; "
             "read_arrays(FILE).arrays has those of every format",
         )
     matrix = cast("Floats", factors)
@@ -154,7 +154,7 @@ def check_finite_noise(t: int, noise: Floats) -> None:
         raise UsageError(
             "not-finite",
             f"the noise of round {t} overflows {noise.dtype}: numbers of the factors are too large",
-            "give factors of a smaller scale",
+            "pass factors of a smaller scale",
         )
 
 

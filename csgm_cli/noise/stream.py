@@ -217,7 +217,7 @@ class NoiseStream(Displayed):
             raise UsageError(
                 "other-noise",
                 "the state belongs to another stream: its arguments, normals or NumPy's generator differ",
-                "give all arguments as before; if NumPy changed, go on with the version that began",
+                "pass all arguments as before; if NumPy changed, go on with the version that began",
             )
         self._t = int(t)
 

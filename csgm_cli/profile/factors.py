@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 class Factor:
     """``count`` factors with ``mass`` on exp(offset + step (first + i)).
 
-    ``beyond``: P(Y beyond the last point); ``above``: E[Y; Y beyond the last point]. ``mass`` excludes both.
+    ``tail_mass``: P(Y above the last point); ``tail_mean``: E[Y; Y above it]. ``mass`` excludes both.
     """
 
     count: float
@@ -32,8 +32,8 @@ class Factor:
     first: int
     offset: float
     mass: Array
-    beyond: float
-    above: float
+    tail_mass: float
+    tail_mean: float
 
     @cached_property
     def log_mass(self) -> Array:
@@ -77,7 +77,7 @@ class Ratio(Protocol):
 
     @property
     def count(self) -> float:
-        """How many there are."""
+        """The number of factors."""
 
     @property
     def bottom(self) -> float:
@@ -91,25 +91,25 @@ class Ratio(Protocol):
 
 
 class Cells(NamedTuple):
-    """P(Y in cell) and E[Y; Y in cell] of each cell, and the same ``beyond`` and ``above`` the last edge."""
+    """P(Y in cell) and E[Y; Y in cell] of each cell, and the same above the last edge (``tail_*``)."""
 
     mass: Array
     mean: Array
-    beyond: float
-    above: float
+    tail_mass: float
+    tail_mean: float
 
 
 def upper_factor(ratio: Ratio, cut: float, step: float) -> Factor:
     """Discretise for upper bounds: divide the mass of each cell between its two ends, preserving its mean."""
     first = math.floor(ratio.bottom / step)
     log_ratio = step * (first + np.arange(math.ceil(cut / step) - first + 1, dtype=np.float64))
-    mass, mean, beyond, above = ratio.cells(log_ratio)
+    mass, mean, tail_mass, tail_mean = ratio.cells(log_ratio)
     low = np.exp(log_ratio[:-1])
     width = np.maximum(low * math.expm1(step), 1e-300)  # edges below e^-745 underflow to 0
     upwards = np.clip((mean - mass * low) / width, 0.0, mass)
     points = np.append(mass - upwards, 0.0)
     points[1:] += upwards
-    return Factor(ratio.count, log_ratio, first, 0.0, points, beyond, above)
+    return Factor(ratio.count, log_ratio, first, 0.0, points, tail_mass, tail_mean)
 
 
 def lower_factor(ratio: Ratio, cut: float, step: float) -> Factor:
@@ -125,7 +125,7 @@ def lower_factor(ratio: Ratio, cut: float, step: float) -> Factor:
     log_ratio = offset + step * (
         first + np.arange(math.ceil((cut - offset) / step) - first + 1, dtype=np.float64)
     )
-    mass, mean, beyond, above = ratio.cells(np.append(log_ratio - step / 2, log_ratio[-1] + step / 2))
+    mass, mean, tail_mass, tail_mean = ratio.cells(np.append(log_ratio - step / 2, log_ratio[-1] + step / 2))
     # (mean of the cell)/(its point) - 1; a cell without mass has no mean
     with np.errstate(all="ignore"):
         excess = np.where(mass > 1e-290, np.expm1(np.log(mean / mass) - log_ratio), 0.0)
@@ -146,7 +146,7 @@ def lower_factor(ratio: Ratio, cut: float, step: float) -> Factor:
     moved = np.where(down, points, 0.0)
     points -= moved
     points[:-1] += moved[1:]
-    return Factor(ratio.count, log_ratio, first, offset, np.maximum(points, 0.0), beyond, above)
+    return Factor(ratio.count, log_ratio, first, offset, np.maximum(points, 0.0), tail_mass, tail_mean)
 
 
 def _heaviest_mean(ratio: Ratio, step: float) -> float:

@@ -100,11 +100,11 @@ class GridLaw:
         low, high = float(self.log_ratio[0]), float(self.log_ratio[-1])
         if not adding:  # phi <= 1 decreases, so it is negatively correlated with "some Y is beyond its grid"
             at_high = float(function(np.array([high]))[0])
-            beyond = math.fsum(f.count * f.beyond for f in self.factors)
+            beyond = math.fsum(f.count * f.tail_mass for f in self.factors)
             outside = _exp(self._log_chernoff(0.0, -1.0, low)) + at_high
             return (value + outside) / (1.0 - beyond) if beyond < 1.0 else math.inf
         # E[u; some Y beyond its grid] <= sum of E[Y; Y beyond its grid], since the other factors have mean 1
-        outside = math.fsum(f.count * f.above for f in self.factors)
+        outside = math.fsum(f.count * f.tail_mean for f in self.factors)
         outside += _exp(self._log_chernoff(1.0, 1.0, high))
         below = 0.0
         if function.log_support < low:  # phi increases
@@ -138,8 +138,8 @@ class GridLaw:
         wrapped = 2 * self.wrapped * largest
         count = total_count(self.factors)
         # E[u - e^epsilon; exactly one Y beyond its grid]
-        above = math.fsum(f.count * f.above for f in self.factors)
-        beyond = math.fsum(f.count * f.beyond for f in self.factors)
+        above = math.fsum(f.count * f.tail_mean for f in self.factors)
+        beyond = math.fsum(f.count * f.tail_mass for f in self.factors)
         single = above * (1 - above) - math.exp(epsilon) * beyond
         return max(0.0, (value - wrapped) * (1 - 1e-12 * count * self.tilt)) + max(0.0, single)
 

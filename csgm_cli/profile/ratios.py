@@ -29,14 +29,14 @@ ABOVE = 10.0
 
 @dataclass(frozen=True)
 class CoordinateRatio:
-    """Y of ``coordinates``: of a client's coordinate x to its absence; if ``opposite``, to -x."""
+    """Y of ``coordinates``: with a coordinate x over without it; if ``opposite``, over with -x."""
 
     coordinates: Coordinates
     opposite: bool = False
 
     @property
     def count(self) -> float:
-        """How many there are."""
+        """The number of coordinates."""
         return self.coordinates.count
 
     @cached_property
@@ -48,7 +48,7 @@ class CoordinateRatio:
         return math.log1p(-c.gamma) if c.gamma < 1.0 else -c.t / 2 - 13.5 * s
 
     def cut(self, threshold: float, tilt: float) -> float:
-        """The upper end of the grid: above are e^-30 of the tilted law, or e^-98 of the law."""
+        """The upper end of the grid: at most e^-30 of the tilted law, or e^-98 of the law, lies above."""
         c, s = self.coordinates, math.sqrt(self.coordinates.t)
         shift = min(max(tilt, 1.0) * s, 6.0 + s)
         return min(
@@ -62,17 +62,14 @@ class CoordinateRatio:
         # under the law with the client a coordinate that is sent has mean s, under the base law -s or 0
         rest, sent, base = _between(z), _between(z - s), _between(z + s) if self.opposite else _between(z)
         last = float(z[-1])
-        beyond, beyond_sent, beyond_base = (
-            ndtr(-last),
-            ndtr(s - last),
-            ndtr(-last - s if self.opposite else -last),
-        )
+        rest_tail, sent_tail = ndtr(-last), ndtr(s - last)
+        base_tail = ndtr(-last - s if self.opposite else -last)
         mass = (1 - g) * rest + g * base if self.opposite else rest
-        above = float((1 - g) * beyond + g * beyond_sent)
-        return Cells(mass, (1 - g) * rest + g * sent, float((1 - g) * beyond + g * beyond_base), above)
+        tail_mass, tail_mean = (1 - g) * rest_tail + g * base_tail, (1 - g) * rest_tail + g * sent_tail
+        return Cells(mass, (1 - g) * rest + g * sent, float(tail_mass), float(tail_mean))
 
     def _crossing(self, edges: Array) -> Array:
-        """The standardised noise at which log Y crosses each edge; -infinity if it is always above."""
+        """The standardised noise at which log Y crosses each edge; -infinity if log Y is always above it."""
         t, g = self.coordinates.t, self.coordinates.gamma
         s = math.sqrt(t)
         with np.errstate(all="ignore"):
@@ -97,7 +94,7 @@ class CoordinateRatio:
 
 
 def coordinate_ratios(law: Law, *, opposite: bool = False) -> list[CoordinateRatio]:
-    """Those of the coordinates and of the Gaussian part of ``law``."""
+    """The ratios of the coordinates and of the Gaussian part of ``law``."""
     kinds = [*law.coordinates, *([Coordinates(1.0, 1.0, law.gaussian)] if law.gaussian > 0.0 else [])]
     return [CoordinateRatio(c, opposite) for c in kinds]
 

@@ -1,6 +1,6 @@
 r"""The log-moment of one round in which a client takes part with probability q.
 
-With y the likelihood ratio of the round if the client takes part, U = 1 - q + q y and S = log E[y^w],
+With y the likelihood ratio of the round if the client takes part, U = 1 - q + q y and S(w) = log E[y^w],
 
     K(a) = log E[U^a] = log1p(sum_l C(a, l) (1-q)^(a-l) q^l expm1(S(l))),       integer a,
 
@@ -21,14 +21,14 @@ from csgm_cli.renyi.moment import INFINITE_MOMENT, LARGEST_EXPONENT, LogMoment
 if TYPE_CHECKING:
     from csgm_cli.renyi.complex_log_moment import ComplexArray
 
-#: Between these orders K is computed; see `sampled_log_moment`.
+#: K is computed exactly between these orders, and bounded elsewhere; see `sampled_log_moment`.
 LEAST_ORDER, LARGEST_ORDER = 1.2, 64.0
-#: The integral: step relative to the distance of the contour from the poles, which makes the error e^-31, and
-#: the largest |Im w|, as the integrand decays like exp(-pi |Im w|).
+#: Step of the integral relative to the contour's distance from the poles (the discretisation error is
+#: e^-31), and the largest |Im w| (the integrand decays like exp(-pi |Im w|)).
 _STEP, _END = 0.2, 10.0
-#: With a larger log E[y^a] the integral is at half of the order instead, where it does not overflow.
+#: If log E[y^a] is larger, the contour crosses at half of the order, where the integrand does not overflow.
 _LARGEST_AT_ORDER = 300.0
-#: Relative error of sums and of the integral.
+#: Relative rounding error of the sums and of the integral.
 _ROUNDING = 1e-11
 
 
@@ -59,9 +59,9 @@ def sampled_log_moment(order: float, rate: float, inner: RoundLaw) -> LogMoment:
     `dominating_variance`.
     """
     if order < LEAST_ORDER:
-        known = sampled_log_moment(LEAST_ORDER, rate, inner)
-        slope = known.value / (LEAST_ORDER - 1)
-        return LogMoment((order - 1) * slope, slope, 0.0, known.error + 2.0**-50)
+        least = sampled_log_moment(LEAST_ORDER, rate, inner)
+        slope = least.value / (LEAST_ORDER - 1)
+        return LogMoment((order - 1) * slope, slope, 0.0, least.error + 2.0**-50)
     if order > LARGEST_ORDER:
         variance = dominating_variance(order, inner)
         return log_moment(order, rate, variance) if math.isfinite(variance) else INFINITE_MOMENT
@@ -75,27 +75,27 @@ def sampled_log_moment(order: float, rate: float, inner: RoundLaw) -> LogMoment:
 def _derivatives(order: float, value: float, rate: float, inner: RoundLaw) -> tuple[float, float]:
     """Approximate derivatives of K, from a parabola for log(K/(a (a-1))) through three integer orders a."""
     middle = max(3, round(order))
-    known = [_integer(middle + i, rate, inner) / (middle + i) / (middle + i - 1) for i in (-1, 0, 1)]
+    known = [_at_integer(middle + i, rate, inner) / (middle + i) / (middle + i - 1) for i in (-1, 0, 1)]
     if not all(0.0 < each < math.inf for each in known):
         return value / (order - 1), 0.0
     below, at, above = map(math.log, known)
-    bend = above - 2 * at + below
-    slope = (above - below) / 2 + (order - middle) * bend + 1 / order + 1 / (order - 1)
-    return value * slope, max(value * (slope**2 + bend - 1 / order**2 - 1 / (order - 1) ** 2), 0.0)
+    curvature = above - 2 * at + below
+    slope = (above - below) / 2 + (order - middle) * curvature + 1 / order + 1 / (order - 1)
+    return value * slope, max(value * (slope**2 + curvature - 1 / order**2 - 1 / (order - 1) ** 2), 0.0)
 
 
 def _log_moment(order: float, rate: float, inner: RoundLaw) -> float:
     whole = round(order)
-    return _integer(whole, rate, inner) if order == whole else _between(order, rate, inner)
+    return _at_integer(whole, rate, inner) if order == whole else _at_non_integer(order, rate, inner)
 
 
-def _integer(order: int, rate: float, inner: RoundLaw) -> float:
+def _at_integer(order: int, rate: float, inner: RoundLaw) -> float:
     return _log1p_sum(_terms(order, [float(power) for power in range(2, order + 1)], rate, inner))
 
 
-def _between(order: float, rate: float, inner: RoundLaw) -> float:
-    """K at an order that is no integer: sums of both ends, and the Mellin-Barnes integral between them."""
-    fraction = order - math.floor(order)  # poles are at the integers, and at this distance from integers
+def _at_non_integer(order: float, rate: float, inner: RoundLaw) -> float:
+    """K at a non-integer order: sums of the first and last terms, and the Mellin-Barnes integral between."""
+    fraction = order - math.floor(order)  # poles are at the integers, and at order minus integers
     apart = fraction / 2 if fraction >= 0.5 or order < 2.0 else (1 + fraction) / 2
     real = max(1.0, round(order / 2 - apart)) + apart
     if rate < 0.5:
@@ -112,13 +112,13 @@ def _between(order: float, rate: float, inner: RoundLaw) -> float:
 
 def _terms(order: float, powers: list[float], rate: float, inner: RoundLaw) -> list[float]:
     """Logs of C(a, w) (1-q)^(a-w) q^w expm1(S(w)) for each power w."""
-    chosen = [
+    log_binomials = [
         math.lgamma(order + 1) - math.lgamma(power + 1) - math.lgamma(order - power + 1) for power in powers
     ]
     return [
         each + (order - power) * math.log1p(-rate) + power * math.log(rate) + _log_expm1(moment)
         for each, power, moment in zip(
-            chosen, powers, (inner.log_moment(power).value for power in powers), strict=True
+            log_binomials, powers, (inner.log_moment(power).value for power in powers), strict=True
         )
     ]
 
@@ -136,7 +136,7 @@ def _integral(order: float, real: float, step: float, rate: float, inner: RoundL
     w = (real + 1j * step * np.arange(math.ceil(_END / step) + 1)).astype(np.complex128)
     kernel = loggamma(-w) + loggamma(w - order) + (order - w) * math.log1p(-rate) + w * math.log(rate)
     kernel -= loggamma(complex(-order)).real
-    with np.errstate(all="ignore"):  # after an overflow the result is not a number
+    with np.errstate(all="ignore"):  # an overflow gives nan, which `_log1p_sum` turns into infinity
         moments = inner.complex_log_moment(w)
         if moments is None:
             return math.inf, 1.0

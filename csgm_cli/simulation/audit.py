@@ -1,4 +1,4 @@
-"""An empirical lower bound on epsilon: a game in which an attacker tells whether a client took part.
+"""An empirical lower bound on epsilon: a game in which an attacker guesses whether a client took part.
 
 The attacker knows the mechanism, sees one release, and decides by the likelihood ratio at the worst-case
 vector. An event of probability p with the client and p' without, or the other way round, proves
@@ -28,8 +28,8 @@ from csgm_cli.simulation.intervals import clopper_pearson
 Floats: TypeAlias = NDArray[np.float64]
 
 CONFIDENCE = 0.999
-#: Thresholds on the log-likelihood ratio, as multiples of the epsilon that is claimed; of each there are two
-#: events, and every interval is made for the number of events, so that the best one may be chosen.
+#: Thresholds on the log-likelihood ratio, as multiples of the claimed epsilon. Each gives two events, and the
+#: error probability is divided among all intervals, so that the best event may be chosen.
 _THRESHOLDS = (0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.7, 1.0, 1.4)
 
 
@@ -43,8 +43,8 @@ def audit_epsilon(
 ) -> Audit:
     """A lower bound on the epsilon, at ``delta``, of one round of ``plan``.
 
-    ``epsilon``: the claim, which sets the scale of the events. ``sigma``: of the noise that is really added,
-    for a test of the audit; the attacker believes in that of the plan. All randomness comes from ``seed``.
+    ``epsilon``: the claim, which sets the scale of the events. ``sigma``: of the noise that is actually
+    added, to test the audit; the attacker assumes that of the plan. All randomness comes from ``seed``.
 
     Raises:
         UsageError: a value out of range, or a plan with a rotation, a factorization, client sampling or
@@ -61,7 +61,9 @@ def audit_epsilon(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         server = Server(run, seed=seed)
-        games = [[_play(server, vectors, there=there) for _ in range(rounds)] for there in (True, False)]
+        games = [
+            [_play(server, vectors, present=present) for _ in range(rounds)] for present in (True, False)
+        ]
     with_clients, without = (_ratios(plan, vectors, np.array(releases)) for releases in games)
     bound, threshold = max(_bounds(with_clients, without, epsilon, delta))
     return Audit(bound, delta, CONFIDENCE, rounds * len(vectors), threshold)
@@ -73,7 +75,7 @@ def _check(plan: Plan) -> None:
     if not plain or plan.rotation is not Rotation.NONE:
         raise UsageError(
             "cannot-audit",
-            "the audit is of one round, without rotation, factorization and client sampling",
+            "only one round without rotation, factorization and client sampling can be audited",
         )
 
 
@@ -87,9 +89,9 @@ def worst_case_vectors(plan: Plan) -> Floats:
     return vectors
 
 
-def _play(server: Server, vectors: Floats, *, there: bool) -> Floats:
+def _play(server: Server, vectors: Floats, *, present: bool) -> Floats:
     cohort = server.draw(range(len(vectors)))
-    for client, vector in enumerate(vectors if there else ()):
+    for client, vector in enumerate(vectors if present else ()):
         cohort.add(client, encode(server.plan, vector, cohort.seed_of(client)))
     return cohort.release()
 

@@ -22,7 +22,7 @@ def mean_interval(samples: NDArray[np.float64], confidence: float) -> tuple[floa
 
 
 def clopper_pearson(successes: int, trials: int, error: float) -> tuple[float, float]:
-    """Bounds on a probability, each of which fails with probability at most ``error``."""
+    """Clopper-Pearson bounds on a probability; each fails with probability at most ``error``."""
     from scipy import special
 
     low = float(special.betaincinv(successes, trials - successes + 1, error)) if successes else 0.0

@@ -1,4 +1,4 @@
-"""Monte-Carlo error of the mean estimate, by client and server as they run, against the formulas."""
+"""Monte Carlo error of the mean estimate, from the real client and server code, against the formulas."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Floats: TypeAlias = NDArray[np.float64]
 
 #: Each of the three intervals misses a correct formula in one of a thousand simulations.
 CONFIDENCE = 0.999
-#: Any seed will do: these vectors are encoded with all coordinates.
+#: All coordinates of these vectors are sent, so the mask seed does not matter.
 _UNUSED_SEED = bytes(16)
 
 
@@ -46,8 +46,8 @@ def simulate_mean(
     """The error of ``trials`` simulated rounds, or with a factorization epochs, of ``plan``.
 
     ``vectors``: one row of ``plan.dim`` numbers for each of the planned n clients, with client sampling for
-    each of the population. Without, they are random, of norm ``l2_norm`` and with a common part. With a
-    factorization each step has these vectors, of new clients. ``factors``: as `Server` takes them.
+    each of the population; by default random, of norm ``l2_norm`` and with a common part. With a
+    factorization every step has these vectors, from new clients. ``factors``: as in `Server`.
 
     The results are NOT PRIVATE: all randomness comes from ``seed``.
 
@@ -128,7 +128,7 @@ def _errors(
     plan: Plan, vectors: Floats, expected: Floats, trials: int, seed: int, factors: Factors | None
 ) -> Iterable[Floats]:
     """The error of each trial, one row for each release."""
-    # A new budget: nothing here is private.
+    # As many releases as trials: nothing here is private.
     endless = replace(plan.mechanism.with_releases(trials), disjoint_cohorts=False)
     plan = replace(plan, mechanism=endless)
     with warnings.catch_warnings():
@@ -148,7 +148,7 @@ def _release(server: Server, vectors: Floats, row: int) -> Floats:
 
 
 def _predicted_mse(plan: Plan, sent: Floats) -> float:
-    """E ||error||^2, the mean over the rows of a stream: of the noise and of who sends which coordinate.
+    """E ||error||^2, averaged over the rows of a stream: the noise, and the random choice of what is sent.
 
     d sigma^2/(n gamma)^2 and, as coordinate j of a client is sent with probability q gamma,
     (1 - q gamma) q/(n^2 gamma) sum_j c_j sum_i x_ij^2, where c_j is the share of coordinate j that is left

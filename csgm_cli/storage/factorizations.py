@@ -169,7 +169,7 @@ def load_checkpoint(path: str, workload: Workload, objective: Objective) -> Dual
                 "other-problem",
                 f"{path!r} is no checkpoint of this problem: its {name} is {shown(saved.metadata.get(name))},"
                 f" not {shown(ours)}",
-                "give another name to --checkpoint",
+                "pass another name to --checkpoint",
             )
     check_hash(saved)
     if "v" not in saved.arrays:

@@ -18,15 +18,15 @@ _LARGEST_SPACING = 0.02  # in x
 
 
 class Part(Protocol):
-    """Independent factors Y of the likelihood ratio with one law."""
+    """Independent and identically distributed factors Y of the likelihood ratio."""
 
     @property
     def number(self) -> int:
-        """How many there are."""
+        """The number of factors."""
 
     @property
     def least(self) -> float:
-        """No log Y is below."""
+        """A lower bound on log Y."""
 
     def nodes(self, order: float, step: float) -> tuple[Array, Array, float]:
         """Nodes of the loss, their weights under the law tilted by Y^order, and log E[Y^order]."""
@@ -51,7 +51,7 @@ class CoordinatePart:
 
     @property
     def least(self) -> float:
-        """No loss is below."""
+        """A lower bound on the loss."""
         return -math.inf if self.gamma == 1 else math.log1p(-self.gamma)
 
     def moments(self, order: float) -> tuple[float, float, float]:
@@ -75,7 +75,7 @@ class CoordinatePart:
         total = weights.sum()
         log_total = peak + math.log(total * (x[1] - x[0]) / math.sqrt(2 * math.pi))
         if abs(order) * np.abs(losses).max() < 1:
-            # E[Y^a - 1 - a (Y - 1)]: what many coordinates add up to keeps its digits.
+            # E[Y^a - 1 - a (Y - 1)]: avoids cancellation in sums over many coordinates.
             small = np.expm1(order * losses) - order * np.expm1(losses)
             log_total = math.log1p(np.exp(-x * x / 2) @ small * (x[1] - x[0]) / math.sqrt(2 * math.pi))
         return losses, weights / total, log_total
@@ -104,7 +104,7 @@ class RoundsPart:
 
     @property
     def least(self) -> float:
-        """No loss is below."""
+        """A lower bound on the loss."""
         return math.log1p(-self.rate)
 
     def moments(self, order: float) -> tuple[float, float, float]:
@@ -121,7 +121,7 @@ class RoundsPart:
         weights = np.exp(logs - peak)
         total = float(weights.sum())
         log_total = peak + math.log(total)
-        if log_total < 1:  # E[U^a - 1 - a (U - 1)]: what many rounds add up to keeps its digits
+        if log_total < 1:  # E[U^a - 1 - a (U - 1)]: avoids cancellation in sums over many rounds
             mass = np.exp(self.log_mass)
             small = np.where(
                 np.abs(order * losses) < 1,
@@ -135,7 +135,7 @@ class RoundsPart:
 def on_grid(places: Array, weights: Array, points: int) -> Array:
     """Weights at real ``places`` put on the four nearest integers modulo ``points`` by cubic interpolation.
 
-    This keeps the first three moments, so that errors of many coordinates do not add up.
+    This preserves the first three moments, so errors do not accumulate over many coordinates.
     """
     below = np.floor(places)
     f = places - below

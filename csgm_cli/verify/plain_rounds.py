@@ -1,6 +1,6 @@
-"""The law of the likelihood ratio of one round, if the client takes part, on a plain grid of its logarithm.
+"""The law of log y, y the likelihood ratio of one round if the client takes part, on a uniform grid.
 
-Tilted laws of the coordinates are composed by FFT, each for the masses around its own mean, on one grid.
+Tilted laws of the coordinates are convolved by FFT on one grid, each for the masses around its own mean.
 """
 
 from __future__ import annotations
@@ -16,10 +16,8 @@ from csgm_cli.verify.plain_nodes import Array, Part, on_grid
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_FINENESS, _MANY = (
-    0.02,
-    1000,
-)  # the step relative to the deviation of a coordinate's loss; finer below so many
+_FINENESS = 0.02  # the step, relative to the standard deviation of a coordinate's loss
+_MANY = 1000  # with at most so many coordinates the step is finer, since their losses are less normal
 _MOST_POINTS = 1 << 22
 _SPACING = 6.0  # of the tilted means, in tilted deviations
 _DEPTH = 60.0  # outcomes rarer than exp(-depth) are left out
@@ -38,7 +36,7 @@ def round_masses(parts: Sequence[Part], highest: float) -> tuple[Array, Array]:
     first = min(start for start, _ in found)
     size = max(start + masses.size for start, masses in found) - first
     losses = step * (first + np.arange(size, dtype=float))
-    # rounding errors are equal everywhere in a tilted law: where it is largest, it has most digits
+    # a tilted law has the same absolute error everywhere: take each mass where its tilted mass is largest
     largest, log_mass = np.full(size, 1e-14), np.full(size, -math.inf)
     for law, (start, masses) in zip(laws, found, strict=True):
         places = slice(start - first, start - first + masses.size)
@@ -71,14 +69,14 @@ def _tilts(parts: Sequence[Part], highest: float) -> list[_TiltedLaw]:
             rare = rate > _DEPTH and sign * (last.order - 0.5) > 0.5
             if rare or end < least or (sign > 0 and end > highest):
                 break
-            ahead = _ahead(parts, last, sign, _LONGEST * highest)
-            if ahead is None:
+            following = _next_tilt(parts, last, sign, _LONGEST * highest)
+            if following is None:
                 break
-            found.append(last := ahead)
+            found.append(last := following)
     return found
 
 
-def _ahead(parts: Sequence[Part], last: _TiltedLaw, sign: int, end: float) -> _TiltedLaw | None:
+def _next_tilt(parts: Sequence[Part], last: _TiltedLaw, sign: int, end: float) -> _TiltedLaw | None:
     """The next tilted law; None if its window would extend beyond ``end``."""
     stride = sign * _SPACING / last.deviation
     while abs(stride) * last.deviation > _LEAST_STRIDE:

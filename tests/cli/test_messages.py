@@ -81,11 +81,11 @@ from csgm_cli.storage.arrays import read_arrays
         ("calibrate --dim 4,000,000", "write it as 4000000"),
         (
             "calibrate --epsilon 3 --delta 1e-6 --gamma 0.1 --dim 4e6",
-            "try: give --cohort-size beside --dim, or --norm-ratio, or --linf-norm with --l2-norm\n",
+            "try: pass --cohort-size beside --dim, or --norm-ratio, or --linf-norm with --l2-norm\n",
         ),
         (
             "calibrate --epsilon 3 --delta 1e-6 --gamma 0.1 --cohort-size 9",
-            "the rotation rule needs dim beside cohort_size\n  try: give --dim beside --cohort-size, ",
+            "the rotation rule needs dim beside cohort_size\n  try: pass --dim beside --cohort-size, ",
         ),
         (
             "calibrate --epsilon 3 --delta 1e-6 --mechanism gaussian --rounds 300 --population 2000",
@@ -131,7 +131,7 @@ from csgm_cli.storage.arrays import read_arrays
         ("sweep --vary gamma=-0.5", "--vary gamma must be a number in [1e-09, 1], got '-0.5'\n"),
         (
             "sweep --noise-multiplier 1 --epsilon 5 --delta 1e-8 --gamma 1 --vary rounds=1,2",
-            "try: with --noise-multiplier one of them is the answer: give the other\n",
+            "try: with --noise-multiplier one of them is the answer: pass the other\n",
         ),
         (
             "account --sigma 1 --epsilon 5 --delta 1e-8",

@@ -233,3 +233,12 @@ def test_a_finer_and_longer_contour_gives_the_same_mean(gamma, t, count, epsilon
     assert finer is not None
     assert math.exp(finer.log_lower) <= math.exp(found.log_upper)
     assert math.exp(found.log_lower) <= math.exp(finer.log_upper)
+
+
+@pytest.mark.parametrize("gamma", [1e-3, 0.01, 0.3])
+@pytest.mark.parametrize("log10_t", [-12, -6, -2, 0, 2, 3.4, 6])
+@pytest.mark.parametrize("above", [1.000001, 1.1, 3.0, 100.0])
+def test_no_contour_in_the_remove_direction_above_the_largest_loss(gamma, log10_t, above):
+    """Y > 1 - gamma, so no loss exceeds -100 log(1 - gamma): delta is 0 and the integrand has no minimum."""
+    law = law_of(gamma, [(100.0, 10.0**log10_t)])
+    assert build_contour(law, Direction.REMOVE, -above * 100 * math.log1p(-gamma)) is None

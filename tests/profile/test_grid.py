@@ -263,12 +263,12 @@ def test_rounded_factors_are_larger_and_smaller_in_convex_order(gamma, t, step):
     for factor, sign in ((upper, 1.0), (lower, -1.0)):
         y = np.exp(factor.log_ratio)
         assert (factor.mass >= 0.0).all()
-        assert factor.mass.sum() + factor.beyond == pytest.approx(1.0, abs=1e-12)
-        beyond = factor.above - thresholds * factor.beyond
+        assert factor.mass.sum() + factor.tail_mass == pytest.approx(1.0, abs=1e-12)
+        beyond = factor.tail_mean - thresholds * factor.tail_mass
         rounded = np.maximum(y[None, :] - thresholds[:, None], 0.0) @ factor.mass + beyond
         assert (sign * (rounded - exact) >= -room).all()
-        assert factor.mass @ y + factor.above <= 1.0 + room
-    assert upper.mass @ np.exp(upper.log_ratio) + upper.above == pytest.approx(1.0, abs=1e-12)
+        assert factor.mass @ y + factor.tail_mean <= 1.0 + room
+    assert upper.mass @ np.exp(upper.log_ratio) + upper.tail_mean == pytest.approx(1.0, abs=1e-12)
 
 
 @pytest.mark.parametrize(("gamma", "t"), [(0.1, 1.0), (0.5, 0.1), (0.9, 4.0)])
@@ -280,7 +280,9 @@ def test_rounding_errors_are_of_second_order_in_the_step(gamma, t):
     for step in (2.0**-11, 2.0**-12):
         factor = factors.upper_factor(ratio, 4.0, step)
         calls = np.maximum(np.exp(factor.log_ratio)[None, :] - thresholds[:, None], 0.0)
-        excesses.append((calls @ factor.mass + factor.above - thresholds * factor.beyond - exact).mean())
+        excesses.append(
+            (calls @ factor.mass + factor.tail_mean - thresholds * factor.tail_mass - exact).mean()
+        )
     assert excesses[1] == pytest.approx(excesses[0] / 4, rel=0.3)
 
 
@@ -292,7 +294,7 @@ def test_ratios_to_the_opposite_vector_give_no_nan(gamma, t):
     for rounded in (factors.upper_factor, factors.lower_factor):
         factor = rounded(ratio, 3.0, 2.0**-8)
         assert (factor.mass >= 0.0).all()
-        assert factor.mass.sum() + factor.beyond <= 1.0 + 1e-12
+        assert factor.mass.sum() + factor.tail_mass <= 1.0 + 1e-12
         assert math.isfinite(factor.log_moment(0.5))
 
 

@@ -78,7 +78,7 @@ def test_mass_and_mean_of_one_round(rate, upper, inner):
     """P = 1 and E[U] = 1, all that is left out included; never less for upper, or more for lower bounds."""
     ratio = sampled_ratio(SampledRounds(1.0, rate, inner), 5.0, upper=upper)
     cells = ratio.cells(np.linspace(ratio.bottom - 0.1, ratio.cut(5.0, 1.0), 1000))
-    mass, mean = math.fsum(cells.mass) + cells.beyond, math.fsum(cells.mean) + cells.above
+    mass, mean = math.fsum(cells.mass) + cells.tail_mass, math.fsum(cells.mean) + cells.tail_mean
     near = 1e-6 if inner is ROUND else 1.0
     for total in (mass, mean):
         assert (1 - 1e-12 <= total <= 1 + near) if upper else (1 - near <= total <= 1 + 1e-12)

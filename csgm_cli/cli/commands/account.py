@@ -71,7 +71,7 @@ def _refuse_searched(request: Request) -> None:
         if (source := request.sources[name]).searched:
             message = f"--max-epsilon is not checked with {source.label}, which csgm found by searching"
             raise UsageError(
-                "untrusted-key", message, f"give {flag_of(name)}, or name the file with --config"
+                "untrusted-key", message, f"pass {flag_of(name)}, or name the file with --config"
             )
 
 
@@ -124,12 +124,12 @@ def _account(request: Request, mechanism: Mechanism, sigma: float) -> Account:
             raise UsageError(
                 "conflicting-options",
                 f"{request.label(['max_epsilon'])} checks an epsilon, but {request['from']!r} asks for delta",
-                "give --delta too",
+                "pass --delta too",
             )
         return account_delta(mechanism, sigma, request["epsilon"], accountant, verify=request["verify"])
     if not request["delta"] and request["max_epsilon"] is not None:
         limit = request.label(["max_epsilon"])
-        raise UsageError("missing-option", f"{limit} checks an epsilon, which needs a delta", "give --delta")
+        raise UsageError("missing-option", f"{limit} checks an epsilon, which needs a delta", "pass --delta")
     if not request["delta"]:
         hint = "--delta asks for epsilon and may be repeated, --epsilon asks for delta"
         raise UsageError("missing-option", "account needs --delta or --epsilon", hint)

@@ -41,7 +41,7 @@ def run(request: Request) -> ExitCode:
 command = Command(
     "calibrate",
     run,
-    help="""Find the least noise that meets (epsilon, delta).
+    help="""Find the smallest noise that meets (epsilon, delta).
 
     The answer is on the safe side: `csgm account` on any printed number meets the target.""",
     options=[

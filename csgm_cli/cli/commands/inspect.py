@@ -82,7 +82,7 @@ def _inspected(request: Request, saved: SavedArrays, progress: Progress) -> Insp
 command = Command(
     "inspect",
     run,
-    help="""Recompute everything that a file of factors claims.
+    help="""Recompute every claim of a factorization file.
 
     Reads what `csgm factorize` writes, and arrays B and C, or one of them, made elsewhere (.npz, .npy
     or a folder of .npy). Exits with 1 if a claim does not hold, with 2 if the file is broken.""",

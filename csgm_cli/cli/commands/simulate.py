@@ -59,7 +59,7 @@ command = Command(
         option(
             "from",
             required=True,
-            text="Saved JSON result of calibrate, with dim and cohort size: what is to be run.",
+            text="Saved JSON result of calibrate to run; it needs dim and cohort size.",
         ),
         *options("rotation", "wire", "vectors", "trials"),
         option("seed", text="Seed of all random numbers.", default=0),

@@ -123,7 +123,7 @@ def _sampling_rate(request: Request) -> tuple[float, Notices]:
     if None in sizes:
         if rate is None:
             message = f"{request.label(['client_sampling'])} needs --population-size and --cohort-size"
-            raise UsageError("missing-option", message, "or give --sampling-rate")
+            raise UsageError("missing-option", message, "or pass --sampling-rate")
         return rate, ()
     if rate is not None:
         check_rate(rate, *sizes)

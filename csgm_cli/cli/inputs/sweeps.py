@@ -153,12 +153,12 @@ def _with_first_values(request: Request, axes: Sequence[Varied]) -> Request:
             raise UsageError("repeated-option", f"{varied_label(axis.name)} may be given once")
         if request.rank((axis.name,)) >= rank:
             label = request.label((axis.name,))
-            raise UsageError("conflicting-options", f"{label} is both fixed and varied", "give one of them")
+            raise UsageError("conflicting-options", f"{label} is both fixed and varied", "pass one of them")
         values[axis.name], sources[axis.name] = axis.values[0], Source(rank, varied_label(axis.name))
     request = settled(Request(values, sources), EXCLUSIVES)
     if not list(request.given(NOISE)):
         return request
-    answer = f"with {request.label(NOISE)} one of them is the answer: give the other"
+    answer = f"with {request.label(NOISE)} one of them is the answer: pass the other"
     return settled(request, [Exclusive(("delta",), ("epsilon",), hint=answer)])
 
 

@@ -95,4 +95,4 @@ def _header_size(path: str, sweep: Sweep, form: RowFormat, lines: Iterator[str])
 
 def _other_sweep(path: str, line: int, fault: str) -> UsageError:
     message = f"{path!r} holds the rows of another sweep, or was edited: line {line} {fault}"
-    return UsageError("other-sweep", message, "give another --output")
+    return UsageError("other-sweep", message, "pass another --output")

@@ -155,7 +155,7 @@ _SPECS: dict[str, _Spec] = {
     "accountant": _Spec(
         _ACCOUNTING,
         "Privacy accountant: exact (Gaussian only), rdp (Renyi, fast), paper (Renyi, integer orders), tight"
-        " (least of privacy profile, rdp and mask-revealed), auto (the tightest available).",
+        " (smallest of privacy profile, rdp and mask-revealed), auto (the tightest available).",
         lambda: Choice([name.value for name in Accountant]),
         Accountant.AUTO.value,
     ),
@@ -205,12 +205,12 @@ _SPECS: dict[str, _Spec] = {
     ),
     "vectors": _Spec(
         _SIMULATION,
-        "Client vectors, one a row, for all clients of a cohort (with client sampling, of the population)."
-        " Default: random ones.",
+        "Client vectors, one per row, for all clients of a cohort (with client sampling, of the population)."
+        " Default: random vectors.",
         File,
         metavar="FILE.npy",
     ),
-    "trials": _Spec(_SIMULATION, "Number of simulated rounds, or with a factorization epochs.", default=200),
+    "trials": _Spec(_SIMULATION, "Number of simulated rounds (epochs with a factorization).", default=200),
     "diff": _Spec(
         _TARGET, "Show what the budget spends compared with this earlier one.", File, metavar="OLD.toml"
     ),

@@ -38,7 +38,9 @@ def check_places(request: Request, more: Iterable[str] = ()) -> None:
             resumed = {name, other} == {"output", "checkpoint"} and request["force"]
             if _same(path, written[other]) and not resumed:
                 labels = f"{request.label([other])} and {request.label([name])}"
-                raise UsageError("same-file", f"{labels} are the same file: {path!r}", "give each its own")
+                raise UsageError(
+                    "same-file", f"{labels} are the same file: {path!r}", "pass a different file for each"
+                )
 
 
 def _read(request: Request) -> Iterator[tuple[str, str]]:

@@ -28,7 +28,7 @@ class Exclusive:
     right: tuple[str, ...]
     may_agree: bool = False
     left_by_default: bool = False
-    hint: str = "give one of them"
+    hint: str = "pass one of them"
     checks: tuple[str, ...] = ()
     sampled: bool | None = None
 
@@ -48,7 +48,7 @@ EXCLUSIVES = (
         ("sampling_rate", "client_sampling"),
         ("training_rounds",),
         sampled=True,
-        hint="--training-rounds is for disjoint cohorts in a fixed order; for cohorts drawn at random give"
+        hint="--training-rounds is for disjoint cohorts in a fixed order; for cohorts drawn at random, pass"
         " --rounds = all training rounds",
     ),
     Exclusive(

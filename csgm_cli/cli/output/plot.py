@@ -36,7 +36,7 @@ def check_plot(request: Request) -> None:
         if request["output"] is None and (value or request["format"] != "text"):
             other = "--value" if value else f"--format {request['format']}"
             message = f"--plot - and {other} would both go to standard output"
-            raise UsageError("conflicting-options", message, "give --output for one of them, or --plot FILE")
+            raise UsageError("conflicting-options", message, "pass --output for one of them, or --plot FILE")
         return
     from csgm_cli.render.plots.image_file import check_can_draw
     from csgm_cli.storage.files import check_writable

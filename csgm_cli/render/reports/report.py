@@ -131,12 +131,12 @@ def _compare(inputs: Document, result: Document) -> Report:
 
 
 def _reference(inputs: Document, rows: list[Document]) -> tuple[Fact, ...]:
-    """What the MSE ratios of a comparison are to: one MSE for all rows."""
+    """The MSE that all ratios of a comparison are relative to."""
     totals = [row["mse"]["gaussian_total"] for row in rows if row["mse"] is not None]
     if inputs["at_equal_mse"] or not totals:
         return ()
     words = f"MSE of the {plain_mechanism(inputs)} mechanism, the first row"
-    return (Fact("MSE ratio", f"to {round_up(totals[0])}", words),)
+    return (Fact("MSE ratio", f"relative to {round_up(totals[0])}", words),)
 
 
 def _sweep(inputs: Document, result: Document) -> Report:

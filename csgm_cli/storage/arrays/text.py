@@ -109,7 +109,7 @@ def check_replaceable(path: Path) -> None:
     ours = {_METADATA, *(f"{name}.csv" for name in SIDES)}
     if strangers := sorted({entry.name for entry in path.iterdir()} - ours):
         message = f"cannot replace the folder {str(path)!r}: it also holds {strangers[0]!r}"
-        raise StorageError("cannot-write", message, "give another name")
+        raise StorageError("cannot-write", message, "pass another name")
 
 
 def _lines(array: Array) -> Iterator[str]:

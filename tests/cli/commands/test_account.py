@@ -162,7 +162,7 @@ def test_a_limit_without_a_delta(csgm):
     assert outcome.status == 2
     assert outcome.stderr.splitlines() == [
         "error[missing-option]: --max-epsilon checks an epsilon, which needs a delta",
-        "  try: give --delta",
+        "  try: pass --delta",
     ]
 
 

@@ -163,10 +163,10 @@ CONFLICT = "conflicting-options"
         ("--sampling-rate 0.1 --rounds 9 --factorization tree:4", CONFLICT, "with correlated noise"),
         ("--sampling-rate 0.1 --factorization tree:4 --epochs 2", CONFLICT, "one step of each of --epochs"),
         ("--client-sampling poisson --factorization tree:4", CONFLICT, "with correlated noise"),
-        ("--sampling-rate 0.1 --training-rounds 9", CONFLICT, "give --rounds = all training rounds"),
+        ("--sampling-rate 0.1 --training-rounds 9", CONFLICT, "pass --rounds = all training rounds"),
         (f"--client-sampling poisson {SIZES} --training-rounds 9", CONFLICT, "for cohorts drawn at random"),
         (f"--rounds 9 {SIZES}", CONFLICT, "add --client-sampling poisson"),
-        ("--client-sampling poisson --rounds 9", "missing-option", "or give --sampling-rate"),
+        ("--client-sampling poisson --rounds 9", "missing-option", "or pass --sampling-rate"),
         ("--client-sampling poisson --rounds 9 --cohort-size 9", "missing-option", "--population-size and"),
         (
             "--client-sampling poisson --rounds 9 --cohort-size 9 --population-size 8",

@@ -25,7 +25,7 @@ def run(request: Request) -> ExitCode:
 command = Command(
     "completion",
     run,
-    help="""Print the completion script of a shell.
+    help="""Print a shell completion script.
 
     Bash: add `eval "$(csgm completion bash)"` to ~/.bashrc. Zsh: save it as _csgm in a folder of fpath.
     Fish: save it as ~/.config/fish/completions/csgm.fish. PowerShell: add
