@@ -26,7 +26,7 @@ def test_the_price_of_compression_in_the_readme():
         row = f"| {sent} | {round_up(found.noise_multiplier)} | {round_up(effective)} |{more} |"
         assert row in text
         gap = max(gap, 1 - found.guarantee.lower_bound / found.noise_multiplier)
-    assert f"within {round_up(100 * gap, 1)} % of the proven minimum" in text
+    assert f"within {round_up(100 * gap, 1)} % of the proven lower bound" in text
 
 
 def in_words(percent: float) -> str:
@@ -95,8 +95,8 @@ def test_figures_of_another_accountant():
     )
     gaussian, target = csgm_cli.Mechanism("gaussian"), csgm_cli.Target(0.01, 1e-8)
     rdp, exact = (csgm_cli.calibrate(gaussian, target, name).sigma for name in ("rdp", "exact"))
-    assert f"dp-accounting 0.6.0 returns noise {lost / 1e7:.1f}e7 without a warning" in text
-    assert f"csgm returns {rdp:.1f} by RDP and {exact:.1f} by the exact curve" in text
+    assert f"dp-accounting 0.6.0 returns noise {lost / 1e7:.1f}e7;" in text
+    assert f"csgm returns {rdp:.1f} by RDP and {exact:.1f} by the exact profile" in text
 
     replaced = {}
     for kind in (RdpAccountant, PLDAccountant):
