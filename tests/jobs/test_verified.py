@@ -71,6 +71,23 @@ def test_calibrate_and_account_are_verified(mechanism, target, accountant, proof
         assert verified.relative_difference < (1e-9 if verified.digits > 4 else 1e-3)
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "accountant", "proof"),
+    [
+        (Mechanism(L2, 0.1, Geometry(30.0), 50, sampling_rate=0.1), "rdp", "renyi"),
+        (Mechanism(L2, 0.1, Geometry(30.0), 50, sampling_rate=0.1), "auto", "concentrated"),
+        (Mechanism(L2, 0.1, PAPER, 10, sampling_rate=0.5), "auto", "gaussian-matched"),
+        (Mechanism(L2, 0.1, PAPER, 9, "replace-one", sampling_rate=0.5), "auto", "triangle"),
+    ],
+)
+def test_client_sampling_is_verified(mechanism, accountant, proof):
+    """By a grid of its own where rounds are discretised; both directions, also at noise that is rounded up."""
+    found = calibrate(mechanism, Target(5.0, 1e-6), accountant, verify=True)
+    assert found.guarantee.proof == proof
+    verified = found.guarantee.verified
+    assert verified.relative_difference < (1e-9 if verified.digits > 4 else 5e-3)
+
+
 MIXED = (
     Release("counts", Mechanism("gaussian", rounds=30), 12.5),
     Release("model", Mechanism(L2, 0.05, Geometry(100.0, l2_norm=2.0), 400), 1.8),
