@@ -147,10 +147,17 @@ def _decreases_up_to(pole: float, sign: float, epsilon: float, moment: Callable[
     return math.isfinite(last.value) and slope_of(last, sign, epsilon, LEFT_OF_POLE * pole)[0] < 0.0
 
 
+#: No saddle point is beyond this log z, where z^2 is still in float64's range. If epsilon exceeds every loss,
+#: the integrand decreases for ever.
+_FARTHEST = 300.0
+
+
 def _saddle(law: Law, sign: float, epsilon: float, moment: Callable[[float], LogMoment]) -> float | None:
     """The saddle point: the minimum of the integrand on the real axis; None if not computable."""
 
     def slope(log_z: float) -> Slope:
+        if abs(log_z) > _FARTHEST:
+            raise NoAnswerError("no-root", "the integrand has no minimum")
         z = math.exp(log_z)
         there = moment(z)
         if math.isinf(there.value):

@@ -233,3 +233,12 @@ def test_a_finer_and_longer_contour_gives_the_same_mean(gamma, t, count, epsilon
     assert finer is not None
     assert math.exp(finer.log_lower) <= math.exp(found.log_upper)
     assert math.exp(found.log_lower) <= math.exp(finer.log_upper)
+
+
+@pytest.mark.parametrize("t", [1e-3, 1.0, 1700.0])
+@pytest.mark.parametrize("gamma", [1e-6, 2.6e-3])
+def test_losses_below_epsilon_have_no_contour(gamma, t):
+    """The loss of removing a client is at most -3 log(1 - gamma) < epsilon: the integrand has no minimum."""
+    law = merged_law([Coordinates(3.0, gamma, t, is_largest=True)])
+    assert -law.least_loss < 4.1
+    assert build_contour(law, Direction.REMOVE, 4.1) is None
