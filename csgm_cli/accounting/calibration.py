@@ -34,8 +34,8 @@ _EPSILON_ROOM, _SIGMA_ROOM = 2.5e-13, 1e-13
 #: Larger margins: in epsilon under replace-one, where the e1 of the triangle is less accurate; in sigma if an
 #: order is searched, and if the bound comes from a certified grid, whose step depends on epsilon.
 _TRIANGLE_ROOM, _ORDER_ROOM, _GRID_ROOM = 1e-9, 5e-13, 5e-6
-#: In epsilon under replace-one with client sampling, where orders are searched less accurately.
-_SAMPLED_ROOM = 1e-4
+#: In epsilon with client sampling, where orders are searched less accurately; under replace-one.
+_SAMPLED_ROOM, _SAMPLED_TRIANGLE_ROOM = 1e-10, 1e-4
 
 
 def least_sigma(
@@ -52,7 +52,8 @@ def least_sigma(
     Raises:
         NoAnswerError: no noise in range meets the target.
     """
-    inner = epsilon * (1 - _EPSILON_ROOM)
+    has_sampling = any(m.sampling_rate < 1.0 for m, _ in [(mechanism, 1.0), *others])
+    inner = epsilon * (1 - (_SAMPLED_ROOM if has_sampling else _EPSILON_ROOM))
     given, delta = delta, min(delta, LARGEST_TARGET_DELTA)
     bounds = bounds_of([(mechanism, 1.0), *others], accountant)
 
@@ -60,9 +61,7 @@ def least_sigma(
         found = [_closed_sigma(mechanism, bound, inner, delta, others) for bound in bounds]
         return min(found, key=lambda form: form.sigma)
 
-    sampled = mechanism.adjacency is Adjacency.ADD_REMOVE and any(
-        m.sampling_rate < 1.0 for m, _ in [(mechanism, 1.0), *others]
-    )
+    sampled = mechanism.adjacency is Adjacency.ADD_REMOVE and has_sampling
     by_profile = uses_profile([(mechanism, 1.0), *others], accountant)
     # with client sampling the tight bound under add-remove includes the closed forms
     form = _ClosedForm(math.inf, Bound.RDP) if sampled and by_profile else closed()
@@ -75,8 +74,8 @@ def least_sigma(
     if mechanism.adjacency is Adjacency.REPLACE_ONE:
         # The relative error is one of delta; at small epsilons delta depends little on epsilon.
         inner = epsilon * (1 - _TRIANGLE_ROOM * (1 + min(4 * delta / epsilon, 1e6)))
-        if any(m.sampling_rate < 1.0 for m, _ in [(mechanism, 1.0), *others]):
-            inner = epsilon * (1 - _SAMPLED_ROOM)
+        if has_sampling:
+            inner = epsilon * (1 - _SAMPLED_TRIANGLE_ROOM)
     path = sigma_path(mechanism, others, inner, math.log(delta))
     try:
         solved = solve(path, _near_sigma(mechanism, inner, delta, others))

@@ -168,7 +168,7 @@ def _saddle(law: Law, sign: float, epsilon: float, moment: Callable[[float], Log
 
     try:
         return math.exp(increasing_root(slope, math.log(max(start, 1e-3)), settled=near_enough))
-    except (NoAnswerError, OverflowError):  # z grows without limit if the integrand decreases everywhere
+    except (NoAnswerError, ArithmeticError):  # z has no limit if the integrand decreases everywhere
         return None
 
 

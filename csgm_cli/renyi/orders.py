@@ -80,11 +80,17 @@ def best_sampled_order(curve: RenyiCurve, value: Value, start: float) -> tuple[f
 
     From the best of a few orders, since with few sent coordinates values are infinite at most orders.
     """
-    orders = [*_SOME_ORDERS, start]
+    orders = [*_SOME_ORDERS, start, *_orders_before_growth(curve.law)]
     best, start = min((value(order, curve.moment(order)), order) for order in orders)
     if curve.few_orders:
         return best, start
     return best_order_by_bracketing(curve, value, start, stride=0.1)
+
+
+def _orders_before_growth(law: Law) -> list[float]:
+    """The orders a near 1 at which gamma^a exp(a (a-1) t/2), a large coordinate's moment, exceeds 1."""
+    gaps = [2 * -math.log(c.gamma) / c.t for c in law.all_coordinates]
+    return [1.0 + gap for gap in gaps if 1e-9 < gap < _SOME_ORDERS[0] - 1.0]
 
 
 def _by_extrapolation(

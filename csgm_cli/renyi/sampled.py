@@ -55,13 +55,10 @@ def dominating_variance(order: float, inner: RoundLaw) -> float:
 def sampled_log_moment(order: float, rate: float, inner: RoundLaw) -> LogMoment:
     """A bound on K at a real order > 1, for participation with probability ``rate`` in (0, 1).
 
-    Exact at orders in [`LEAST_ORDER`, `LARGEST_ORDER`]. Below, K is convex and 0 at order 1; above, see
-    `dominating_variance`.
+    Exact at orders in [`LEAST_ORDER`, `LARGEST_ORDER`]. Below, see `_near_one`; above, `dominating_variance`.
     """
     if order < LEAST_ORDER:
-        least = sampled_log_moment(LEAST_ORDER, rate, inner)
-        slope = least.value / (LEAST_ORDER - 1)
-        return LogMoment((order - 1) * slope, slope, 0.0, least.error + 2.0**-50)
+        return _near_one(order, rate, inner)
     if order > LARGEST_ORDER:
         variance = dominating_variance(order, inner)
         return log_moment(order, rate, variance) if math.isfinite(variance) else INFINITE_MOMENT
@@ -70,6 +67,20 @@ def sampled_log_moment(order: float, rate: float, inner: RoundLaw) -> LogMoment:
         return INFINITE_MOMENT
     first, second = _derivatives(order, value, rate, inner)
     return LogMoment(value, first, second, _ROUNDING + 2 * inner.log_moment(math.ceil(order)).error)
+
+
+def _near_one(order: float, rate: float, inner: RoundLaw) -> LogMoment:
+    """The smaller of two bounds on K below `LEAST_ORDER`; the derivatives are rough.
+
+    K is convex and 0 at order 1, and E[(1 - q + q y)^a] <= 1 - q + q E[y^a].
+    """
+    known, moment = sampled_log_moment(LEAST_ORDER, rate, inner), inner.log_moment(order)
+    slope = known.value / (LEAST_ORDER - 1)
+    jensen = _log1p_sum([math.log(rate) + _log_expm1(moment.value)])
+    if jensen < (order - 1) * slope:  # the relative error of log(1 + q (e^S - 1)) is that of S e^S/(e^S - 1)
+        error = moment.error * (1 + moment.value) + _ROUNDING
+        return LogMoment(jensen, jensen / (order - 1), 0.0, error)
+    return LogMoment((order - 1) * slope, slope, 0.0, known.error + 2.0**-50)
 
 
 def _derivatives(order: float, value: float, rate: float, inner: RoundLaw) -> tuple[float, float]:

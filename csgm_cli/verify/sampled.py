@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from csgm_cli.model.mechanism import Mechanism
     from csgm_cli.verify.renyi import Release
 
-# The bound is exact between these orders. Below, K is convex and 0 at order 1; above, U is dominated by the
-# subsampled Gaussian with the same log-moment of y.
+# The bound is exact between these orders. Below, K is convex and 0 at order 1, and at most its value for a
+# convex combination of the powers of 1 and y; above, U is dominated by the subsampled Gaussian with the same
+# log-moment of y.
 _LEAST_ORDER, _LARGEST_ORDER = 1.2, 64
 _LOST_DIGITS = 25  # of E[U^a] - 1, which may be small
 
@@ -50,7 +51,9 @@ def sampled_log_moment(order: Number, rounds: Rounds, digits: int = 15) -> mpmat
         a = mpmath.mpf(order)
         if a < _LEAST_ORDER:
             least = mpmath.mpf(_LEAST_ORDER)
-            return (a - 1) / (least - 1) * sampled_log_moment(least, rounds, digits)
+            chord = (a - 1) / (least - 1) * sampled_log_moment(least, rounds, digits)
+            inner = total_log_moment(rounds.coordinates, 0, a, digits)
+            return min(chord, mpmath.log1p(rounds.rate * mpmath.expm1(inner)))
         if a > _LARGEST_ORDER:
             return log_moment(a, rounds.rate, dominating_variance(a, rounds, digits), digits)
     with mpmath.workdps(digits + _LOST_DIGITS + SPARE_DIGITS):

@@ -119,3 +119,21 @@ def test_results_show_the_rate():
     mechanism = csgm.Mechanism("gaussian", rounds=1000, sampling_rate=0.01)
     assert " rounds=1000 sampling_rate=0.01 " in repr(csgm.calibrate(mechanism, TARGET, "rdp"))
     assert "sampling_rate" not in repr(csgm.calibrate(csgm.Mechanism("gaussian"), TARGET, "rdp"))
+
+
+@pytest.mark.parametrize("accountant", ["rdp", "tight"])
+@pytest.mark.parametrize(
+    ("rate", "rounds", "gamma", "dim", "epsilon", "delta"),
+    [
+        (0.0011829406790430405, 2798, 1e-9, 1000, 0.2132931205379674, 1e-29),
+        (1 - 1e-12, 2, 1e-9, 7, 1e4, 1e-8),
+        (0.3, 10, 1e-3, 50, 2.0, 1e-7),
+    ],
+)
+def test_account_confirms_calibrated_noise(accountant, rate, rounds, gamma, dim, epsilon, delta):
+    """Also where few large coordinates are sent, so that the best order is close to 1 or a narrow minimum."""
+    geometry = csgm.Geometry(math.sqrt(dim), dim=dim)
+    mechanism = csgm.Mechanism("l2-csgm", gamma, geometry, rounds, sampling_rate=rate)
+    sigma = csgm.calibrate(mechanism, csgm.Target(epsilon, delta), accountant).sigma
+    assert csgm.account_epsilon(mechanism, sigma, [delta], accountant).guarantees[0].epsilon <= epsilon
+    assert csgm.account_delta(mechanism, sigma, epsilon, accountant).guarantees[0].delta <= delta

@@ -81,7 +81,7 @@ def test_calibrate_and_account_are_verified(mechanism, target, accountant, proof
     ],
 )
 def test_client_sampling_is_verified(mechanism, accountant, proof):
-    """By a grid of its own where rounds are discretised; both directions, also at noise that is rounded up."""
+    """On a grid of its own where rounds are discretised; both directions, at noise that is rounded up."""
     found = calibrate(mechanism, Target(5.0, 1e-6), accountant, verify=True)
     assert found.guarantee.proof == proof
     verified = found.guarantee.verified

@@ -9,10 +9,11 @@ import pytest
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
 from dp_accounting.rdp import RdpAccountant
 
+from csgm_cli.bounds.by_order import RENYI
 from csgm_cli.bounds.worst_case import worst_case_law
 from csgm_cli.model.geometry import Geometry
 from csgm_cli.model.mechanism import Mechanism
-from csgm_cli.renyi.law import Coordinates, Law
+from csgm_cli.renyi.law import Coordinates, Law, SampledRounds
 from csgm_cli.renyi.sampled import LARGEST_ORDER, LEAST_ORDER, sampled_log_moment
 
 
@@ -95,6 +96,27 @@ def test_bound_beyond_the_exact_orders(order):
     for rate, gamma, t in ((0.01, 0.3, 0.05), (0.5, 0.9, 0.02), (1e-4, 0.05, 0.2)):
         found = sampled_log_moment(order, rate, Law((Coordinates(1.0, gamma, t),))).value
         assert found >= quadrature(order, rate, gamma, t) * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("order", [1.0005, 1.0025, 1.02, 1.15, 2.0, 3.0])
+@pytest.mark.parametrize("rate", [1e-4, 0.5, 1 - 1e-12])
+@pytest.mark.parametrize(("count", "gamma", "t"), [(7.0, 1e-9, 14850.0), (40.0, 0.05, 0.8)])
+def test_sampling_does_not_increase_the_log_moment(count, gamma, t, rate, order):
+    """Jensen: E[(1 - q + q y)^a] <= 1 - q + q E[y^a]."""
+    inner = Law((Coordinates(count, gamma, t),))
+    bound = float(mpmath.log1p(rate * mpmath.expm1(inner.log_moment(order).value)))
+    assert sampled_log_moment(order, rate, inner).value <= bound * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 100.0, 9e3, 1e4])
+@pytest.mark.parametrize("gamma", [1e-9, 1e-4])
+def test_sampling_does_not_increase_the_renyi_bound(gamma, epsilon):
+    """With few large coordinates the best order is close to 1, and log-moments jump just above it."""
+    for t in (100.0, 14850.0):
+        inner = Law((Coordinates(7.0, gamma, t),))
+        law = Law((), sampled=(SampledRounds(2.0, 1 - 1e-12, inner),))
+        without = RENYI(law.without_sampling, epsilon).log_delta
+        assert RENYI(law, epsilon).log_delta <= without + 1e-5 * abs(without)
 
 
 @pytest.mark.parametrize("inner", [Law((Coordinates(40.0, 0.05, 0.8),)), Law((), 0.7)])
