@@ -86,11 +86,11 @@ def _partial_means(level: Array, count: Array, rate: float) -> tuple[Array, Arra
     level P(R <= b) and E[R; R <= b] = count rate P(Bin(count - 1, rate) <= b - 1), b = ceil(level) - 1.
     """
     below = np.minimum(np.ceil(level) - 1.0, count)
-    reached = level * _binomial_cdf(below, count, rate)
-    return reached, count * rate * _binomial_cdf(below - 1.0, count - 1.0, rate)
+    reached = level * binomial_cdf(below, count, rate)
+    return reached, count * rate * binomial_cdf(below - 1.0, count - 1.0, rate)
 
 
-def _binomial_cdf(k: Array, n: Array, p: float) -> Array:
+def binomial_cdf(k: Array, n: Array, p: float) -> Array:
     """P(Bin(n, p) <= k) for integers k and n; 0 for k < 0."""
     from scipy.special import betainc
 
