@@ -33,8 +33,8 @@ ALLOWED: dict[str, set[str]] = {
     "factorization_file": {"storage", "factorization", "model", "ranges", "errors", "hints"},
     "simulation": {"jobs", "mechanism", "factorization", "model", "ranges", "errors", "hints"},
     "jobs": {
-        "accounting", "verify", "bounds", "profile", "factorization", "noise", "renyi", "gaussian", "roots",
-        "rounding", "model", "ranges", "errors", "hints",
+        "accounting", "verify", "local", "bounds", "profile", "factorization", "noise", "renyi", "gaussian",
+        "roots", "rounding", "model", "ranges", "errors", "hints",
     },
     # Calibrations and ledgers come from files.
     "mechanism": {
@@ -48,6 +48,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     # Nothing of the float64 path, or a recomputation would prove little.
     "verify": {"model", "ranges", "errors"},
+    "local": {"gaussian", "roots", "rounding", "model", "ranges", "errors", "hints"},
     "bounds": {"profile", "renyi", "gaussian", "roots", "rounding", "model", "ranges", "errors", "hints"},
     "profile": {"renyi", "gaussian", "roots", "rounding", "model", "ranges", "errors", "hints"},
     "noise": {"factorization", "roots", "rounding", "model", "ranges", "errors", "hints"},
@@ -65,8 +66,8 @@ ALLOWED: dict[str, set[str]] = {
 
 #: Layers that neither read nor write anything.
 MATHEMATICS = {
-    "simulation", "jobs", "mechanism", "accounting", "verify", "bounds", "profile", "noise", "factorization",
-    "renyi", "gaussian", "roots", "rounding", "model",
+    "simulation", "jobs", "mechanism", "accounting", "verify", "local", "bounds", "profile", "noise",
+    "factorization", "renyi", "gaussian", "roots", "rounding", "model",
 }  # fmt: skip
 #: The record of what was released is a file.
 RECORDS = "mechanism/ledger.py"
@@ -85,6 +86,7 @@ HOMES: dict[str, tuple[str, ...]] = {
         "renyi/sampled.py",
         "profile/",
         "bounds/",
+        "local/",
         "verify/",
         "factorization/",
         "noise/",
@@ -96,6 +98,7 @@ HOMES: dict[str, tuple[str, ...]] = {
         "factorization/",
         "mechanism/",
         "simulation/",
+        "local/",
         "verify/",
         "renyi/sampled.py",
         "profile/convolution.py",

@@ -8,8 +8,9 @@ from dataclasses import replace
 from csgm_cli.errors import NoAnswerError, UsageError, VerificationError
 from csgm_cli.jobs.account import check_accountant, epsilon_guarantee, one_round
 from csgm_cli.jobs.calibrate import calibrate, described, with_errors
+from csgm_cli.jobs.privunit import check_shuffle, privunit_rows
 from csgm_cli.jobs.utility import require_error_inputs, sigma_at_equal_error
-from csgm_cli.model.comparison import Comparison, ComparisonRow
+from csgm_cli.model.comparison import Comparison, ComparisonRow, PrivUnitRow
 from csgm_cli.model.mechanism import (
     Accountant,
     AccountantLike,
@@ -40,6 +41,7 @@ def compare(
     disjoint_cohorts: bool = False,
     sampling_rate: float = 1.0,
     other_strategies: Sequence[FactorNorms] = (),
+    with_privunit_shuffle: bool = False,
 ) -> Comparison:
     """The Gaussian mechanism, then L2-CSGM and L-inf-CSGM at every gamma, calibrated to ``target``.
 
@@ -54,11 +56,16 @@ def compare(
     each of ``other_strategies``, factorizations of the same workload. Every MSE ratio is relative to the
     first row, the matrix mechanism with ``factorization``, so that ratios order rows as errors do.
 
+    ``with_privunit_shuffle`` adds ``privunit_rows``: local privacy behind a shuffler instead of a trusted
+    server, for one round under replace-one; ``dim`` and ``cohort_size`` are needed.
+
     Raises:
-        UsageError: a value out of range, no gamma, or an accountant that cannot serve every row.
+        UsageError: a value out of range, no gamma, an accountant that cannot serve every row, or PrivUnit
+            rows for another setting than theirs.
         VerificationError: a row's answer is not confirmed.
     """
     _check_types(geometry, target, value_bits=value_bits, verify=verify)
+    check_type("with_privunit_shuffle", with_privunit_shuffle, bool)
     reference = Mechanism(
         MechanismName.GAUSSIAN,
         1.0,
@@ -70,6 +77,8 @@ def compare(
         disjoint_cohorts,
         sampling_rate,
     )
+    if with_privunit_shuffle:
+        check_shuffle(reference)
     mechanisms, used, notices = _mechanisms_and_accountant(reference, gammas, other_strategies, accountant)
 
     def answer(mechanism: Mechanism) -> Calibration:
@@ -77,8 +86,14 @@ def compare(
         is_reference_strategy = mechanism.factorization == factorization
         return found if is_reference_strategy else with_errors(found, used, target, against=reference)
 
-    rows = [_row(mechanism, answer, notices) for mechanism in mechanisms]
-    return Comparison(target, used, at_equal_mse=False, rows=tuple(rows), notices=tuple(notices))
+    rows = tuple(_row(mechanism, answer, notices) for mechanism in mechanisms)
+    shuffled: tuple[PrivUnitRow, ...] = ()
+    if with_privunit_shuffle and rows[0].calibration is not None:
+        shuffled, found = privunit_rows(geometry, target, rows[0].calibration, verify=verify)
+        notices += found
+    return Comparison(
+        target, used, at_equal_mse=False, rows=rows, notices=tuple(notices), privunit_rows=shuffled
+    )
 
 
 def compare_at_equal_mse(

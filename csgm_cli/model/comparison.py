@@ -10,7 +10,7 @@ from csgm_cli.model.display import Displayed, at_least, at_most
 
 if TYPE_CHECKING:
     from csgm_cli.model.mechanism import Accountant, Mechanism, Target
-    from csgm_cli.model.result import Calibration, Notice
+    from csgm_cli.model.result import Calibration, MeanSquaredError, Notice
 
 
 #: Rows of a comparison whose numbers fit on one line.
@@ -25,19 +25,53 @@ class ComparisonRow:
     calibration: Calibration | None
 
 
+@dataclass(frozen=True)
+class PrivUnitRow:
+    """Shuffled PrivUnitG reports of a comparison: ``messages`` per client, each at ``local_epsilon``.
+
+    A report is in the cap beyond ``threshold`` / sqrt(dim), of mass ``cap_mass`` under N(0, I/dim), with
+    probability p = e^local_epsilon cap_mass / (1 + (e^local_epsilon - 1) cap_mass). ``sphere_total``: the MSE
+    if N(0, I/dim) is replaced by the uniform law on the sphere, with a cap of the same mass (None in one
+    dimension).
+    """
+
+    messages: int
+    local_epsilon: float
+    threshold: float
+    cap_mass: float
+    epsilon: float
+    delta: float
+    bound: str
+    proof: str
+    assumptions: tuple[str, ...]
+    statement: str
+    mse: MeanSquaredError
+    sphere_total: float | None
+    bits_per_client: int
+
+    @property
+    def server_epsilon(self) -> float:
+        """Return the local epsilon of all messages together: a client's privacy without the shuffler."""
+        return self.messages * self.local_epsilon
+
+
 @dataclass(frozen=True, repr=False)
 class Comparison(Displayed):
-    """Several mechanisms at one target (or at one MSE), all by the one ``accountant``."""
+    """Several mechanisms at one target (or at one MSE), all by the one ``accountant``.
+
+    ``privunit_rows``: the local alternative behind a shuffler, if asked for; no accountant is involved.
+    """
 
     target: Target
     accountant: Accountant
     at_equal_mse: bool
     rows: tuple[ComparisonRow, ...]
     notices: tuple[Notice, ...] = ()
+    privunit_rows: tuple[PrivUnitRow, ...] = ()
 
     def _shown(self) -> Mapping[str, object]:
         return {
-            "rows": len(self.rows),
+            "rows": len(self.rows) + len(self.privunit_rows),
             "epsilon": at_least(self.target.epsilon),
             "delta": at_least(self.target.delta),
             "accountant": self.accountant,
@@ -57,7 +91,8 @@ class Comparison(Displayed):
         return {name: ",".join(map(at_least, numbers)) + more}
 
     def _details(self) -> Mapping[str, object]:
-        return {f"row {i}": _row_in_words(row) for i, row in enumerate(self.rows, 1)}
+        words = [*map(_row_in_words, self.rows), *map(_privunit_in_words, self.privunit_rows)]
+        return {f"row {i}": text for i, text in enumerate(words, 1)}
 
 
 @dataclass(frozen=True, repr=False)
@@ -91,6 +126,11 @@ def _row_in_words(row: ComparisonRow) -> str:
     words.append(f"effective noise multiplier {at_least(found.effective_noise_multiplier)}")
     words.append(f"epsilon {at_least(found.guarantee.epsilon)}")
     return ", ".join([*words, *([] if found.mse is None else [f"MSE ratio {at_least(found.mse.ratio)}"])])
+
+
+def _privunit_in_words(row: PrivUnitRow) -> str:
+    count = f"{row.messages} message{'s' * (row.messages > 1)}"
+    return f"privunit-shuffle, {count}, {row.bound}, local epsilon {at_most(row.local_epsilon)}"
 
 
 @dataclass(frozen=True)

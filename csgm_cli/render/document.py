@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from csgm_cli.errors import CsgmError
-    from csgm_cli.model.comparison import Comparison, ComparisonRow, Plan
+    from csgm_cli.model.comparison import Comparison, ComparisonRow, Plan, PrivUnitRow
     from csgm_cli.model.factorization import Factorization, Inspection
     from csgm_cli.model.mechanism import Accountant
     from csgm_cli.model.selftest import SelftestCase
@@ -74,6 +74,11 @@ _FACTORIZATION_KEYS = (
     "iterations",
 )
 
+#: Keys of ``privunit`` in a row of a comparison, in order.
+_PRIVUNIT_KEYS = (
+    "messages", "local_epsilon", "server_epsilon", "cap_mass", "threshold", "sphere_total",
+)  # fmt: skip
+
 #: Keys of a row of a sweep that follow its inputs; a row without an answer has null for each calibration key.
 _ROW_KEYS = (*_CALIBRATION_KEYS, "warnings", "error")
 
@@ -84,6 +89,7 @@ NESTED_KEYS: dict[str, tuple[str, ...]] = {
     "noise_std_per_row": tuple(field.name for field in fields(NoisePerRow)),
     "mse_last_row": tuple(field.name for field in fields(MeanSquaredError)),
     "error": tuple(field.name for field in fields(Notice)),
+    "privunit": _PRIVUNIT_KEYS,
 }
 
 
@@ -111,7 +117,8 @@ def comparison_document(inputs: Mapping[str, Any], comparison: Comparison) -> Do
     """Return the ``csgm/compare/1`` document."""
     answers = (row.calibration for row in comparison.rows if row.calibration is not None)
     notices = chain(comparison.notices, *map(_notices, answers))
-    result = {"rows": [_comparison_row(row) for row in comparison.rows]}
+    rows = [*map(_comparison_row, comparison.rows), *map(_privunit_row, comparison.privunit_rows)]
+    result = {"rows": rows}
     resolved = {**inputs, "at_equal_mse": comparison.at_equal_mse}
     return document_of("compare", resolved, comparison.accountant, result, notices)
 
@@ -304,6 +311,21 @@ def _comparison_row(row: ComparisonRow) -> Document:
         "gamma": row.mechanism.gamma,
         "strategy": None if factors is None else factors.strategy,
         **answer,
+        "privunit": None,
+    }
+
+
+def _privunit_row(row: PrivUnitRow) -> Document:
+    keys = ("epsilon", "delta", "bound", "proof", "statement", "bits_per_client")
+    return {
+        "mechanism": "privunit-shuffle",
+        "gamma": None,
+        "strategy": None,
+        **dict.fromkeys(_CALIBRATION_KEYS),
+        **{key: getattr(row, key) for key in keys},
+        "assumptions": list(row.assumptions),
+        "mse": asdict(row.mse),
+        "privunit": {key: getattr(row, key) for key in _PRIVUNIT_KEYS},
     }
 
 

@@ -18,7 +18,7 @@ from csgm_cli.model.budget import (
     Standing,
 )
 from csgm_cli.model.certificate import Proof
-from csgm_cli.model.comparison import Comparison, ComparisonRow, Plan
+from csgm_cli.model.comparison import Comparison, ComparisonRow, Plan, PrivUnitRow
 from csgm_cli.model.factorization import (
     Claim,
     Factorization,
@@ -225,6 +225,38 @@ def _comparisons():
     inputs = {**TARGET, "gamma": 0.01, "at_equal_mse": False, **SIZES, **STREAM}
     comparison = Comparison(Target(**TARGET), Accountant.RDP, at_equal_mse=False, rows=rows, notices=why)
     yield "compare-factorized", document.comparison_document(inputs, comparison)
+    yield "compare-privunit", _with_privunit()
+
+
+def _with_privunit():
+    rows = (ComparisonRow(GAUSSIAN, BARE), ComparisonRow(L2_CSGM, CALIBRATION))
+    bounds = (("privunit-blanket", "privacy-blanket"), ("shuffle-clones", "shuffle-clones-numerical"))
+    shuffled = [_privunit(1, 3.25, *words) for words in bounds]
+    shuffled.append(_privunit(64, 0.75, "privunit-blanket", "privacy-blanket-numerical"))
+    inputs = {**TARGET, "gamma": [0.01], "at_equal_mse": False, "with": "privunit-shuffle", **SIZES}
+    inputs["adjacency"] = "replace-one"
+    target = Target(**TARGET)
+    comparison = Comparison(target, Accountant.TIGHT, False, rows, privunit_rows=tuple(shuffled))
+    return document.comparison_document(inputs, comparison)
+
+
+def _privunit(messages, local, bound, proof):
+    """A row of privunit-shuffle at twice the Gaussian mechanism's error."""
+    return PrivUnitRow(
+        messages=messages,
+        local_epsilon=local,
+        threshold=0.5,
+        cap_mass=0.3085375387259869,
+        epsilon=TARGET["epsilon"],
+        delta=TARGET["delta"],
+        bound=bound,
+        proof=proof,
+        assumptions=("trusted-shuffler", "prg-computational", "no-trusted-server"),
+        statement="PrivUnitG satisfies differential privacy.",
+        mse=MeanSquaredError(4.0, 0.0, 4.0, 2.0, 2.0),
+        sphere_total=3.75,
+        bits_per_client=128 * messages,
+    )
 
 
 def _plans():

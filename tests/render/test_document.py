@@ -113,8 +113,9 @@ def test_keys_of_the_contract(documents):
     assert list(result["calibrate"]) == CALIBRATE_KEYS
     assert list(result["account"]) == ACCOUNT_KEYS
     assert [list(row) for row in result["account-curve"]["rows"]] == [ACCOUNT_KEYS, ACCOUNT_KEYS]
-    compared = ["mechanism", "gamma", "strategy", *CALIBRATE_KEYS]
+    compared = ["mechanism", "gamma", "strategy", *CALIBRATE_KEYS, "privunit"]
     assert [list(row) for row in result["compare"]["rows"]] == [compared] * 3
+    assert [list(row) for row in result["compare-privunit"]["rows"]] == [compared] * 5
     assert list(result["plan"]) == ["rows", "gamma", "compression"]
     assert [list(row) for row in result["plan"]["rows"]] == [
         ["mechanism", "gamma", "compression", *CALIBRATE_KEYS]

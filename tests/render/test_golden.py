@@ -23,6 +23,7 @@ NAMES = (
     "compare",
     "compare-equal-mse",
     "compare-factorized",
+    "compare-privunit",
     "factorize",
     "factorize-compare",
     "factorize-max",

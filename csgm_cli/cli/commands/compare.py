@@ -34,18 +34,26 @@ def run(request: Request) -> ExitCode:
     from csgm_cli.render.document import comparison_document
 
     check_plot(request)
+    if request["at_equal_mse"] and request["with"] is not None:
+        message = "--at-equal-mse and --with exclude each other"
+        hint = "rows of privunit-shuffle have epsilon and delta as given, and their own MSE"
+        raise UsageError("conflicting-options", message, hint)
     gammas = _gammas(request)
     geometry, geometry_notices = build_geometry(request)
     took_part, participation_notices = build_participation(request)
     others = _other_strategies(request)
+    target = Target(request["epsilon"], request["delta"])
+    arguments = {
+        "gammas": gammas,
+        "other_strategies": others,
+        **common_arguments(request, took_part),
+    }
     with working():
-        comparison = (compare_at_equal_mse if request["at_equal_mse"] else compare)(
-            geometry,
-            Target(request["epsilon"], request["delta"]),
-            gammas=gammas,
-            other_strategies=others,
-            **common_arguments(request, took_part),
-        )
+        if request["at_equal_mse"]:
+            comparison = compare_at_equal_mse(geometry, target, **arguments)
+        else:
+            with_privunit = request["with"] is not None
+            comparison = compare(geometry, target, **arguments, with_privunit_shuffle=with_privunit)
     notices = (
         *geometry_notices,
         *participation_notices,
@@ -86,13 +94,15 @@ command = Command(
 
     All rows use the same accountant, so that differences are those of the mechanisms.""",
     options=[
-        *options("epsilon", "delta", "at_equal_mse", required=("epsilon", "delta")),
+        *options("epsilon", "delta", "at_equal_mse", "with", required=("epsilon", "delta")),
         *options(*MECHANISM, *COHORT, repeated=("gamma", "compression")),
         *options("accountant", "value_bits", "verify", "plot", "plot_size", *OUTPUT),
     ],
     examples=(
         "csgm compare --epsilon 5 --delta 1e-8 --gamma 0.1 --gamma 0.01 --norm-ratio 1000 --dim 1e6",
         "csgm compare --epsilon 5 --delta 1e-8 --gamma 0.1 --dim 1e6 --cohort-size 1000 --at-equal-mse",
+        "csgm compare --epsilon 1 --delta 1e-6 --gamma 0.01 --dim 1e6 --cohort-size 1000"
+        " --adjacency replace-one --with privunit-shuffle",
     ),
     needs=(target, rate, ratio, participation),
 )

@@ -90,6 +90,11 @@ _SPECS: dict[str, _Spec] = {
         "Allowed overhead of the effective noise multiplier, relative to the plain Gaussian mechanism's.",
     ),
     "at_equal_mse": _Spec(_TARGET, "Compare epsilon at the plain Gaussian mechanism's MSE.", Switch),
+    "with": _Spec(
+        _TARGET,
+        "Add local privacy behind a shuffler, without a trusted server (replace-one, one round).",
+        lambda: Choice(["privunit-shuffle"]),
+    ),
     "noise_multiplier": _Spec(_NOISE, "Noise std over the L2 clip norm."),
     "sigma": _Spec(_NOISE, "Noise std on each coordinate of the sum."),
     "from": _Spec(

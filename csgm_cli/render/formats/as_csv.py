@@ -56,8 +56,10 @@ def _identified(row: Document, document: Document) -> Document:
         return row
     asked = {**document["inputs"], "target_epsilon": document["inputs"].get("epsilon")}
     identity = {key: row.get(key, asked.get(key)) for key in (*_IDENTITY, *further)}
+    if row.get("privunit"):
+        identity |= {"norm_ratio": None, "accountant": None}  # those of the rows beside it
     if not has_gamma(identity["mechanism"]):
-        identity["norm_ratio"] = None  # that of the rows beside it
+        identity["norm_ratio"] = None
     versions = {key: document[key] for key in ("csgm_version", "numbers_version")}
     return {**identity, **row, **versions}
 

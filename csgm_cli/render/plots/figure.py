@@ -88,6 +88,8 @@ _LABELS = {
     "population_size": "population size (clients)",
     "training_rounds": "training rounds",
     "epochs": "epochs (a client takes part once in each)",
+    "total": "MSE (in the unit of the L2 clip norm squared)",
+    "bits_per_client": "bits per client",
     "mse": "MSE (mean over the rows, in the unit of the L2 clip norm squared)",
     "value_bits": "value bits (bits per sent value)",
 }
@@ -174,6 +176,8 @@ def _figure_one(inputs: Document, rows: Sequence[Document]) -> Figure:
 
 
 def _comparison(inputs: Document, rows: Sequence[Document]) -> Figure:
+    if any(row.get("privunit") for row in rows):
+        return _error_against_bits(inputs, rows)
     y = "epsilon" if inputs["at_equal_mse"] else "effective_noise_multiplier"
     if is_factorized(inputs) and not inputs["at_equal_mse"] and any(row["mse"] for row in rows):
         y = "mse"  # the noise multipliers of different strategies are no measure
@@ -188,6 +192,19 @@ def _comparison(inputs: Document, rows: Sequence[Document]) -> Figure:
     caption = _caption({**inputs, "strategy": None})  # the lines name theirs
     caption += f", all at the {plain_mechanism(inputs)} mechanism's MSE" if inputs["at_equal_mse"] else ""
     return Figure((panel_of("", _LABELS["gamma"], _LABELS[y], (*lines_of(lines), *level)),), caption)
+
+
+def _error_against_bits(inputs: Document, rows: Sequence[Document]) -> Figure:
+    """MSE against bits per client: CSGM over gamma, PrivUnit over messages, and the Gaussian's level."""
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for row in rows[1:]:
+        if row["mse"] is not None:
+            label = ", ".join([row["mechanism"], *([row["bound"]] if row["privunit"] else [])])
+            lines.setdefault(label, []).append((row["bits_per_client"], row["mse"]["total"]))
+    first = rows[0]
+    level = Line("gaussian", ((first["bits_per_client"], first["mse"]["total"]),), level=True)
+    x, y = _LABELS["bits_per_client"], _LABELS["total"]
+    return Figure((panel_of("", x, y, (*lines_of(lines), level)),), _caption(inputs))
 
 
 def lines_of(lines: dict[str, list[tuple[float, float]]]) -> tuple[Line, ...]:

@@ -77,6 +77,7 @@ Column = tuple[str, Callable[[Document], str | None]]
 _WORDS = {
     "mechanism", "accountant", "bound", "error", "recomputed", "result", "strategy", "claim", "check",
     "population", "release", "adjacency", "owner", "reason", "change", "what", "limit was",
+    "privunit-shuffle",
 }  # fmt: skip
 
 

@@ -31,6 +31,7 @@ from csgm_cli.render.reports.parts import (
     table,
     up,
 )
+from csgm_cli.render.reports.privunit import privunit_facts, privunit_table
 from csgm_cli.render.reports.setting import adjacency_fact, assumptions_facts, setting
 from csgm_cli.rounding import exact, round_down, round_up
 
@@ -112,6 +113,8 @@ def _compare(inputs: Document, result: Document) -> Report:
         columns.insert(6, ("MSE ratio", lambda row: up((row["mse"] or {}).get("ratio"))))
     if is_factorized(inputs) and not inputs["at_equal_mse"]:  # what strategies are compared by
         columns.insert(6, ("MSE", lambda row: up((row["mse"] or {}).get("total"))))
+    rows = [row for row in result["rows"] if not row.get("privunit")]
+    shuffled = [row for row in result["rows"] if row.get("privunit")]
     target = f"epsilon {exact(inputs['epsilon'])}, delta {exact(inputs['delta'])}"
     equal_mse = (
         f"of the {plain_mechanism(inputs)} mechanism, whose MSE all rows have"
@@ -120,14 +123,16 @@ def _compare(inputs: Document, result: Document) -> Report:
     )
     facts = (
         Fact("target", target, equal_mse),
-        *_reference(inputs, result["rows"]),
-        Fact("accountant", inputs["accountant"], "of every row"),
+        *_reference(inputs, rows),
+        Fact("accountant", inputs["accountant"], "of every row" + " of the first table" * bool(shuffled)),
         adjacency_fact(inputs),
         # What differs from row to row stands in the table.
         *setting({**inputs, "mechanism": None, "gamma": None}),
-        *assumptions_facts(result["rows"]),
+        *assumptions_facts(rows),
+        *(privunit_facts(shuffled) if shuffled else ()),
     )
-    return Report(table=table(columns, result["rows"]), facts=facts)
+    further = (privunit_table(shuffled),) if shuffled else ()
+    return Report(table=table(columns, rows), further=further, facts=facts)
 
 
 def _reference(inputs: Document, rows: list[Document]) -> tuple[Fact, ...]:

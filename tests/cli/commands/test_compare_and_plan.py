@@ -1,6 +1,13 @@
 """``csgm compare`` and ``csgm plan`` end to end, and the baseline of their ratios."""
 
+import csv
+import io
+
+import jsonschema
 import pytest
+
+from csgm_cli.jobs import privunit
+from csgm_cli.storage.schema import load_schema
 
 
 @pytest.mark.parametrize(
@@ -117,3 +124,68 @@ def test_plan_shows_what_a_given_compression_costs(csgm, rate):
     assert {key: row[key] for key in asked} == asked
     refused = csgm(f"plan {rate} --max-noise-overhead 0.1 {common}")
     assert (refused.status, refused.document["error"]["slug"]) == (2, "conflicting-options")
+
+
+SHUFFLED = (
+    "compare --epsilon 1 --delta 1e-6 --gamma 0.01 --dim 1e4 --cohort-size 1000 --rounds 1"
+    " --with privunit-shuffle"
+)
+
+
+@pytest.fixture
+def two_rows(monkeypatch):
+    """One message by both bounds, and 8 messages."""
+    monkeypatch.setattr(privunit, "_ROWS", privunit._ROWS[:3])
+
+
+@pytest.mark.usefixtures("two_rows")
+def test_rows_of_privunit(csgm):
+    """They follow the others, in every format, and the text names what they rest on."""
+    line = f"{SHUFFLED} --adjacency replace-one"
+    document = csgm(f"{line} --format json").document
+    jsonschema.validate(document, load_schema("compare"))
+    assert document["inputs"]["with"] == "privunit-shuffle"
+    *others, clones, single, eight = document["result"]["rows"]
+    assert [row["privunit"] for row in others] == [None] * 3
+    assert [row["privunit"]["messages"] for row in (clones, single, eight)] == [1, 1, 8]
+    assert clones["mse"]["total"] > single["mse"]["total"] > eight["mse"]["total"]
+    assert {row["noise_multiplier"] for row in (clones, single, eight)} == {None}
+    text = csgm(line).stdout
+    assert max(map(len, text.partition("privunit-shuffle")[2].splitlines())) <= 80
+    for words in (
+        "8 messages",
+        "shuffle-clones",
+        "no trusted server",
+        "none against the server",
+        "numerical",
+    ):
+        assert words in text
+    rows = list(csv.DictReader(io.StringIO(csgm(f"{line} --format csv").stdout)))
+    assert [row["privunit.messages"] for row in rows] == ["", "", "", "1", "1", "8"]
+    assert [row["accountant"] for row in rows] == ["tight"] * 3 + [""] * 3
+    assert float(rows[-1]["mse.total"]) == eight["mse"]["total"]
+    assert "| 8 messages |" in csgm(f"{line} --format markdown").stdout
+
+
+@pytest.mark.usefixtures("two_rows")
+def test_plot_of_privunit(csgm):
+    """Error against bits, with the Gaussian mechanism as a level."""
+    chart = csgm(f"{SHUFFLED} --adjacency replace-one --plot -").stdout
+    assert "bits per client, logarithmic" in chart
+    assert "* privunit-shuffle, privunit-blanket" in chart
+    assert "- gaussian" in chart
+
+
+@pytest.mark.parametrize(
+    ("options", "slug"),
+    [
+        ("", "privunit-adjacency"),
+        ("--adjacency replace-one --at-equal-mse", "conflicting-options"),
+        ("--adjacency replace-one --sampling-rate 0.1", "privunit-sampling"),
+    ],
+)
+def test_privunit_refusals(csgm, options, slug):
+    """Exit status 2 and one message."""
+    outcome = csgm(f"{SHUFFLED} {options}")
+    assert (outcome.status, outcome.stdout) == (2, "")
+    assert f"error[{slug}]: " in outcome.stderr
