@@ -31,8 +31,10 @@ FEW_SAMPLES = 1e-3
 #: Steps of the loss grid, and least steps of the count grid, per standard deviation of the loss of one
 #: shuffle. Rounding to them adds about 1e-4 of its variance.
 _LOSS_STEPS, _COUNT_STEPS = 100, 50
-#: FFT error allowed for each message; measured: 1e-15 in all for 36 messages, 2e-15 for 2,389.
-_FFT_ERROR = 1e-16
+#: FFT error allowed for each message: ten times the largest measured, 1e-16 for 36 to 4,096 messages.
+_FFT_ERROR = 1e-15
+#: Least delta that truncation is scaled to; the FFT error exceeds it by far.
+_LEAST_SCALE = 1e-200
 #: Cells (N_0, N_1) summed at a time, and in all (about 2 s).
 _CELLS_AT_A_TIME, _MOST_CELLS = 4_000_000, 2e8
 
@@ -60,6 +62,7 @@ class LossLaw:
 
 def composed_delta(n: int, randomizer: Randomizer, messages: int, epsilon: float, scale: float) -> float:
     """Delta at ``epsilon`` of B = ``messages`` reports per client; ``scale``: the delta that matters."""
+    scale = max(scale, _LEAST_SCALE)
     few = FEW_SAMPLES * scale
     m = _least_samples(n, randomizer.reference_share, few / messages) + 1
     tail = TRUNCATION * scale / messages

@@ -10,8 +10,9 @@ from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
 
 import csgm_cli
+from csgm_cli.local.randomizer import optimal_randomizer, sphere_error
 from csgm_cli.rounding import round_up
-from tests.docs.pages import COMPARISON, DP_SGD, GUIDE, README, THEORY
+from tests.docs.pages import COMPARISON, DP_SGD, GUIDE, README, ROOT, THEORY
 
 
 def test_the_price_of_compression_in_the_readme():
@@ -141,3 +142,22 @@ def dp_epsilon(kind, noise, rate, steps, delta):
     """The epsilon of DP-SGD by an accountant of dp-accounting."""
     event = dp_accounting.PoissonSampledDpEvent(rate, dp_accounting.GaussianDpEvent(noise))
     return kind().compose(dp_accounting.SelfComposedDpEvent(event, steps)).get_epsilon(delta)
+
+
+def test_ratios_on_the_page_about_local_privacy():
+    """What the text says of error and bits is in the tables above it; limits by the page's formulas."""
+    page = (ROOT / "docs" / "local-privacy.md").read_text(encoding="utf-8")
+    text = " ".join(page.split())
+    rows = {tuple(line.split()[:2]): line.split() for line in page.splitlines()}
+    many, single, sparse = rows["512", "messages"], rows["1", "message"], rows["l2-csgm", "0.001"]
+    assert f"512 messages ({int(many[5]):,} bits) has {float(many[4]):.2f} times" in text
+    assert f"L2-CSGM with {int(sparse[6]):,} bits has {float(sparse[5]):.2f} times" in text
+    assert single[-1] == "privunit-blanket"
+    assert f"one message of {single[5]} bits costs {float(single[4]):.1f} times the error" in text
+    assert f"{float(single[2]):.2f} for one message here" in text
+    most = rows["4096", "messages"]
+    assert f"{4096 * float(most[2]):.0f} for 4096 messages" in text
+    assert f"At 4096 messages the ratio above is {float(most[4]):.2f}" in text
+    randomizer = optimal_randomizer(4.0)
+    share = 1 - sphere_error(100, 4.0, randomizer.cap_mass) / randomizer.mean_squared_error(100)
+    assert f"about {100 * share:.0f} % at d = 100 and e0 = 4" in text

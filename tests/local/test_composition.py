@@ -96,8 +96,19 @@ def test_coarser_counts_increase_delta(monkeypatch):
 
 def test_tiny_deltas_are_not_below_the_error_of_the_transform():
     """Where the true delta is far below float64's resolution, the answer is the error allowance."""
-    found = composed_delta(1000, optimal_randomizer(0.5), 64, 5.0, 1e-200)
-    assert 64 * 1e-16 <= found <= 1e-12
+    for scale in (1e-20, 1e-300):
+        assert 64e-15 <= composed_delta(1000, optimal_randomizer(0.5), 64, 5.0, scale) <= 65e-15
+
+
+@pytest.mark.parametrize("messages", [36, 4096])
+def test_error_of_the_transform(messages):
+    """Beyond nine standard deviations, where the true mass is below 1e-18, the allowance covers the rest."""
+    law = shuffle_loss(500, optimal_randomizer(1.0), 1e-22)
+    composed, _ = composition._convolved(law, messages, 1e-22)
+    losses = composed.step * (composed.first + np.arange(composed.mass.size))
+    mean = composed.mass @ losses
+    far = losses > mean + 9 * math.sqrt(composed.mass @ (losses - mean) ** 2)
+    assert abs(composed.mass[far].sum()) <= messages * composition._FFT_ERROR / 3
 
 
 @pytest.mark.parametrize(
