@@ -26,7 +26,7 @@ REGISTRY: dict[str, str] = {
     "check": "Check releases against their privacy limits.",
     "factorize": "Optimize correlated noise, with a certificate.",
     "inspect": "Recompute everything that a file of factors claims.",
-    "simulate": "Compare simulated errors with the formulas.",
+    "simulate": "Compare simulated errors with the formulas, or train a model.",
     "selftest": "Recompute reference values on this machine.",
     "completion": "Print the completion script of a shell.",
     "help": "Show the help of a command.",
