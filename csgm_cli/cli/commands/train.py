@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from csgm_cli.cli.options.request import Request
     from csgm_cli.model.result import Notice
     from csgm_cli.model.simulation import TrainingCost, TrainingState
+    from csgm_cli.simulation.training import Training
 
 #: Seconds between two checkpoints.
 _PAUSE = 2.0
@@ -35,7 +36,7 @@ def train(request: Request, not_private: Notice) -> ExitCode:
     console.note(_cost_line(asked.cost))
     for notice in asked.notices:
         console.warning(notice.slug, notice.message)
-    state = _run_rounds(request, asked, inputs)
+    state = _run_rounds(request, asked.training, inputs)
     run = _result(asked, state)
     _report(request, inputs, run, asked.notices, not_private)
     if run.is_complete:
@@ -64,41 +65,51 @@ def _cost_line(cost: TrainingCost) -> str:
     )
 
 
-def _run_rounds(request: Request, asked: AskedTraining, inputs: dict[str, Any]) -> TrainingState:
+def _run_rounds(request: Request, training: Training, inputs: dict[str, Any]) -> TrainingState:
     """Return the state after the last round, or at an interrupt after the last one that was finished."""
-    training, path = asked.training, request["checkpoint"]
-    state = training.start
-    if path is None:
-        kept = None
-    else:
-        from csgm_cli.storage.arrays.checkpoints import load_training
-
-        described = {**inputs, "dataset_sha256": training.dataset.sha256, "csgm_version": __version__}
-        kept = load_training(path, described, state)
-        if kept is not None:
-            state = kept
-            console.note(f"going on from round {len(state.rounds)} in {path}")
-    saved = -_PAUSE
+    checkpoint = _Checkpoint(request["checkpoint"], training, inputs)
+    kept = checkpoint.load()
+    state = kept or training.start
     try:
         with interrupts.unwinding(), console.progress(training.rounds, "rounds") as advance:
             for state in training.run(kept):
                 advance(len(state.rounds))
-                if path is not None and monotonic() - saved >= _PAUSE:
-                    _save(path, described, state)
-                    saved = monotonic()
+                checkpoint.save(state)
     except KeyboardInterrupt:
         pass
     finally:
-        if path is not None:
-            _save(path, described, state)
+        checkpoint.save(state, now=True)
     return state
 
 
-def _save(path: str, described: dict[str, Any], state: TrainingState) -> None:
-    from csgm_cli.storage.arrays.checkpoints import save_training
+class _Checkpoint:
+    """The file of ``--checkpoint``, which is written every two seconds; without one nothing is."""
 
-    with interrupts.unwinding():
-        save_training(path, described, state)
+    def __init__(self, path: str | None, training: Training, inputs: dict[str, Any]) -> None:
+        self._path, self._training, self._saved = path, training, -_PAUSE
+        sha256 = "" if path is None else training.dataset.sha256
+        self._described = {**inputs, "dataset_sha256": sha256, "csgm_version": __version__}
+
+    def load(self) -> TrainingState | None:
+        """The state to go on from; None at the beginning."""
+        if self._path is None:
+            return None
+        from csgm_cli.storage.arrays.checkpoints import load_training
+
+        kept = load_training(self._path, self._described, self._training.start)
+        if kept is not None:
+            console.note(f"going on from round {len(kept.rounds)} in {self._path}")
+        return kept
+
+    def save(self, state: TrainingState, *, now: bool = False) -> None:
+        """Write the state if it is time for it, or ``now``."""
+        if self._path is None or not (now or monotonic() - self._saved >= _PAUSE):
+            return
+        from csgm_cli.storage.arrays.checkpoints import save_training
+
+        with interrupts.unwinding():
+            save_training(self._path, self._described, state)
+        self._saved = monotonic()
 
 
 def _result(asked: AskedTraining, state: TrainingState) -> TrainingRun:
