@@ -122,7 +122,7 @@ def test_cost_of_a_plan_is_that_of_its_releases(factorized):
         ratios.append(np.linalg.norm(cohort.release()[:650]) / 0.5)
     last = np.array(ratios).reshape(40, -1)[:, -1] / (8 if factorized else 1)
     assert cost.noise_to_signal == pytest.approx(np.sqrt(np.mean(last**2)), rel=0.05)
-    assert cost.bytes_per_client == pytest.approx(np.mean(sizes), rel=0.03)
+    assert cost.bytes_per_client == pytest.approx(np.mean(sizes), rel=0.06)  # six standard deviations
     assert cost.dense_bytes_per_client == 2600
 
 
