@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import StrEnum
 from numbers import Real
+from typing import TYPE_CHECKING
 
 from csgm_cli.errors import UsageError, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from enum import StrEnum
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,8 @@ RANGES: dict[str, Range] = {
     "jobs": Range(1, 256, integer=True),
     "seed": Range(0, 1e15, integer=True),
     "trials": Range(10, 1e7, integer=True),
+    "local_steps": Range(1, 1e4, integer=True),
+    "learning_rate": Range(1e-6, 1e6),
 }
 
 #: Former names of inputs, which are still read wherever the present ones are.

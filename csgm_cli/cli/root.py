@@ -26,7 +26,7 @@ REGISTRY: dict[str, str] = {
     "check": "Check releases against their privacy limits.",
     "factorize": "Optimize correlated noise, with a certificate.",
     "inspect": "Recompute every claim of a factorization file.",
-    "simulate": "Compare simulated errors with the formulas.",
+    "simulate": "Compare simulated errors with the formulas, or train a model.",
     "selftest": "Recompute reference values on this machine.",
     "completion": "Print a shell completion script.",
     "help": "Show the help of a command.",

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 VERSION = 1
 _MAGIC = b"CSGM"
 _HEADER = struct.Struct("<4sBBH8s")
+#: Bytes of a payload before its values.
+HEADER_BYTES = _HEADER.size
 
 
 def pack(plan: Plan, values: NDArray[np.float64], mask_seed: bytes) -> bytes:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from csgm_cli.model.factorization import Factorization, Inspection
     from csgm_cli.model.mechanism import Accountant
     from csgm_cli.model.selftest import SelftestCase
-    from csgm_cli.model.simulation import MeanSimulation
+    from csgm_cli.model.simulation import MeanSimulation, TrainingRun
 
 Document: TypeAlias = dict[str, Any]
 
@@ -191,6 +191,31 @@ def simulation_document(
         "rows": [asdict(prediction) | {"holds": prediction.holds} for prediction in found.predictions],
     }
     return document_of("simulate", inputs, None, result, notices)
+
+
+def training_document(inputs: Mapping[str, Any], run: TrainingRun, notices: Iterable[Notice]) -> Document:
+    """Return the ``csgm/train/1`` document: the record of a simulated training."""
+    calibration = run.calibration
+    result = {
+        "private": False,
+        "complete": run.is_complete,
+        "planned_rounds": run.planned_rounds,
+        "accuracy": run.rounds[-1].accuracy if run.rounds else None,
+        "dataset": run.dataset,
+        "dataset_sha256": run.dataset_sha256,
+        "examples_per_client": run.examples_per_client,
+        "parameters": run.parameters,
+        "noise_multiplier": calibration.noise_multiplier,
+        "sigma": calibration.sigma,
+        "epsilon": calibration.guarantee.epsilon,
+        "delta": calibration.guarantee.delta,
+        "bound": str(calibration.guarantee.bound),
+        "cost": asdict(run.cost),
+        "bytes_are_expected": run.bytes_are_expected,
+        "versions": dict(run.versions),
+        "rows": [asdict(done) for done in run.rounds],
+    }
+    return document_of("train", inputs, calibration.accountant, result, notices)
 
 
 def selftest_document(cases: Sequence[SelftestCase]) -> Document:

@@ -1,1 +1,1 @@
-"""Run a mechanism many times: its error against the formulas, and an audit of its privacy (docs/run.md)."""
+"""Run a mechanism many times: its error, an audit (docs/run.md), the training of a model (docs/train.md)."""

@@ -40,6 +40,7 @@ NAMES = (
     "selftest",
     "simulate",
     "sweep",
+    "train",
     "version",
 )
 

@@ -7,7 +7,7 @@ from csgm_cli.cli.root import REGISTRY, root
 
 HEADINGS = {
     *("Points", "Target", "Mechanism", "Cohort and rounds", "Noise", "Accounting"),
-    *("Problem", "Arrays", "Simulation", "Output", "Examples"),
+    *("Problem", "Arrays", "Simulation", "Training", "Output", "Examples"),
 }
 
 

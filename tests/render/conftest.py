@@ -39,7 +39,13 @@ from csgm_cli.model.result import (
     Verification,
 )
 from csgm_cli.model.selftest import SelftestCase
-from csgm_cli.model.simulation import MeanSimulation, Prediction
+from csgm_cli.model.simulation import (
+    MeanSimulation,
+    Prediction,
+    TrainingCost,
+    TrainingRound,
+    TrainingRun,
+)
 from csgm_cli.render import check_document, document
 
 ASSUMPTIONS = (
@@ -400,6 +406,25 @@ def _simulations():
     yield "simulate-factorized", document.simulation_document(stream, found, said)
 
 
+def _trainings():
+    asked = {"data": None, "partition": "dirichlet:1", "model": "mlp:64", "local_steps": 1}
+    asked |= {"learning_rate": 0.5, "momentum": 0.9, "rotation": "hadamard", "wire": "float16", "seed": 7}
+    asked |= {"epsilon": 5.0, "delta": 1e-8, "adjacency": "add-remove", "population_size": 600}
+    asked |= {"training_rounds": 25, "factorization": None, "mechanism": "l2-csgm", "gamma": 0.01}
+    asked |= {"norm_ratio": 1000.0, "l2_norm": 1.0, "dim": 8192, "cohort_size": 200, "sampling_rate": 1.0}
+    asked |= {"T": None, "strategy": None, "rounds": 9, "epochs": None}
+    rounds = tuple(TrainingRound(i + 1, i / 32, 329_000 + i, 1 + i // 3) for i in range(25))
+    run = TrainingRun(
+        CALIBRATION, TrainingCost(1.1030001, 180.001, 19240, 0.7255001), rounds, 25, "synthetic", "0" * 64,
+        20, 4810, False, {"python": "3.11.7", "numpy": "2.4.0"},
+    )  # fmt: skip
+    said = (Notice("not-private", "NOT PRIVATE: all randomness comes from a seed"),)
+    yield "train", document.training_document(asked, run, said)
+    stream = {**asked, "training_rounds": None, "data": "set", "sampling_rate": 0.01, "rounds": 25}
+    begun = replace(run, rounds=rounds[:2], dataset="set", bytes_are_expected=True)
+    yield "train-interrupted", document.training_document(stream, begun, said)
+
+
 def _others():
     cases = (
         SelftestCase("log_moment order 2", 0.5, 0.5, 0.0, 1e-10),
@@ -432,6 +457,7 @@ def documents(monkeypatch):
             _factorizations,
             _inspections,
             _simulations,
+            _trainings,
             _others,
         )
         for name, made in group()

@@ -35,6 +35,8 @@ NAMES = (
     "simulate-factorized",
     "sweep",
     "sweep-account",
+    "train",
+    "train-interrupted",
     "version",
 )
 CASES = [(name, form) for name in NAMES for form in SUFFIXES] + [("error", "json")]

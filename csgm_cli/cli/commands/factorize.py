@@ -203,8 +203,8 @@ command = Command(
     how far the error is above the optimum. With --output the arrays go to a file, by its
     suffix: .npz, .safetensors (an extra), .json, .csv (a folder, a file per array) or .npy (one array).""",
     options=[
-        *options("T", "workload", "objective", "strategy", "tolerance", "compare", "checkpoint"),
-        *options(*_ARRAYS),
+        *options("T", "workload", "objective", "strategy", "tolerance", "compare"),
+        *options(*_ARRAYS, "checkpoint"),
         option("output", text="Write the arrays to this file."),
         *options("value", "plot", "plot_size", *(name for name in OUTPUT if name != "output")),
     ],

@@ -12,28 +12,40 @@ if TYPE_CHECKING:
 
     from csgm_cli.cli.options.request import Request
     from csgm_cli.mechanism.added_noise import Factors
-    from csgm_cli.mechanism.plan import Plan
+    from csgm_cli.mechanism.plan import Plan, WireFormat
 
 
 def build_plan(request: Request) -> Plan:
     """Return the plan of ``--from``, with the rotation and the wire format asked for."""
-    from csgm_cli.mechanism.plan import Rotation, WireFormat, load_plan
+    from csgm_cli.mechanism.plan import Rotation, load_plan
+
+    return load_plan(request["from"], Rotation(request["rotation"]), wire_format(request))
+
+
+def wire_format(request: Request) -> WireFormat:
+    """Return the format of ``--wire``."""
+    from csgm_cli.mechanism.plan import WireFormat
 
     name = request["wire"]
-    wire = WireFormat(int(name.lstrip("floatin")), floating=name.startswith("float"))
-    return load_plan(request["from"], Rotation(request["rotation"]), wire)
+    return WireFormat(int(name.lstrip("floatin")), floating=name.startswith("float"))
 
 
 def load_factors(request: Request, plan: Plan) -> Factors | None:
-    """Return the factors that a result was calibrated with, solved again or read from its file."""
+    """Return the factors that the result of ``--from`` was calibrated with."""
     from csgm_cli.cli.inputs.factorizations import found_again
     from csgm_cli.storage.files import read_text
     from csgm_cli.storage.saved import load_saved
 
-    planned = plan.mechanism.factorization
-    if planned is None:
+    if plan.mechanism.factorization is None:
         return None
-    spec = found_again(load_saved(read_text(request["from"])).inputs["factorization"], request["from"])
+    saved = load_saved(read_text(request["from"]))
+    return factors_of(found_again(saved.inputs["factorization"], request["from"]), plan)
+
+
+def factors_of(spec: str, plan: Plan) -> Factors:
+    """Return the factors that ``plan`` was calibrated with, solved again or read from the file ``spec``."""
+    planned = plan.mechanism.factorization
+    assert planned is not None  # the callers saw to it
     if planned.sha256 is not None:
         return _array_b(spec, planned.sha256)
     from csgm_cli.factorization import factorize

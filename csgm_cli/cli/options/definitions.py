@@ -46,10 +46,10 @@ class _Spec:
     metavar: str | None = None
 
 
-_POINTS, _TARGET, _MECHANISM, _COHORT, _NOISE, _ACCOUNTING, _PROBLEM, _ARRAYS, _SIMULATION, _OUTPUT = (
+_POINTS, _TARGET, _MECHANISM, _COHORT, _NOISE, _ACCOUNTING, _PROBLEM, _ARRAYS = (
     "Points", "Target", "Mechanism", "Cohort and rounds", "Noise", "Accounting", "Problem", "Arrays",
-    "Simulation", "Output",
 )  # fmt: skip
+_SIMULATION, _TRAINING, _OUTPUT = "Simulation", "Training", "Output"
 
 
 def _vary() -> click.ParamType[Any]:
@@ -62,6 +62,18 @@ def _objective() -> click.ParamType[Any]:
     from csgm_cli.model.factorization import Objective
 
     return Choice([name.value for name in Objective])
+
+
+def _partition() -> click.ParamType[Any]:
+    from csgm_cli.cli.options.training_types import PARTITION
+
+    return PARTITION
+
+
+def _model() -> click.ParamType[Any]:
+    from csgm_cli.cli.options.training_types import MODEL
+
+    return MODEL
 
 
 def _strategy() -> click.ParamType[Any]:
@@ -185,7 +197,7 @@ _SPECS: dict[str, _Spec] = {
     "tolerance": _Spec(_PROBLEM, "Certified relative gap to solve to. Default: 1e-9, or 1e-6 for many rows."),
     "compare": _Spec(_PROBLEM, "Compare all strategies with the certified optimum.", Switch),
     "checkpoint": _Spec(
-        _PROBLEM, "Save the solver's state in this file, and resume from it.", File, metavar="FILE.npz"
+        _OUTPUT, "Save the state in this file, and resume from it.", File, metavar="FILE.npz"
     ),
     "arrays": _Spec(
         _ARRAYS,
@@ -216,6 +228,30 @@ _SPECS: dict[str, _Spec] = {
         metavar="FILE.npy",
     ),
     "trials": _Spec(_SIMULATION, "Number of simulated rounds (epochs with a factorization).", default=200),
+    "data": _Spec(
+        _TRAINING,
+        "Folder with idx files (.gz or not), or one .npz with x_train, y_train, x_test and y_test. Default: a"
+        " synthetic set made from the seed.",
+        File,
+        metavar="DIR",
+    ),
+    "partition": _Spec(
+        _TRAINING,
+        "How examples are assigned to clients: at random, or with Dirichlet(A) shares of the classes.",
+        _partition,
+        "dirichlet:1",
+        "iid|dirichlet:A",
+    ),
+    "model": _Spec(
+        _TRAINING,
+        "Softmax regression, or a network with one hidden layer of H units.",
+        _model,
+        "mlp:64",
+        "softmax|mlp:H",
+    ),
+    "local_steps": _Spec(_TRAINING, "Steps of gradient descent of a client in a round.", default=1),
+    "learning_rate": _Spec(_TRAINING, "Learning rate of these steps.", default=0.5),
+    "momentum": _Spec(_TRAINING, "Momentum of the server.", default=0.9),
     "diff": _Spec(
         _TARGET, "Show what the budget spends compared with this earlier one.", File, metavar="OLD.toml"
     ),

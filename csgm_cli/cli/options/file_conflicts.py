@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from csgm_cli.cli.options.request import Request
 
-_READ = ("file", "files", "from", "diff", "against_lock", "factorization", "workload", "vectors")
+_READ = ("file", "files", "from", "diff", "against_lock", "factorization", "workload", "vectors", "data")
 _WRITTEN = ("output", "write_lock", "plot", "checkpoint")
 
 

@@ -11,6 +11,8 @@ from csgm_cli.cli.output.report import report
 from csgm_cli.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from csgm_cli.cli.options.request import Request
     from csgm_cli.render.document import Document
     from csgm_cli.render.plots.figure import Figure
@@ -47,15 +49,18 @@ def check_plot(request: Request) -> None:
         check_writable(request["output"])
 
 
-def report_with_picture(request: Request, document: Document, figure: Figure | None = None) -> None:
+def report_with_picture(
+    request: Request, document: Document, figure: Figure | None = None, shown: Collection[str] = ()
+) -> None:
     """Report as without a picture; a chart for the terminal stands below.
 
     A picture is drawn before the report and put in place after it, so that an error in one of the two
-    replaces neither. ``figure``: what to draw, if it is not what the rows of ``document`` show.
+    replaces neither. ``figure``: what to draw, if it is not what the rows of ``document`` show. ``shown``: as
+    in `report`.
     """
     to_file = request["plot"] not in (None, "-")
     content = _drawn(request, document, figure) if to_file else None
-    report(request, document)
+    report(request, document, shown=shown)
     if content is not None:
         _put_in_place(request, content)
     elif not to_file:

@@ -7,15 +7,21 @@ from typing import TYPE_CHECKING, Any
 from csgm_cli.cli import console, interrupts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from csgm_cli.cli.options.request import Request
 
 
-def report(request: Request, document: dict[str, Any], failures: Sequence[str] = ()) -> None:
+def report(
+    request: Request,
+    document: dict[str, Any],
+    failures: Sequence[str] = (),
+    shown: Collection[str] = (),
+) -> None:
     """Render ``document`` as the request asks, put it where the request says, then show its warnings.
 
-    ``failures``: claims that do not hold, shown before the warnings.
+    ``failures``: claims that do not hold, shown before the warnings. ``shown``: slugs of warnings that have
+    been shown already.
 
     ``StorageError`` where the file or stdout cannot be written; nothing is written before all is known.
     """
@@ -38,4 +44,5 @@ def report(request: Request, document: dict[str, Any], failures: Sequence[str] =
     for failure in failures:
         console.failed(failure)
     for warning in document["warnings"]:
-        console.warning(warning["slug"], warning["message"])
+        if warning["slug"] not in shown:
+            console.warning(warning["slug"], warning["message"])

@@ -6,7 +6,6 @@ parameters and costs up; lower bounds and compression down.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -36,6 +35,8 @@ from csgm_cli.render.reports.setting import adjacency_fact, assumptions_facts, s
 from csgm_cli.rounding import exact, round_down, round_up
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from csgm_cli.render.document import Document
 
 
@@ -214,6 +215,12 @@ def _simulate(inputs: Document, result: Document) -> Report:
     return simulate_report(inputs, result)
 
 
+def _train(inputs: Document, result: Document) -> Report:
+    from csgm_cli.render.reports.training import train_report
+
+    return train_report(inputs, result)
+
+
 def _version(inputs: Document, result: Document) -> Report:  # noqa: ARG001 - the common signature
     versions = [
         f"{name.replace('_', ' ')} {found or 'missing'}" for name, found in result.items() if name != "csgm"
@@ -243,6 +250,7 @@ _REPORTS: dict[str, Callable[[Document, Document], Report]] = {
     "factorize": _factorize,
     "inspect": _inspect,
     "simulate": _simulate,
+    "train": _train,
     "selftest": _selftest,
     "version": _version,
 }

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Collection, Iterable
-from pathlib import Path
+from collections.abc import Callable, Collection, Iterable
 from tokenize import TokenError
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.lib import format as numpy_format
@@ -25,6 +24,12 @@ from csgm_cli.storage.arrays.content import (
 from csgm_cli.storage.arrays.metadata import broken
 from csgm_cli.storage.files import check_regular
 from csgm_cli.storage.memory import check_memory
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+#: Raises ``UsageError`` unless an array may have this name, type and shape.
+Check: TypeAlias = Callable[[str, "np.dtype[Any]", tuple[int, ...]], None]
 
 _BLOCK = 1 << 20
 
@@ -63,16 +68,22 @@ def check_alone(shapes: Collection[str]) -> None:
         raise UsageError("several-arrays", message, "`arrays` C writes C alone; .npz holds them all")
 
 
-def read(stream: IO[bytes], size: int, name: str) -> Array:
+def check_factor(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+    """Raise ``UsageError`` unless ``name`` may be an array of a factorization."""
+    check_dtype(name, dtype)
+    check_shape(name, shape)
+
+
+def read(stream: IO[bytes], size: int, name: str, check: Check = check_factor) -> Array:
     """The array ``name`` in the native byte order, from a stream that declares ``size`` bytes.
 
-    ``UsageError`` (slugs ``broken-file``, ``pickled``, ``wrong-dtype``, ``shape-mismatch``, ``too-large``).
+    ``check`` judges its type and shape. ``UsageError`` (slugs ``broken-file``, ``pickled``, ``wrong-dtype``,
+    ``shape-mismatch``, ``too-large``).
     """
     shape, fortran_order, dtype = _header(stream, name)
-    check_dtype(name, dtype)
     if not all(type(side) is int for side in shape):
         raise broken(f"{name} has a header with shape {shape}")
-    check_shape(name, shape)
+    check(name, dtype, shape)
     expected = stream.tell() + math.prod(shape) * dtype.itemsize
     if size != expected:
         raise broken(f"{name} takes {expected} bytes with shape {shape}, but {size} are there")

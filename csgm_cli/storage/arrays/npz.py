@@ -9,14 +9,17 @@ from __future__ import annotations
 import io
 import zipfile
 import zlib
-from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from csgm_cli.errors import UsageError
 from csgm_cli.storage.arrays import metadata, npy
 from csgm_cli.storage.arrays.content import Array, ArrayFile, check_file_size, known_names
 from csgm_cli.storage.arrays.metadata import JSON, broken
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
 #: The entry for metadata in files of earlier versions.
 _METADATA = "metadata.json"
@@ -48,17 +51,45 @@ def write(path: Path, file: ArrayFile, sealed: dict[str, JSON]) -> None:
 
 def read(path: Path) -> tuple[dict[str, Array], dict[str, JSON] | None]:
     """The arrays and the metadata as held, None for an archive without them; ``UsageError`` otherwise."""
-    with _broken_archives(), _Bounded(path) as raw, zipfile.ZipFile(raw) as archive:
-        size = path.stat().st_size
-        entries = _entries(archive, size)
-        _check_end(raw, size, len(archive.comment))
+    with _archive(path) as (archive, entries):
         held = _metadata(archive, entries.pop(_METADATA, None))
-        stems = {name.removesuffix(".npy"): name for name in entries if name.endswith(".npy")}
+        stems = _stems(entries)
         if strangers := sorted(entries.keys() - stems.values()):
             raise UsageError("unknown-array", f"it holds an entry {strangers[0]!r}, which is no array")
         names = known_names(stems, ours=held is not None)
         arrays = {name: _array(archive, entries[stems[stem]], name) for name, stem in names.items()}
         return arrays, held
+
+
+def read_named(
+    path: Path, names: Iterable[str], check: npy.Check
+) -> tuple[dict[str, Array], dict[str, JSON] | None]:
+    """The arrays called ``names``, whose headers ``check`` judges, and the metadata; others are left unread.
+
+    ``UsageError`` as for `read`, and where one is missing (slug ``no-arrays``).
+    """
+    with _archive(path) as (archive, entries):
+        stems = _stems(entries)
+        names = tuple(names)
+        if missing := [name for name in names if name not in stems]:
+            raise UsageError("no-arrays", f"it holds no array {missing[0]!r}; needed are {', '.join(names)}")
+        arrays = {name: _array(archive, entries[stems[name]], name, check) for name in names}
+        return arrays, _metadata(archive, None)
+
+
+def _stems(entries: Iterable[str]) -> dict[str, str]:
+    """The name of the entry of each array."""
+    return {name.removesuffix(".npy"): name for name in entries if name.endswith(".npy")}
+
+
+@contextmanager
+def _archive(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict[str, zipfile.ZipInfo]]]:
+    """An open archive and its entries, whose names and sizes have been checked."""
+    with _broken_archives(), _Bounded(path) as raw, zipfile.ZipFile(raw) as archive:
+        size = path.stat().st_size
+        entries = _entries(archive, size)
+        _check_end(raw, size, len(archive.comment))
+        yield archive, entries
 
 
 def _entry(name: str) -> zipfile.ZipInfo:
@@ -122,9 +153,11 @@ def _check_end(raw: io.BufferedReader, size: int, length: int) -> None:
         raise broken("its end is cut off")
 
 
-def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> Array:
+def _array(
+    archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str, check: npy.Check = npy.check_factor
+) -> Array:
     with archive.open(entry) as stream:
-        return npy.read(stream, entry.file_size, name)
+        return npy.read(stream, entry.file_size, name, check)
 
 
 def _metadata(archive: zipfile.ZipFile, entry: zipfile.ZipInfo | None) -> dict[str, JSON] | None:
