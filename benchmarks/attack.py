@@ -80,6 +80,12 @@ class Setting:
         """Of one round, where infinitely many coordinates share the norm."""
         return self.gamma * self.s * math.sqrt(self.k)
 
+    def __str__(self) -> str:
+        return (
+            f"gamma {self.gamma:.5g}, s {self.s:.5g}, k {self.k:.5g}, T {self.rounds},"
+            f" epsilon {self.epsilon:.5g}"
+        )
+
 
 @dataclass
 class Finding:
@@ -129,13 +135,9 @@ class Record:
             "|" + "---|" * 7,
         ]
         for (direction, proof), f in sorted(self.findings.items()):
-            where = f.setting
-            assert where is not None
-            rows.append(
-                f"| {direction} | {proof} | {f.cases} | {f.violations} | {f.ratio:.4f} | {f.strategy} | gamma"
-                f" {where.gamma:.5g}, s {where.s:.5g}, k {where.k:.5g}, T {where.rounds}, epsilon"
-                f" {where.epsilon:.5g} |"
-            )
+            where = f.setting or "-"
+            found = f"{f.cases} | {f.violations} | {f.ratio:.4f} | {f.strategy} | {where}"
+            rows.append(f"| {direction} | {proof} | {found} |")
         return "\n".join(rows)
 
 
@@ -158,10 +160,10 @@ class Proven:
 def settings(rng: random.Random) -> Iterator[tuple[Setting, Proven]]:
     """Random settings in which delta is proven to be between 1e-12 and 1/2, with the bounds to attack."""
     while True:
-        k = _between(rng, 1.0, 30.0) if rng.random() < 0.8 else _between(rng, 30.0, 1e5)
+        k = between(rng, 1.0, 30.0) if rng.random() < 0.8 else between(rng, 30.0, 1e5)
         k = float(round(k)) if rng.random() < 0.3 else k
-        s = _between(rng, 0.02, 3.0)
-        at = Setting(_between(rng, 1e-3, 0.95), s, k, rng.randint(1, 4), _between(rng, 0.1, 6.0))
+        s = between(rng, 0.02, 3.0)
+        at = Setting(between(rng, 1e-3, 0.95), s, k, rng.randint(1, 4), between(rng, 0.1, 6.0))
         law = worst_case_law([(at.mechanism, at.sigma)])
         if not 1e-13 < MATCHED_ADD(law, at.epsilon).delta < 0.6:  # quick, and seldom far from the bound
             continue
@@ -181,7 +183,8 @@ def _bounds(law: Law, direction: Direction, epsilon: float) -> Iterator[tuple[st
         yield "concentrated (grid)" if found.step else "concentrated (contour)", found
 
 
-def _between(rng: random.Random, low: float, high: float) -> float:
+def between(rng: random.Random, low: float, high: float) -> float:
+    """Log-uniform between ``low`` and ``high``."""
     return low * math.exp(rng.random() * math.log(high / low))
 
 
@@ -190,16 +193,16 @@ def vectors(rng: random.Random, at: Setting) -> dict[str, Vector]:
     top, total, least = at.s**2, at.k * at.s**2, math.ceil(at.k)
     menu: dict[str, Vector] = {"kappa*": at.kappa}
     for factor in (1.0, 1.5, 3.0, 8.0):
-        count = max(least, math.ceil(least * factor * _between(rng, 1.0, 1.3)))
+        count = max(least, math.ceil(least * factor * between(rng, 1.0, 1.3)))
         menu[f"spread x{factor:g}"] = ((count, total / count),)
     for name in ("two-level", "two-level again"):
         high = rng.randint(1, math.floor(at.k)) if at.k >= 1 else 0
         share = rng.random()
         rest = total - high * top * share
-        low = math.ceil(rest / top * _between(rng, 1.0, 10.0))
+        low = math.ceil(rest / top * between(rng, 1.0, 10.0))
         menu[name] = ((high, top * share), (low, rest / low))
     menu["dirichlet"] = _dirichlet(rng, at)
-    shaved = _between(rng, 1e-3, 0.3)
+    shaved = between(rng, 1e-3, 0.3)
     menu["nearly kappa*"] = ((least, total / least * (1 - shaved)), (1, min(top, total * shaved)))
     menu["half"] = ((max(1, math.floor(at.k / 2)), top),)
     return menu
@@ -212,7 +215,7 @@ def _dirichlet(rng: random.Random, at: Setting) -> Vector:
     groups = []
     for share in shares:
         part = total * share / sum(shares)
-        count = math.ceil(part / top * _between(rng, 0.5, 3.0)) or 1
+        count = math.ceil(part / top * between(rng, 0.5, 3.0)) or 1
         if part > _TOO_LITTLE * total:
             groups.append((count, min(top, part / count)))
     return tuple(groups)

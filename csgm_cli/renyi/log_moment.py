@@ -190,6 +190,8 @@ def _nonnegligible_span(a: float, g: float, s: float, low: float, high: float) -
     coarse = np.arange(low, high, 1.0)  # no peak is narrower than the Gaussian's
     h = _integrand(coarse, a, g, np.full_like(coarse, s), np.array([0])).h
     alive = np.flatnonzero(h > 1e-19 * h.max())
+    if not alive.size:  # it is out of float64's range everywhere
+        return []
     return [(float(coarse[alive[0]]) - 2.0, float(coarse[alive[-1]]) + 2.0)]
 
 

@@ -82,3 +82,12 @@ def test_remove_variance_is_rounded_up(t):
 
 def test_remove_variance_beyond_float64_is_infinite():
     assert Law((Coordinates(1.0, 0.3, 701.0),)).remove_variance == math.inf
+
+
+@pytest.mark.parametrize("order", [-2.8522555546710373e96, -1e200, -1e30])
+@pytest.mark.parametrize(("gamma", "t"), [(0.0008299385012698368, 439.8655), (0.3, 1e4), (1e-9, 1e-6)])
+def test_moments_at_extreme_orders_are_bounds(order, gamma, t):
+    """Y > 1 - gamma, so log E[Y^a] <= a log(1 - gamma) for a < 0; infinite if out of range."""
+    with np.errstate(all="ignore"):  # as the search for a saddle point
+        found = Law((Coordinates(1.0, gamma, t),)).log_moment(order).value
+    assert found == math.inf or 0.0 <= found <= order * math.log1p(-gamma) * (1 + 1e-9)
