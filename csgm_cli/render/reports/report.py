@@ -141,7 +141,7 @@ def _reference(inputs: Document, rows: list[Document]) -> tuple[Fact, ...]:
     totals = [row["mse"]["gaussian_total"] for row in rows if row["mse"] is not None]
     if inputs["at_equal_mse"] or not totals:
         return ()
-    words = f"MSE of the {plain_mechanism(inputs)} mechanism, the first row"
+    words = f"MSE of the {plain_mechanism(inputs)} mechanism (row 1)"
     return (Fact("MSE ratio", f"relative to {round_up(totals[0])}", words),)
 
 

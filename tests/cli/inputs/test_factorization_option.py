@@ -113,7 +113,7 @@ def test_compare_names_strategies(csgm):
     text = csgm(line).stdout
     header = text.splitlines()[0].split("  ")
     assert {"strategy", "MSE"} <= {cell.strip() for cell in header}
-    assert "MSE of the matrix mechanism, the first row" in text
+    assert "MSE of the matrix mechanism (row 1)" in text
     plain = csgm(f"compare --epsilon 5 --delta 1e-6 --gamma 0.1 {SIZES}").stdout
     assert "strategy" not in plain
 
