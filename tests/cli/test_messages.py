@@ -143,7 +143,7 @@ from csgm_cli.storage.arrays import read_arrays
         ("calibrate --noise 5", "try: --noise-multiplier is an option of csgm account and sweep; csgm"),
         (
             "check --sampling-rate 0.1",
-            "try: --sampling-rate is an option of csgm calibrate, account, compare, plan and sweep; csgm",
+            "sampling-rate is an option of csgm calibrate, account, compare, plan, sweep and simulate; csgm",
         ),
         ("inspect", "FILE is required\n  try: for example csgm inspect prefix32.npz; csgm inspect --help\n"),
         ("completion", "try: for example csgm completion bash; csgm completion --help\n"),
@@ -221,7 +221,10 @@ def test_help_beside_a_stray_word(csgm):
     ("line", "hint"),
     [
         ("calibrate --sigma 3", "--sigma is an option of csgm account and sweep; csgm calibrate --help"),
-        ("check --gamma 0.1", "--gamma is an option of csgm calibrate, account, compare, plan and sweep"),
+        (
+            "check --gamma 0.1",
+            "--gamma is an option of csgm calibrate, account, compare, plan, sweep and simulate",
+        ),
         ("calibrate --T 32", "--T is an option of csgm factorize; here: --factorization STRATEGY:T"),
         ("plan --strategy tree", "--strategy is an option of csgm factorize; here: --factorization"),
         ("inspect --strategy tree", "--strategy is an option of csgm factorize; csgm inspect --help"),
@@ -260,7 +263,7 @@ def test_missing_underscore(name):
 @pytest.mark.parametrize(
     ("variable", "said"),
     [
-        ("CSGM_DETLA", "; did you mean CSGM_DELTA?"),
+        ("CSGM_DETLA", "; did you mean CSGM_DELTA or CSGM_MODEL?"),
         ("CSGM_ADJACENCYY", "; did you mean CSGM_ADJACENCY?"),
         ("CSGM_COHORTSIZE", "; did you mean CSGM_COHORT_SIZE?"),
         ("CSGM_QQQ", ""),

@@ -157,7 +157,7 @@ def _check_epoch(request: Request, rows: int) -> None:
 
 def _rounds(request: Request) -> tuple[int, Notices]:
     names = ("population_size", "training_rounds")
-    if all(request[name] is None for name in names):
+    if not list(request.given(names)):
         return request["rounds"], ()
     for name in _PARTICIPATION:
         if request[name] is None:

@@ -10,6 +10,7 @@ from csgm_cli.cli.inputs.simulations import factors_of, plan_inputs, wire_format
 from csgm_cli.cli.options.request import Request, is_sampled
 from csgm_cli.cli.options.training_types import MODEL, PARTITION
 from csgm_cli.errors import UsageError
+from csgm_cli.model.geometry import rounds_from_participation
 from csgm_cli.model.mechanism import Accountant, Target
 from csgm_cli.model.mechanism_table import has_gamma
 from csgm_cli.model.result import Notice
@@ -65,6 +66,8 @@ def with_training_defaults(request: Request) -> Request:
             message = f"{request.label(['rounds'])} is for --sampling-rate here"
             raise UsageError("conflicting-options", message, "pass --training-rounds = all rounds")
         values["training_rounds"] = request["training_rounds"] or _ROUNDS
+        sizes = (values[name] for name in ("population_size", "cohort_size", "training_rounds"))
+        values["rounds"] = rounds_from_participation(*sizes)[0]
     return Request(values, request.sources)
 
 

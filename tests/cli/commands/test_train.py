@@ -80,6 +80,17 @@ def test_noise_is_that_of_calibrate(csgm, place):
     assert record["cost"]["noise_inflation"] == inflation
 
 
+@pytest.mark.parametrize(
+    ("options", "rounds"), [("", 10), ("--training-rounds 4", 2), ("--cohort-size 300", 15)]
+)
+def test_rounds_of_a_client_follow_from_the_cohorts(csgm, place, options, rounds):
+    """Also from the defaults, 30 rounds with 200 of 600 clients; a run shows what it was calibrated for."""
+    outcome = csgm(f"simulate train --model softmax {options} --show-inputs --format json")
+    assert outcome.document["inputs"]["rounds"] == rounds
+    assert outcome.document["result"]["rows"][-1]["participations"] == rounds
+    assert f"rounds = {rounds}  (from population_size" in outcome.stderr
+
+
 def test_text_says_what_it_costs_first(csgm, place):
     """The plan on stderr, the result on stdout, and a warning where noise dominates."""
     outcome = csgm(f"{QUICK} --training-rounds 2 --epsilon 0.1")
