@@ -23,7 +23,11 @@ def test_every_case_holds_here():
     assert len(cases) == sum(map(len, tables))
     assert all(case.holds for case in cases)
     tight = [case for case in cases if case.name.startswith("account tight")]
-    assert max(case.relative_difference for case in cases if case not in tight) < 1e-11
+    sampled = [case for case in cases if case.name.startswith("calibrate") and " q=" in case.name]
+    others = [case for case in cases if case not in (*tight, *sampled)]
+    assert max(case.relative_difference for case in others) < 1e-11
+    # the margin in epsilon with client sampling is 1e-10
+    assert max(case.relative_difference for case in sampled) < 1e-10
     # a contour's own error is added to its delta, and the reference profiles have ten digits
     assert max(case.relative_difference for case in tight) < 5e-10
 

@@ -77,7 +77,7 @@ def _check_same(found: object, training: Mapping[str, JSON]) -> None:
     for name, value in training.items():
         if found.get(name) != value:
             message = f"it is of a training with {name} {shown(found.get(name))}, and this one has {value!r}"
-            raise UsageError("other-training", message, "give another --checkpoint, or remove the file")
+            raise UsageError("other-training", message, "pass another `checkpoint`, or remove the file")
 
 
 def _rounds(rows: np.ndarray[Any, np.dtype[np.floating[Any]]]) -> tuple[TrainingRound, ...]:

@@ -188,7 +188,7 @@ BAD_FILES = [
     (
         LIMIT + "[population.p.release.r]\nsigma = 1\ngamma = 0.5\n",
         "missing-norm-ratio",
-        "try: give norm-ratio, or linf-norm with l2-norm",
+        "try: pass norm-ratio, or linf-norm with l2-norm",
     ),
     (
         LIMIT + GAUSSIAN + "sigma = 1\nadjacency = 'replace-one'\n",
