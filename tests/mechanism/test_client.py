@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -180,6 +180,7 @@ def test_scaled_vectors_are_within_the_clip_with_room_for_rounding(values, l2_no
     assert norm_upper(scaled[::2]) <= l2_norm
 
 
+@example(np.array([8.6e-244]))
 @given(arrays.arrays(np.float64, st.integers(0, 300), elements=st.floats(-1e140, 1e140)))
 def test_norm_upper_is_an_upper_bound(values):
     squares = exact_squares(values)
