@@ -21,7 +21,7 @@ def norm_upper(values: NDArray[np.float64]) -> float:
     """An upper bound on the L2 norm of ``values``, each at most 1e140, rounding errors included."""
     squared = float(np.einsum("i,i", values, values))  # BLAS would start threads for it
     if 0.0 < squared < _LEAST_SQUARED or (squared == 0.0 and values.any()):  # squares underflow
-        return norm_upper(values * 2.0**500) * 2.0**-500
+        return math.nextafter(norm_upper(values * 2.0**500) * 2.0**-500, math.inf)
     return math.sqrt(squared) * (1 + _rounding(len(values)))
 
 
