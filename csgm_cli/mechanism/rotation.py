@@ -1,4 +1,4 @@
-"""Public random rotations: they spread a vector so that an L-inf clip hardly changes it.
+"""Public random rotations: they spread a vector so that an L-inf clip rarely changes it.
 
 A vector of ``plan.dim`` numbers is given random signs, padded with zeros to ``plan.length`` and transformed
 by an orthonormal matrix. `rotate_back` applies the inverse and drops the padding. Kashin coefficients are

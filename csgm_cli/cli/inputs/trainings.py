@@ -42,7 +42,7 @@ _DOMINATES = 1.0
 
 @dataclass(frozen=True)
 class AskedTraining:
-    """A training to be run, its calibration, what that costs, and what there is to be said."""
+    """A training to be run, its calibration, what that costs, and notices about it."""
 
     training: Training
     calibration: Calibration
