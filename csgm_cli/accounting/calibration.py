@@ -36,6 +36,8 @@ _EPSILON_ROOM, _SIGMA_ROOM = 2.5e-13, 1e-13
 _TRIANGLE_ROOM, _ORDER_ROOM, _GRID_ROOM = 1e-9, 5e-13, 5e-6
 #: In epsilon with client sampling, where orders are searched less accurately; under replace-one.
 _SAMPLED_ROOM, _SAMPLED_TRIANGLE_ROOM = 1e-10, 1e-4
+#: In epsilon if rounds have both client sampling and masks: account may stop at another order.
+_SAMPLED_MASKS_ROOM = 1e-6
 
 
 def least_sigma(
@@ -71,6 +73,8 @@ def least_sigma(
     from csgm_cli.accounting.paths import sigma_path
     from csgm_cli.accounting.solve import solve
 
+    if any(m.sampling_rate < 1.0 and not m.sends_all for m, _ in [(mechanism, 1.0), *others]):
+        inner = epsilon * (1 - _SAMPLED_MASKS_ROOM)
     if mechanism.adjacency is Adjacency.REPLACE_ONE:
         # The relative error is one of delta; at small epsilons delta depends little on epsilon.
         inner = epsilon * (1 - _TRIANGLE_ROOM * (1 + min(4 * delta / epsilon, 1e6)))

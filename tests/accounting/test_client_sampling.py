@@ -9,6 +9,7 @@ import pytest
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
 from dp_accounting.pld import PLDAccountant
 
+import csgm_cli as csgm
 from csgm_cli import gaussian
 from csgm_cli.accounting.accountants import spent_delta, spent_epsilon
 from csgm_cli.accounting.calibration import least_sigma
@@ -257,3 +258,13 @@ def test_far_more_rounds_never_look_private():
     mu = q * math.sqrt(rounds * math.expm1(x**-2))
     found = spent_epsilon([(mechanism(q, 1.0, 1.0, rounds), x)], Accountant.AUTO, 1e-5).value
     assert found == pytest.approx(gaussian.epsilon_for(mu, 1e-5), rel=5e-3)
+
+
+@pytest.mark.parametrize("rate", [0.3, 0.5, 0.9])
+def test_account_meets_the_target_at_high_rates(rate):
+    """Its search for the best order may stop elsewhere than that of calibrate."""
+    geometry, _ = csgm.resolve_geometry(dim=10**4, cohort_size=1000)
+    mechanism = csgm.Mechanism("l2-csgm", 0.1, geometry, rounds=2000, sampling_rate=rate)
+    found = csgm.calibrate(mechanism, csgm.Target(8.0, 1e-7))
+    [account] = csgm.account_epsilon(mechanism, found.sigma, [1e-7]).guarantees
+    assert 8.0 * (1 - 1e-3) < account.epsilon <= 8.0
