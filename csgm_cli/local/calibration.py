@@ -11,8 +11,9 @@ from csgm_cli.local.blanket import shuffled_delta
 from csgm_cli.local.composition import composed_delta
 from csgm_cli.local.randomizer import optimal_randomizer
 
-#: Largest epsilon with an answer, and largest local epsilon tried; squares of e^60 are far from overflow.
-MOST_EPSILON, MOST_LOCAL_EPSILON = 50.0, 60.0
+#: Largest epsilon and delta with an answer, and largest local epsilon tried. Beyond, the probability that the
+#: bound truncates is not negligible, since the terms left out grow like e^local.
+MOST_EPSILON, MOST_DELTA, MOST_LOCAL_EPSILON = 10.0, 0.1, 15.0
 #: Typical probability of the cap at the optimal split: 0.5 to 0.95.
 _TYPICAL_P = 0.7
 #: Relative precision of the answer, for one message and several.
@@ -23,10 +24,11 @@ _GROWTH = 1.2
 def privunit_epsilon(n: int, messages: int, epsilon: float, delta: float) -> float:
     """The local epsilon of each of ``messages`` PrivUnitG reports per client of n, by the privacy blanket.
 
+    At most 15: a smaller local epsilon than the largest possible one is private, too.
     Several messages, each through a shuffle of its own, are composed numerically.
 
     Raises:
-        NoAnswerError: epsilon is above 50, or the bound has too many terms.
+        NoAnswerError: epsilon is above 10 or delta above 0.1, or the bound has too many terms.
     """
 
     def bound(local: float) -> float:
@@ -55,8 +57,9 @@ def _largest_epsilon(
 
     At least epsilon / messages, where local privacy alone suffices.
     """
-    if epsilon > MOST_EPSILON:
-        message = f"epsilon is {epsilon!r}; shuffled reports have an answer up to {MOST_EPSILON:g}"
+    if epsilon > MOST_EPSILON or delta > MOST_DELTA:
+        message = f"epsilon is {epsilon!r} and delta {delta!r}; shuffled reports have an answer up to"
+        message += f" {MOST_EPSILON:g} and {MOST_DELTA:g}"
         raise NoAnswerError("shuffle-out-of-range", message)
 
     def excess(log_local: float) -> float:

@@ -62,9 +62,22 @@ def test_error_decreases_with_messages():
     assert errors == sorted(errors, reverse=True)
 
 
-def test_limits():
-    """A delta that every report has meets any target; large epsilons are refused."""
-    assert privunit_epsilon(10, 1, 50.0, 0.99) == pytest.approx(60.0)
-    with pytest.raises(NoAnswerError) as caught:
-        privunit_epsilon(10, 1, 51.0, 1e-6)
-    assert caught.value.slug == "shuffle-out-of-range"
+@pytest.mark.parametrize(("epsilon", "delta"), [(10.1, 1e-6), (50.0, 1e-12), (1.0, 0.11), (1.0, 0.999999999)])
+def test_targets_beyond_the_accuracy_of_the_bound_are_refused(epsilon, delta):
+    """One report of a large local epsilon has a delta far above the truncated sums."""
+    for answer in (
+        lambda: privunit_epsilon(10, 1, epsilon, delta),
+        lambda: clones_epsilon(1, epsilon, delta),
+    ):
+        with pytest.raises(NoAnswerError) as caught:
+            answer()
+        assert caught.value.slug == "shuffle-out-of-range"
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0, 10.0])
+@pytest.mark.parametrize("delta", [1e-12, 1e-6, 0.1])
+def test_one_client_has_the_exact_delta_of_the_clones(epsilon, delta):
+    """With q = 1/2 and E = e^local - 1 it is (E + 1 - e^epsilon) q/(1 + q E), at most delta."""
+    local = clones_epsilon(1, epsilon, delta)
+    grown = math.expm1(local)
+    assert (grown + 1 - math.exp(epsilon)) / 2 / (1 + grown / 2) <= delta * (1 + 1e-9) + 1e-15
