@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cache
 
 from csgm_cli.errors import NoAnswerError
 
@@ -206,6 +207,21 @@ def bracketed_minimum(
     inside = [(x, at(x)) for x in (places[index], left, right)]
     brent_minimum(at, left, right, width, inside if left < places[index] < right else None)
     return min(seen.items(), key=lambda point: point[1])
+
+
+def lattice_minimum(function: Callable[[int], float], start: int, last: int) -> int:
+    """The i in 0 ... ``last`` where a unimodal function is least; steps from ``start`` double and halve.
+
+    Values may be infinite away from the minimum.
+    """
+    at = cache(function)
+    best, step = min(max(start, 0), last), 1
+    if math.isinf(at(best)):
+        best = min(range(0, last + 1, 4), key=at)
+    while step:
+        ahead = min((i for i in (best - step, best + step) if 0 <= i <= last), key=at, default=best)
+        best, step = (ahead, 2 * step) if at(ahead) < at(best) else (best, step // 2)
+    return best
 
 
 def brent_minimum(

@@ -3,6 +3,8 @@
 import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from csgm_cli.errors import NoAnswerError
@@ -10,6 +12,7 @@ from csgm_cli.roots import (
     bracketed_minimum,
     brent_minimum,
     increasing_root,
+    lattice_minimum,
     narrow_bracket,
     smallest_nonpositive,
     smallest_satisfying,
@@ -245,3 +248,11 @@ def test_brent_minimum_ends_if_the_width_is_below_rounding():
     at, value = brent_minimum(lambda x: abs(x - 20.0), 19.0, 21.5, 1e-18)
     assert at == pytest.approx(20.0, rel=1e-15)
     assert value < 1e-14
+
+
+@given(lowest=st.integers(0, 70), start=st.integers(-5, 80), reach=st.integers(5, 100))
+def test_lattice_minimum_of_a_convex_function_with_walls(lowest, start, reach):
+    def function(i):
+        return abs(i - lowest) if abs(i - lowest) <= reach else math.inf
+
+    assert lattice_minimum(function, start, 70) == lowest

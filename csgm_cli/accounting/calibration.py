@@ -34,10 +34,8 @@ _EPSILON_ROOM, _SIGMA_ROOM = 2.5e-13, 1e-13
 #: Larger margins: in epsilon under replace-one, where the e1 of the triangle is less accurate; in sigma if an
 #: order is searched, and if the bound comes from a certified grid, whose step depends on epsilon.
 _TRIANGLE_ROOM, _ORDER_ROOM, _GRID_ROOM = 1e-9, 5e-13, 5e-6
-#: In epsilon with client sampling, where orders are searched less accurately; under replace-one.
-_SAMPLED_ROOM, _SAMPLED_TRIANGLE_ROOM = 1e-10, 1e-4
-#: In epsilon if rounds have both client sampling and masks: account may stop at another order.
-_SAMPLED_MASKS_ROOM = 1e-6
+#: In epsilon with client sampling, where account may stop at another order.
+_SAMPLED_ROOM = 5e-7
 
 
 def least_sigma(
@@ -73,13 +71,9 @@ def least_sigma(
     from csgm_cli.accounting.paths import sigma_path
     from csgm_cli.accounting.solve import solve
 
-    if any(m.sampling_rate < 1.0 and not m.sends_all for m, _ in [(mechanism, 1.0), *others]):
-        inner = epsilon * (1 - _SAMPLED_MASKS_ROOM)
-    if mechanism.adjacency is Adjacency.REPLACE_ONE:
+    if mechanism.adjacency is Adjacency.REPLACE_ONE and not has_sampling:
         # The relative error is one of delta; at small epsilons delta depends little on epsilon.
         inner = epsilon * (1 - _TRIANGLE_ROOM * (1 + min(4 * delta / epsilon, 1e6)))
-        if has_sampling:
-            inner = epsilon * (1 - _SAMPLED_TRIANGLE_ROOM)
     path = sigma_path(mechanism, others, inner, math.log(delta))
     try:
         solved = solve(path, _near_sigma(mechanism, inner, delta, others))

@@ -24,7 +24,6 @@ from csgm_cli.roots import smallest_nonpositive
 
 if TYPE_CHECKING:
     from csgm_cli.bounds.by_order import Method
-    from csgm_cli.bounds.sampled import SampledMatched
     from csgm_cli.model.certificate import Certificate
     from csgm_cli.model.mechanism import Mechanism
     from csgm_cli.renyi.law import Law
@@ -125,11 +124,9 @@ def solve_method(
         NoAnswerError: the method proves the target at no x in range.
     """
     if law_of(path.at(near)[0]).sampled:
-        from csgm_cli.bounds.sampled import SampledMatched
-
-        if isinstance(method, SampledMatched) or (isinstance(method, ByOrder) and not method.integer_orders):
+        if isinstance(method, ByOrder) and not method.integer_orders:
             return _alternating_search(path, method, near)
-    if isinstance(method, ByOrder):
+    elif isinstance(method, ByOrder):
         settled = _joint_search(path, method, law_of, near)
         found = _at_order(path, method, law_of, settled) if settled else None
         if found is not None:
@@ -137,19 +134,15 @@ def solve_method(
     return _end_of(Excess(path, method, law_of), near, path.slope)
 
 
-def _alternating_search(
-    path: SearchPath, method: SampledMatched | ByOrder, x: float
-) -> tuple[float, Certificate]:
+def _alternating_search(path: SearchPath, method: ByOrder, x: float) -> tuple[float, Certificate]:
     """`solve_method`: first with the best order at every x, then at the best order there, until x settles."""
-    order, on_grid = None, not isinstance(method, ByOrder) and method.on_grid
-    if not on_grid:
-        x, certificate = _end_of(Excess(replace(path, width=_ROUGH), method), x, path.slope)
-        order = certificate.order
+    x, certificate = _end_of(Excess(replace(path, width=_ROUGH), method), x, path.slope)
+    order = certificate.order
     for _ in range(_MAX_ITERATIONS):
         releases, epsilon = path.at(x)
         order = method.best_order(worst_case_law(releases), epsilon, order)
         before, (x, certificate) = x, _end_of(Excess(path, replace(method, order=order)), x, path.slope)
-        if on_grid or abs(x - before) <= max(_SETTLED, path.width):  # a grid takes one of few orders
+        if abs(x - before) <= max(_SETTLED, path.width):
             break
     return x, certificate
 

@@ -25,17 +25,16 @@ from csgm_cli.profile.means import (
 )
 from csgm_cli.renyi.law import Coordinates, Law, merged_law
 from csgm_cli.renyi.sampled import dominating_variance
-from csgm_cli.roots import brent_minimum
+from csgm_cli.roots import lattice_minimum
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: The range of log(order - 1) that is searched, its initial value, the step from there and the final width,
-#: and the latter two with a guess; delta is flat at the best order.
-_LEAST, _MOST, _START, _STRIDE, _WIDTH, _NEAR = -1.0, 6.0, 2.0, 0.4, 0.05, (0.05, 2e-3)
-
-#: log(order - 1) to try on grids.
-_ON_GRID = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0)
+#: The orders 1 + exp(_LEAST + i _SPACING), i = 0 ... _LAST, of the matched bound, and the first i to try.
+#: Delta is flat at the best order: the spacing costs less than 1e-3 of it.
+_LEAST, _SPACING, _LAST, _START = -1.0, 0.1, 70, 30
+#: Those to try on grids.
+_ON_GRID = (20, 25, 30, 35, 40, 50)
 
 
 @lru_cache(maxsize=64)
@@ -84,16 +83,16 @@ class SampledMatched:
         return Certificate(proof, self.direction, epsilon, log_delta, order=self.order, step=found.step)
 
     def best_order(self, law: Law, epsilon: float, near: float | None = None) -> float:
-        """The order with the smallest bound, more accurately if ``near``, a guess, is given."""
+        """The order with the smallest bound; ``near``: a guess."""
 
-        def value(log_gap: float) -> float:
-            found = self._mean(law, epsilon, 1.0 + math.exp(log_gap))
+        def value(i: int) -> float:
+            found = self._mean(law, epsilon, _order(i))
             return math.inf if found is None else found.log_value
 
         if self.on_grid:
-            return 1.0 + math.exp(min(_ON_GRID, key=value))
-        start = _START if near is None else min(max(math.log(near - 1.0), _LEAST), _MOST)
-        return 1.0 + math.exp(_minimum(value, start, *((_STRIDE, _WIDTH) if near is None else _NEAR)))
+            return _order(min(_ON_GRID, key=value))
+        start = _START if near is None else round((math.log(near - 1.0) - _LEAST) / _SPACING)
+        return _order(lattice_minimum(value, start, _LAST))
 
     def _mean(self, law: Law, epsilon: float, order: float) -> UpperMean | None:
         dominating = dominating_law(law, order)
@@ -103,24 +102,8 @@ class SampledMatched:
         return mean(dominating, MatchedFunction(self.direction, min(epsilon, LARGEST_EPSILON), order))
 
 
-def _minimum(value: Callable[[float], float], start: float, stride: float, width: float) -> float:
-    """Where a unimodal function is least: equal steps from ``start``, then Brent's method."""
-    known = {start: value(start)}
-    for step in (stride, -stride):
-        place = start + step
-        while _LEAST <= place <= _MOST:
-            known[place] = value(place)
-            if known[place] > min(known.values()):
-                break
-            place += step
-    best = min(known, key=lambda x: known[x])
-    left, right = best - stride, best + stride
-    if known.get(left, math.inf) == math.inf or known.get(right, math.inf) == math.inf:
-        return best  # at the edge of what can be computed
-    inside = [(x, known[x]) for x in (best, left, right)]
-    return min(
-        brent_minimum(value, left, right, width, inside), (best, known[best]), key=lambda pair: pair[1]
-    )[0]
+def _order(i: int) -> float:
+    return 1.0 + math.exp(_LEAST + i * _SPACING)
 
 
 def mask_revealed(direction: Direction) -> Callable[[Law, float, float | None], Certificate | None]:

@@ -99,10 +99,10 @@ def direction_bound(
 ) -> Certificate:
     """The smallest bound in one direction; ``by_profile``: whether to use contours and grids.
 
-    With client sampling, methods that are slow or seldom better are used only if the others fail.
+    With client sampling, the slow methods and those that are seldom better are used only if the others fail.
     """
     best = _smallest(law, epsilon, near, _WITH_SAMPLING[direction] if law.sampled else ())
-    if best is None or best.proof is Proof.RENYI_REMOVE:
+    if best is None:
         best = _smallest(law, epsilon, near, bounds_for_every_vector(law, direction)) or NO_BOUND
     elif law.sampled:
         return best

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from csgm_cli.bounds.tight import direction_bound
 from csgm_cli.model.certificate import Certificate, Direction, Proof
 from csgm_cli.profile.means import profile_supported
-from csgm_cli.roots import bracketed_minimum
+from csgm_cli.roots import bracketed_minimum, lattice_minimum
 
 if TYPE_CHECKING:
     from csgm_cli.renyi.law import Law
@@ -26,8 +26,8 @@ Terms = Callable[[float], tuple[float, float]]
 #: Search over log(e1/e2): largest magnitude, initial step from 0, initial step from a known value, and final
 #: width, whose effect on log delta is of second order, below 1e-9.
 _FURTHEST, _STRIDE, _WARM_STRIDE, _WIDTH = 8.0, 0.5, 0.01, 3e-6
-#: With client sampling the bounds of both directions are slow, and these log(e1/e2) are tried.
-_SAMPLED_ODDS = (-0.5, 0.0, 0.5, 1.0, 1.5, 2.5, 4.0)
+#: With client sampling, where the bounds of both directions are slow: log(e1/e2) = _LEAST + i _SPACING.
+_LEAST, _SPACING, _LAST, _START = -0.5, 0.5, 9, 2
 #: The search ends when the logarithms of the slopes of both terms differ by less than `_BALANCED`, which
 #: costs 1.3e-9 of delta. After `_STEPS` evaluations the minimum is bracketed instead.
 _BALANCED, _STEPS = 1e-4, 12
@@ -44,7 +44,8 @@ def triangle(law: Law, epsilon: float, near: float | None = None, *, by_profile:
 
     def part(direction: Direction, at: float) -> Certificate:
         found = direction_bound(law, direction, at, orders[direction], by_profile=by_profile)
-        orders[direction] = found.order or orders[direction]
+        if found.proof is Proof.GAUSSIAN_MATCHED:
+            orders[direction] = found.order
         return found
 
     def terms(log_odds: float) -> tuple[float, float]:
@@ -55,12 +56,18 @@ def triangle(law: Law, epsilon: float, near: float | None = None, *, by_profile:
         return add.log_delta, add.epsilon + remove.log_delta
 
     if law.sampled:
-        for log_odds in _SAMPLED_ODDS:
-            terms(log_odds)
+        _search_lattice(terms, near)
     else:
         _search(terms, near)
     log_odds = min(seen, key=lambda x: _log_sum(*terms(x)))
     return Certificate(Proof.TRIANGLE, None, epsilon, _log_sum(*terms(log_odds)), parts=seen[log_odds])
+
+
+def _search_lattice(terms: Terms, near: float | None) -> None:
+    start = _START
+    if near is not None and 0.0 < near < 1.0:
+        start = round((math.log(near / (1 - near)) - _LEAST) / _SPACING)
+    lattice_minimum(lambda i: _log_sum(*terms(_LEAST + i * _SPACING)), start, _LAST)
 
 
 def _search(terms: Terms, near: float | None) -> None:

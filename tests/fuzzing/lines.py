@@ -91,6 +91,7 @@ _USUAL = {
     "cohort_size": (10, 1e4),
     "population_size": (1e3, 1e7),
     "training_rounds": (1, 1e4),
+    "sampling_rate": (1e-4, 0.5),
     "epochs": (1, 1e4),
     "max_epsilon": (0.1, 100.0),
 }
@@ -105,7 +106,7 @@ def example(random: Random) -> Example:
     line = _well_formed(random)
     if not well_formed:
         line = _spoiled(line, random)
-    knob = random.choice(["epsilon", "delta", "gamma", "norm_ratio", "rounds"])
+    knob = random.choice(["epsilon", "delta", "gamma", "norm_ratio", "rounds", "sampling_rate"])
     factor = random.choice([1 + 1e-9, 1.001, 1.1, 2.0, 1e3])
     return Example(_with_population(line, well_formed=well_formed), well_formed, knob, factor)
 
@@ -164,7 +165,9 @@ def _mechanism(random: Random, command: str) -> Options:
     overhead = random.choice(["max_mse_overhead", "max_noise_overhead"])
     equal_mse = command == "compare" and random.random() < 0.3
     needs_both = equal_mse or (command == "plan" and overhead == "max_mse_overhead")
-    accountants = ["auto", "auto", "rdp", "paper", "tight"] + ["exact"] * (name == "gaussian")
+    sampled = random.random() < 0.1
+    unsampled = ["paper"] + ["exact"] * (name == "gaussian")
+    accountants = ["auto", "auto", "rdp", "tight", *([] if sampled else unsampled)]
     options: Options = [("accountant", random.choice(accountants))]
     options.append(("adjacency", random.choice(["add-remove", "add-remove", "replace-one"])))
     options += [("mechanism", name)] * bool(name) + [("at_equal_mse", "")] * equal_mse
@@ -176,7 +179,8 @@ def _mechanism(random: Random, command: str) -> Options:
     else:
         rate, count = random.choice(["gamma", "compression"]), random.randint(1, 3)
         options += [(rate, _number(random, rate)) for _ in range(count if command == "compare" else 1)]
-    return [*options, *geometry.items(), *_rounds(random, geometry.get("cohort_size")).items()]
+    rounds = _sampled_rounds(random) if sampled else _rounds(random, geometry.get("cohort_size"))
+    return [*options, *geometry.items(), *rounds.items()]
 
 
 def _geometry(random: Random, *, needs_dim: bool, needs_cohort: bool) -> dict[str, float]:
@@ -204,6 +208,11 @@ def _rounds(random: Random, cohort_size: float | None) -> dict[str, float | str]
     population = max(_number(random, "population_size"), cohort_size)
     most = max(1, min(10**12, int(0.999e9 * population / cohort_size)))
     return {"population_size": population, "training_rounds": min(_number(random, "training_rounds"), most)}
+
+
+def _sampled_rounds(random: Random) -> dict[str, float]:
+    """Options for rounds in each of which a client takes part at random."""
+    return {name: _number(random, name) for name in ("sampling_rate", "rounds")}
 
 
 def _with_population(line: Line, *, well_formed: bool) -> Line:

@@ -45,6 +45,8 @@ _UNREAL = re.compile(r"(?<![\w-])(nan|inf|infinity)\b", re.IGNORECASE)
 BRACKET = 1 + 2e-12
 #: The same where a certified grid may decide, and by how much less noise then misses the target.
 GRID_WIDTH = 1e-5
+#: The same with client sampling, where orders come from a lattice and log-moments may grow abruptly.
+SAMPLED_WIDTH = 1e-2
 #: The bounds that never come from a grid.
 CLOSED_FORMS = {"exact", "rdp", "paper", "mask-revealed"}
 #: Within these the profile methods are promised; elsewhere closed forms answer, and nothing is promised of
@@ -235,7 +237,7 @@ def _question(line: Line) -> tuple[Line, dict[str, Any]]:
     inputs = outcome.document["inputs"]
     names = (
         *("mechanism", "gamma", "norm_ratio", "l2_norm", "dim", "cohort_size", "adjacency"),
-        *("rounds", "factorization", "epochs"),
+        *("rounds", "sampling_rate", "factorization", "epochs"),
     )
     values = {name: inputs[name] for name in names if inputs[name] is not None}
     accountant = asked.last("--accountant") or "auto"
@@ -259,7 +261,8 @@ def _check_calibration(question: Line, inputs: dict[str, Any], example: Example)
         _demand(meets, "the printed noise meets the target", question, (printed, found))
     lower = result["lower_bound"]
     _demand(lower is None or 0.0 <= lower <= noise, "a lower bound below the answer", question, result)
-    less = noise * (1 - (1e-8 if result["bound"] in CLOSED_FORMS else GRID_WIDTH))
+    width = 1e-8 if result["bound"] in CLOSED_FORMS else GRID_WIDTH
+    less = noise * (1 - (SAMPLED_WIDTH if question.has("--sampling-rate") else width))
     if less in RANGES["noise_multiplier"] and target["delta"] <= LARGEST_TARGET_DELTA:
         found = _result(account.changed(noise_multiplier=less))
         misses = found is None or found["epsilon"] > target["epsilon"]
@@ -284,7 +287,8 @@ def _check_order(question: Line, inputs: dict[str, Any], result: dict[str, Any],
     low, high = (result, other) if moved > value else (other, result)
     if knob in ("epsilon", "delta", "norm_ratio"):
         low, high = high, low
-    ordered = low["noise_multiplier"] <= high["noise_multiplier"] * _tolerance(low, high)
+    tolerance = 1 + SAMPLED_WIDTH if question.has("--sampling-rate") else _tolerance(low, high)
+    ordered = low["noise_multiplier"] <= high["noise_multiplier"] * tolerance
     detail = f"{knob} {value!r} -> {moved!r}: {result['noise_multiplier']!r} -> {other['noise_multiplier']!r}"
     _demand(ordered, f"noise monotone in {knob}", question, detail)
     if knob == "gamma" and result["bound"] == other["bound"] == "rdp":  # false for bounds of the profile
@@ -311,14 +315,18 @@ def _check_account(question: Line, inputs: dict[str, Any], factor: float) -> Non
     result = _result(question)
     assert result is not None  # the same question was answered
     more = inputs["noise_multiplier"] * factor
-    if more in RANGES["noise_multiplier"]:
+    beyond = result["epsilon"] > RANGES["epsilon"].high
+    if more in RANGES["noise_multiplier"] and not beyond:
         found = _result(question.changed(noise_multiplier=more))
         same = found is None or _in_profile_range("epsilon", found["epsilon"]) == _in_profile_range(
             "epsilon", result["epsilon"]
         )
+        width = SAMPLED_WIDTH if question.has("--sampling-rate") else GRID_WIDTH
         allowed = 0.0 if found is None else result[answer] * _tolerance(found, result)
+        if question.has("--sampling-rate"):
+            allowed *= 1 + SAMPLED_WIDTH
         if answer == "delta":  # a relative error e in sigma is about 2 e log(1/delta) in delta
-            allowed *= 1 + GRID_WIDTH * 4 * abs(math.log(result["delta"]))
+            allowed *= 1 + width * 4 * abs(math.log(result["delta"]))
         falls = found is not None and (not same or found[answer] <= allowed)
         _demand(falls, f"{answer} falls with noise", question, (result[answer], more, found))
 
