@@ -108,7 +108,7 @@ class Excess:
         if self._hint is None or not isinstance(self.method, ByOrder):
             return self._hint and self._hint[0]
         order, variance = self._hint
-        return 1.0 + (order - 1.0) * variance / law.spread_variance
+        return max(1.0 + (order - 1.0) * variance / law.spread_variance, 1.0 + 2.0**-52)
 
     def remember(self, x: float, certificate: Certificate) -> None:
         """Cache a certificate at x that was computed elsewhere."""

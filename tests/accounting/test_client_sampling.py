@@ -268,3 +268,9 @@ def test_account_meets_the_target_at_high_rates(rate):
     found = csgm.calibrate(mechanism, csgm.Target(8.0, 1e-7))
     [account] = csgm.account_epsilon(mechanism, found.sigma, [1e-7]).guarantees
     assert 8.0 * (1 - 1e-3) < account.epsilon <= 8.0
+
+
+def test_large_targets_have_an_answer():
+    """Where the order that a search starts from rounds to 1."""
+    sigma = least_sigma(mechanism(0.4, 0.5, 5.0, 6), Accountant.RDP, 1000.0, 1e-5).value
+    assert spent_epsilon([(mechanism(0.4, 0.5, 5.0, 6), sigma)], Accountant.RDP, 1e-5).value <= 1000.0
