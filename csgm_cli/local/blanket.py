@@ -45,7 +45,7 @@ def shuffled_delta(n: int, cap_mass: float, odds: float, epsilon: float, scale: 
     keep = (value > 0.0) & (x + y <= n)
     x, y, value = x[keep], y[keep], value[keep]
     log_mass = _log_multinomial(n, p, x, y)
-    heavy = log_mass > math.log(tail / max(value.size, 1))
+    heavy = log_mass + np.log(value / n) > math.log(tail / max(value.size, 1))
     x, y, value, log_mass = x[heavy], y[heavy], value[heavy], log_mass[heavy]
     others = n - x - y
     rate = share * (1.0 - 2.0 * cap_mass) / (1.0 - 2.0 * p)
@@ -57,10 +57,14 @@ def shuffled_delta(n: int, cap_mass: float, odds: float, epsilon: float, scale: 
 
 
 def window(n: int, p: float, tail: float) -> Array:
-    """Counts outside which Bin(n, p) has mass at most ``tail`` on each side (Bernstein's inequality)."""
-    nats = -math.log(tail)
-    reach = math.sqrt(2.0 * n * p * (1.0 - p) * nats) + nats / 3.0
-    low, high = math.floor(n * p - reach), math.ceil(n * p + reach) + 1
+    """Counts outside which one report and Bin(n - 1, p) others have mass at most ``tail`` on each side.
+
+    By Bernstein's inequality, whatever the one report is. So ``tail`` bounds the probability of an omitted
+    count under the law with the client's own report, and hence what it adds to delta.
+    """
+    nats, mean = -math.log(tail), (n - 1) * p
+    reach = math.sqrt(2.0 * mean * (1.0 - p) * nats) + nats / 3.0
+    low, high = math.floor(mean - reach), math.ceil(mean + reach) + 1
     return np.arange(max(low, 0), min(high, n) + 1, dtype=float)
 
 

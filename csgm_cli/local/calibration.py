@@ -11,9 +11,9 @@ from csgm_cli.local.blanket import shuffled_delta
 from csgm_cli.local.composition import composed_delta
 from csgm_cli.local.randomizer import optimal_randomizer
 
-#: Largest epsilon and delta with an answer, and largest local epsilon tried. Beyond, the probability that the
-#: bound truncates is not negligible, since the terms left out grow like e^local.
-MOST_EPSILON, MOST_DELTA, MOST_LOCAL_EPSILON = 10.0, 0.1, 15.0
+#: Largest epsilon and delta with an answer, and largest local epsilon tried: beyond, rounding errors are not
+#: tested.
+MOST_EPSILON, MOST_DELTA, MOST_LOCAL_EPSILON = 10.0, 0.1, 25.0
 #: Typical probability of the cap at the optimal split: 0.5 to 0.95.
 _TYPICAL_P = 0.7
 #: Relative precision of the answer, for one message and several.
@@ -24,7 +24,7 @@ _GROWTH = 1.2
 def privunit_epsilon(n: int, messages: int, epsilon: float, delta: float) -> float:
     """The local epsilon of each of ``messages`` PrivUnitG reports per client of n, by the privacy blanket.
 
-    At most 15: a smaller local epsilon than the largest possible one is private, too.
+    At most 25: a smaller local epsilon than the largest possible one is private, too.
     Several messages, each through a shuffle of its own, are composed numerically.
 
     Raises:

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import binom
 
 from csgm_cli.errors import NoAnswerError
-from csgm_cli.local.blanket import shuffled_delta, window
+from csgm_cli.local.blanket import TRUNCATION, shuffled_delta, window
 from csgm_cli.local.randomizer import optimal_randomizer
 
 
@@ -65,7 +65,16 @@ def test_randomized_response_is_within_the_bound(n, local, epsilon):
 
 @pytest.mark.parametrize("q", [0.5, 0.2, 0.01])
 @pytest.mark.parametrize(
-    ("n", "local", "epsilon"), [(2, 1.0, 0.3), (12, 2.0, 0.5), (40, 3.0, 1.0), (40, 0.5, 0.1)]
+    ("n", "local", "epsilon"),
+    [
+        (2, 1.0, 0.3),
+        (12, 2.0, 0.5),
+        (40, 3.0, 1.0),
+        (40, 0.5, 0.1),
+        (2, 25.0, 9.0),
+        (5, 20.0, 8.0),
+        (12, 15.0, 3.0),
+    ],
 )
 def test_sum_over_reference_samples(q, n, local, epsilon):
     """The single expectation equals the sum over how many other reports are reference samples."""
@@ -101,10 +110,20 @@ def test_delta_decreases_with_n_and_epsilon_and_increases_with_local_epsilon():
 
 @pytest.mark.parametrize(("n", "p"), [(1, 0.4), (50, 0.01), (10**6, 0.3), (10**9, 1e-8)])
 def test_windows_hold_all_but_the_tail(n, p):
-    """Binomial distribution functions confirm Bernstein's inequality on both sides."""
+    """Binomial distribution functions confirm Bernstein's inequality, whatever the client's own report is."""
     counts = window(n, p, 1e-12)
-    assert binom.cdf(counts[0] - 1, n, p) <= 1e-12
-    assert binom.sf(counts[-1], n, p) <= 1e-12
+    for own in (0, 1):
+        assert binom.cdf(counts[0] - own - 1, n - 1, p) <= 1e-12
+        assert binom.sf(counts[-1] - own, n - 1, p) <= 1e-12
+
+
+@pytest.mark.parametrize("local", [1.0, 5.0, 15.0, 25.0])
+def test_omitted_terms_are_below_the_allowance(local):
+    """With a thousandth of the allowance for truncation, the bound decreases by at most that allowance."""
+    own = optimal_randomizer(local)
+    for n, epsilon, scale in ((3, 1.0, 1e-4), (50, 0.5, 1e-6), (400, 3.0, 1e-8)):
+        found, finer = (shuffled_delta(n, own.cap_mass, own.odds, epsilon, x) for x in (scale, scale / 1e3))
+        assert 0.0 <= found - finer <= 5 * TRUNCATION * scale + 1e-12 * found
 
 
 def test_too_many_cells_are_refused():
