@@ -225,7 +225,7 @@ def client_values(plan: Plan) -> dict[str, bool | float | str]:
 
 
 def client_plan(values: Mapping[str, Any]) -> Plan:
-    """A plan that encodes as the one of which these are the `client_values`; it knows no noise and no cohorts.
+    """A plan that encodes as the one of which these are the `client_values`, without its noise and cohorts.
 
     Raises:
         UsageError: a value is missing (slug ``missing-value``), or wrong as in `Plan`.
