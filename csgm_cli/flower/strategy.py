@@ -229,7 +229,7 @@ def _add(cohort: Round, replies: Iterable[Message]) -> None:
     failed, added = "", False
     for reply in replies:
         if reply.has_error():
-            cohort.seed_of(reply.metadata.src_node_id)  # refuses errors from outside the cohort, too
+            # Errors about nodes that are gone come from Flower itself, not from a client of the cohort.
             failed = reply.error.reason or f"error {reply.error.code}"
             if reply.error.code == MISCONFIGURED:
                 raise UsageError("client-error", f"a client refuses the task: {failed}")

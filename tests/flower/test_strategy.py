@@ -49,6 +49,13 @@ def entries(folder):
     return len(json.loads(path.read_text())["releases"]) if path.exists() else 0
 
 
+def error_of_flower(federation):
+    """The reply to a message whose node is gone; its source is the SuperLink."""
+    error = Message(Error(5, "Node Unavailable"), reply_to=federation.sent[-1][0])
+    error.metadata.__dict__["_src_node_id"] = 999
+    return error
+
+
 # ---------------------------------------------------------------- what is released
 
 
@@ -70,19 +77,23 @@ def test_zero_updates_stay_zero(tmp_path):
     np.testing.assert_allclose(values(found), 0, **CLOSE)
 
 
-@pytest.mark.parametrize("lost", ["silent", "error", "nan"])
+@pytest.mark.parametrize("lost", ["silent", "failed", "gone", "nan"])
 def test_lost_replies_change_neither_divisor_nor_noise(tmp_path, lost):
-    """One client in ten times out, fails or diverges; it counts as zero, and the round is released."""
+    """One client in ten counts as zero: it times out, fails, is gone, or diverges. The round is released."""
     plan = plan_with(cohort_size=10)
     federation = Federation(10, lambda node: unit(node) * (math.nan if (node, lost) == (3, "nan") else 1))
-    if lost != "nan":
-        federation.tamper = lambda replies: [
-            Message(Error(3, "node unavailable"), reply_to=question)
-            if question.metadata.dst_node_id == 3
-            else reply
-            for question, reply in zip(federation.sent[-1], replies, strict=True)
-            if question.metadata.dst_node_id != 3 or lost == "error"
-        ]
+    kept = {
+        "silent": lambda reply: [],
+        "failed": lambda reply: [Message(Error(2, "failed"), reply_to=federation.sent[-1][0])],
+        # As Flower says on behalf of a node: its own id is the source.
+        "gone": lambda reply: [error_of_flower(federation)],
+        "nan": lambda reply: [reply],
+    }[lost]
+    federation.tamper = lambda replies: [
+        kept_reply
+        for reply in replies
+        for kept_reply in (kept(reply) if reply.metadata.src_node_id == 3 else [reply])
+    ]
     found = train(federation, strategy(tmp_path, plan))
     np.testing.assert_allclose(values(found), mean_of({*range(1, 11)} - {3}, 10), **CLOSE)
     assert entries(tmp_path) == 1
@@ -304,13 +315,6 @@ def from_outside(_, replies):
     return replies
 
 
-def error_from_outside(federation, replies):
-    """An error of a node that was not asked."""
-    error = Message(Error(2, "failed"), reply_to=federation.sent[-1][0])
-    error.metadata.__dict__["_src_node_id"] = 99
-    return [*replies[1:], error]
-
-
 def swapped(federation, replies):
     """The payload of another client of the round."""
     content = payload_content(payload_of(replies[1].content))
@@ -345,7 +349,6 @@ FORGED = {
     "replayed": (replayed, "another plan, client or round"),
     "twice": (lambda _, r: [*r, r[0]], "replied already"),
     "surplus": (from_outside, "does not take part"),
-    "surplus error": (error_from_outside, "does not take part"),
 }
 
 
