@@ -19,7 +19,7 @@ def planned_population(plan: Plan, size: int | None) -> int | None:
     ``size``: as given by the user; left out, n/q with client sampling and T n with a factorization.
 
     Raises:
-        UsageError: a size that is needed and missing (slug ``missing-value``), not needed
+        UsageError: a size that is needed and missing (slug ``missing-option``), not needed
             (``conflicting-options``), out of range or too small for an epoch (``too-few-clients``).
     """
     mechanism, n = plan.mechanism, plan.cohort_size
@@ -35,7 +35,7 @@ def planned_population(plan: Plan, size: int | None) -> int | None:
     least = n if mechanism.factorization is None else mechanism.factorization.T * n
     if size is None:
         if mechanism.disjoint_cohorts and mechanism.factorization is None:
-            raise UsageError("missing-value", "disjoint cohorts need population_size", "as calibrated")
+            raise UsageError("missing-option", "disjoint cohorts need population_size", "as calibrated")
         return round(n / mechanism.sampling_rate) if mechanism.sampling_rate < 1.0 else least
     size = int(check_range("population_size", size))
     if size < least:

@@ -19,22 +19,22 @@ def check_arrays(arrays: Arrays, exclude: Sequence[str], dim: int) -> None:
     """Check the arrays of a model, of which those named in ``exclude`` are not trained.
 
     Raises:
-        UsageError: an excluded name that is not there (slug ``unknown-array``), other arrays that do not hold
-            floats (``invalid-type``), or more than ``dim`` or no values (``wrong-shape``).
+        UsageError: an excluded name that is not there, other arrays that do not hold floats, or more than
+            ``dim`` or no values (slug ``bad-model``).
     """
     if unknown := [name for name in exclude if name not in arrays]:
-        raise UsageError("unknown-array", f"the model has no array {shown(unknown[0])} to exclude")
+        raise UsageError("bad-model", f"the model has no array {shown(unknown[0])} to exclude")
     for name in _trained(arrays, exclude):
         if arrays[name].dtype.kind != "f":
             raise UsageError(
-                "invalid-type",
+                "bad-model",
                 f"array {shown(name)} holds {arrays[name].dtype}, which cannot be averaged",
                 f"exclude it: CsgmStrategy(..., exclude=[{shown(name)}])",
             )
     count = sum(arrays[name].size for name in _trained(arrays, exclude))
     if not 0 < count <= dim:
         raise UsageError(
-            "wrong-shape",
+            "bad-model",
             f"the model has {count} trained values, the plan is for dim {dim}",
             "calibrate again",
         )
@@ -44,19 +44,18 @@ def update_vector(before: Arrays, after: Arrays, exclude: Sequence[str], dim: in
     """The change of the trained arrays as one vector of length ``dim``, padded with zeros.
 
     Raises:
-        UsageError: other names (slug ``unknown-array``), shapes (``wrong-shape``) or types (``invalid-type``)
-            than before, and as in `check_arrays`.
+        UsageError: other names, shapes or types than before (slug ``bad-model``), and as in `check_arrays`.
     """
     check_arrays(before, exclude, dim)
     if set(before) != set(after):
-        raise UsageError("unknown-array", "the trained model has other arrays than the one that was sent")
+        raise UsageError("bad-model", "the trained model has other arrays than the one that was sent")
     vector, start = np.zeros(dim), 0
     for name in _trained(before, exclude):
         old, new = before[name], after[name]
         if old.shape != new.shape:
-            raise UsageError("wrong-shape", f"array {shown(name)} has another shape after training")
+            raise UsageError("bad-model", f"array {shown(name)} has another shape after training")
         if new.dtype.kind != "f":
-            raise UsageError("invalid-type", f"array {shown(name)} holds {new.dtype} after training")
+            raise UsageError("bad-model", f"array {shown(name)} holds {new.dtype} after training")
         with np.errstate(all="ignore"):  # infinite values are refused when the vector is encoded
             vector[start : start + old.size] = np.subtract(new, old, dtype=np.float64).ravel()
         start += old.size

@@ -44,7 +44,7 @@ class Task:
 def task_message(message: Message, task: Task) -> Message:
     """The message of the inner strategy to one client, with the task added."""
     if RECORD in message.content:
-        raise UsageError("bad-record", f"the inner strategy sends a record of the reserved name {RECORD!r}")
+        raise UsageError("bad-message", f"the inner strategy sends a record of the reserved name {RECORD!r}")
     record = ConfigRecord({**client_values(task.plan), "seed": task.seed, "exclude": list(task.exclude)})
     metadata = message.metadata
     return Message(
@@ -59,14 +59,14 @@ def task_message(message: Message, task: Task) -> Message:
 def take_task(content: RecordDict) -> Task:
     """Remove the task from what the server sent and return it.
 
-    ``UsageError`` (slug ``missing-value``) for a message of another strategy, or without a part of the task.
+    ``UsageError`` (slug ``bad-message``) for a message of another strategy, or without a part of the task.
     """
     record = content.pop(RECORD, None)
     values = dict(record) if isinstance(record, ConfigRecord) else {}
     seed, exclude = values.get("seed"), values.get("exclude")
     if not isinstance(seed, bytes) or not isinstance(exclude, list):
         raise UsageError(
-            "missing-value",
+            "bad-message",
             f"the message has no task of csgm (record {RECORD!r})",
             "wrap the strategy of the server in CsgmStrategy",
         )
@@ -78,7 +78,7 @@ def model_arrays(content: RecordDict) -> dict[str, NDArray[np.generic]]:
     records = list(content.array_records.values())
     if len(records) != 1:
         raise UsageError(
-            "bad-record", f"the message must have one ArrayRecord, the model, got {len(records)}"
+            "bad-message", f"the message must have one ArrayRecord, the model, got {len(records)}"
         )
     return as_numpy(records[0])
 

@@ -228,12 +228,12 @@ def client_plan(values: Mapping[str, Any]) -> Plan:
     """A plan that encodes as the one of which these are the `client_values`, without its noise and cohorts.
 
     Raises:
-        UsageError: a value is missing (slug ``missing-value``), or wrong as in `Plan`.
+        UsageError: a value is missing (slug ``bad-message``), or wrong as in `Plan`.
     """
     names = ("mechanism", "gamma", "norm_ratio", "l2_norm", "dim", "rotation", "rotation_seed", "bits")
     missing = [name for name in (*names, "floating") if name not in values]
     if missing:
-        raise UsageError("missing-value", f"the plan lacks {', '.join(missing)}")
+        raise UsageError("bad-message", f"the plan lacks {', '.join(missing)}")
     geometry = Geometry(values["norm_ratio"], values["l2_norm"], values["dim"], cohort_size=1)
     mechanism = Mechanism(values["mechanism"], values["gamma"], geometry, rounds=1)
     wire = WireFormat(values["bits"], values["floating"])
