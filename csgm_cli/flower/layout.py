@@ -70,7 +70,7 @@ def moved_arrays(
     for name in _trained(arrays, exclude):
         array = arrays[name]
         part = vector[start : start + array.size].reshape(array.shape)
-        moved[name] = np.add(array, part, dtype=np.float64).astype(array.dtype)
+        moved[name] = np.asarray(np.add(array, part, dtype=np.float64), array.dtype)
         start += array.size
     return moved
 

@@ -33,6 +33,7 @@ def test_moving_by_the_vector_is_the_inverse():
     moved = moved_arrays(before, update_vector(before, after, ["steps"], 6), ["steps"])
     assert moved.keys() == after.keys()
     for name, array in moved.items():
+        assert isinstance(array, np.ndarray)  # of no dimension, too
         assert (array.dtype, array.tolist()) == (after[name].dtype, after[name].tolist())
     assert before["w"][0, 0] == 1.0
 
