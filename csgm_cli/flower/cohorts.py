@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from typing import TYPE_CHECKING
 
 from csgm_cli.errors import UsageError
@@ -46,7 +46,7 @@ def planned_population(plan: Plan, size: int | None) -> int | None:
     return size
 
 
-def check_addressed(addressed: Collection[int], reachable: Collection[int]) -> None:
+def check_addressed(addressed: Collection[Hashable], reachable: Collection[Hashable]) -> None:
     """Raise ``UsageError`` (slug ``bad-cohort``) unless all ``reachable`` clients are addressed.
 
     Cohorts are drawn here: an inner strategy that samples a fraction of the nodes would change how often each

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from pathlib import Path
 from time import sleep
 from typing import TYPE_CHECKING
@@ -210,10 +210,10 @@ def _all_nodes(grid: Grid, size: int) -> list[int]:
     return nodes
 
 
-def _by_node(messages: Iterable[Message]) -> dict[int, Message]:
+def _by_node(messages: Iterable[Message]) -> dict[Hashable, Message]:
     """The messages by the node that each is for."""
     listed = list(messages)
-    found = {message.metadata.dst_node_id: message for message in listed}
+    found: dict[Hashable, Message] = {message.metadata.dst_node_id: message for message in listed}
     if len(found) < len(listed):
         raise UsageError("bad-cohort", "the inner strategy sends a node two messages")
     return found

@@ -109,14 +109,19 @@ def test_noise_is_added_once(tmp_path, name, gamma):
     assert abs(np.std(drawn) / (2.0 / (4 * gamma)) - 1) < 5 / math.sqrt(2 * len(drawn))
 
 
-def test_compressed_updates_are_unbiased(tmp_path):
-    """The mean over 300 rounds, within five standard errors of the masks: sqrt((1 - gamma)/gamma) |x|."""
-    plan = plan_with(name="l2-csgm", gamma=0.5, rounds=300, ratio=1.0)
-    federation = Federation(4, unit)
-    runs = strategy(tmp_path, plan)
-    found = np.mean([values(train(federation, runs)) for _ in range(300)], axis=0)
-    spread = np.sqrt(sum(unit(node) ** 2 for node in range(1, 5))) / 4 / math.sqrt(300)
+def test_compressed_updates_are_unbiased_and_of_the_expected_size(tmp_path):
+    """Means over 150 rounds, within five standard errors of the masks.
+
+    An update varies by sqrt((1 - gamma)/gamma) |x|, a payload by 4 sqrt(8 gamma (1 - gamma)) bytes.
+    """
+    plan = plan_with(name="l2-csgm", gamma=0.5, rounds=150, ratio=1.0)
+    federation, runs = Federation(4, unit), strategy(tmp_path, plan)
+    found = np.mean([values(train(federation, runs)) for _ in range(150)], axis=0)
+    spread = np.sqrt(sum(unit(node) ** 2 for node in range(1, 5))) / 4 / math.sqrt(150)
     assert (np.abs(found - mean_of(range(1, 5), 4)) < 5 * spread).all()
+    sizes = [len(payload_of(reply.content)) for replies in federation.received for reply in replies]
+    assert runs.bytes_per_client == 16 + 4 * 4  # the header and half of eight values
+    assert abs(np.mean(sizes) - runs.bytes_per_client) < 5 * 4 * math.sqrt(8 / 4 / len(sizes))
 
 
 @pytest.mark.parametrize("inner", [FedAvg, FedAvgM, FedAdam])
@@ -450,6 +455,18 @@ def test_a_client_that_trains_another_model_ends_the_run(tmp_path):
     with pytest.raises(UsageError, match="a client refuses the task: the trained model has other arrays"):
         train(federation, strategy(tmp_path, plan_with()))
     assert entries(tmp_path) == 0
+
+
+def test_the_reason_of_a_client_is_made_safe_to_print(tmp_path):
+    """It comes from the network: one short line without control characters."""
+    federation = Federation(4, unit)
+    federation.tamper = lambda _: [
+        Message(Error(1102, "\x1b[2J\n" + 10**5 * "x"), reply_to=federation.sent[-1][0])
+    ]
+    with pytest.raises(UsageError, match="refuses the task") as raised:
+        train(federation, strategy(tmp_path, plan_with()))
+    assert raised.value.message.isprintable()
+    assert len(raised.value.message) < 1100
 
 
 def test_no_release_if_all_clients_fail(tmp_path):
