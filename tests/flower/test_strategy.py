@@ -246,21 +246,22 @@ def test_a_factorized_stream_trains_on_increments(tmp_path, solved):
     assert order == 2 * list(range(1, 17))
 
 
-def test_noise_of_a_factorized_stream(tmp_path, solved):
-    """The model after round t has row t of B Z: variance sigma^2 |B_t|^2/n^2, within five standard errors."""
-    plan = plan_with(2.0, factorization=csgm.factor_norms(solved), epochs=40)
+@pytest.mark.parametrize(("name", "gamma"), [("gaussian", 1.0), ("l2-csgm", 0.5)])
+def test_noise_of_a_factorized_stream(tmp_path, solved, name, gamma):
+    """The model after round t has row t of B Z: variance (sigma |B_t|/(n gamma))^2, within five errors."""
+    plan = plan_with(2.0, name, gamma, factorization=csgm.factor_norms(solved), epochs=20)
     federation = Federation(16, lambda _: np.zeros(DIM))
     runs = strategy(tmp_path, plan, factors=solved)
-    found = np.zeros((40, 4, DIM))
-    for epoch in range(40):
+    found = np.zeros((20, 4, DIM))
+    for epoch in range(20):
 
         def keep(server_round, arrays, epoch=epoch):
             if server_round:
                 found[epoch, server_round - 1] = values(arrays)
 
         runs.start(federation, model(), num_rounds=4, evaluate_fn=keep)
-    expected = 2.0 / 4 * np.linalg.norm(csgm.dense_factors(solved).B, axis=1)
-    assert (np.abs(found.std(axis=(0, 2)) / expected - 1) < 5 / math.sqrt(2 * 40 * DIM)).all()
+    expected = 2.0 / (4 * gamma) * np.linalg.norm(csgm.dense_factors(solved).B, axis=1)
+    assert (np.abs(found.std(axis=(0, 2)) / expected - 1) < 5 / math.sqrt(2 * 20 * DIM)).all()
 
 
 def test_a_restarted_stream_begins_a_new_epoch(tmp_path, solved):
