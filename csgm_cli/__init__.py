@@ -23,7 +23,7 @@ Numbers may be NumPy's; what is kept is a plain int or float. ``notices`` are wa
 `NoiseStream` draws the correlated noise of a factorization, round by round (docs/noise.md).
 
 `load_plan` and `plan_of` turn a calibration into a plan that runs: clients `encode` vectors, and a
-`Server` releases their noisy means (docs/run.md).
+`Server` releases their noisy means (docs/run.md). `csgm_cli.flower` does so on Flower (docs/flower.md).
 
 The public names below are loaded on first use, so that importing the package costs nothing.
 """

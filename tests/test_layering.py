@@ -31,6 +31,8 @@ ALLOWED: dict[str, set[str]] = {
     "render": {"rounding", "model", "ranges", "errors", "hints", "version"},
     # Files and mathematics meet here and in cli only: what the arrays of a file claim is recomputed.
     "factorization_file": {"storage", "factorization", "model", "ranges", "errors", "hints"},
+    # Beside the command line, which does without it.
+    "flower": {"mechanism", "model", "ranges", "errors"},
     "simulation": {"jobs", "mechanism", "factorization", "model", "ranges", "errors", "hints"},
     "jobs": {
         "accounting", "verify", "local", "bounds", "profile", "factorization", "noise", "renyi", "gaussian",
@@ -92,6 +94,7 @@ HOMES: dict[str, tuple[str, ...]] = {
         "noise/",
         "mechanism/",
         "simulation/",
+        "flower/layout.py",
         "storage/arrays/",
     ),
     "scipy": (
@@ -111,6 +114,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "matplotlib": ("render/plots/image_file.py",),
     "safetensors": ("storage/arrays/tensors.py",),
     "fht_cpu": ("mechanism/rotation.py",),
+    "flwr": ("flower/engine.py",),
 }
 
 MOST_LINES = 400

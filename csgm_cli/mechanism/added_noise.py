@@ -80,6 +80,11 @@ class CorrelatedNoise:
         return self._stream is None or self._stream.t == self._stream.T
 
     @property
+    def next_row(self) -> int:
+        """The number of the next row, from 0."""
+        return 0 if self._stream is None or self.starts_epoch else self._stream.t
+
+    @property
     def epochs_after_next(self) -> int:
         """The number of epochs that have begun once another row is released."""
         return self._epochs + self.starts_epoch

@@ -208,6 +208,38 @@ def load_plan(
     return plan
 
 
+def client_values(plan: Plan) -> dict[str, bool | float | str]:
+    """What a client needs to know of the plan, as numbers and text that can be sent (see `client_plan`)."""
+    mechanism, geometry = plan.mechanism, plan.mechanism.geometry
+    return {
+        "mechanism": str(mechanism.name),
+        "gamma": mechanism.gamma,
+        "norm_ratio": geometry.norm_ratio,
+        "l2_norm": geometry.l2_norm,
+        "dim": plan.dim,
+        "rotation": str(plan.rotation),
+        "rotation_seed": plan.rotation_seed,
+        "bits": plan.wire.bits,
+        "floating": plan.wire.floating,
+    }
+
+
+def client_plan(values: Mapping[str, Any]) -> Plan:
+    """A plan that encodes as the one of which these are the `client_values`, without its noise and cohorts.
+
+    Raises:
+        UsageError: a value is missing (slug ``bad-message``), or wrong as in `Plan`.
+    """
+    names = ("mechanism", "gamma", "norm_ratio", "l2_norm", "dim", "rotation", "rotation_seed", "bits")
+    missing = [name for name in (*names, "floating") if name not in values]
+    if missing:
+        raise UsageError("bad-message", f"the plan lacks {', '.join(missing)}")
+    geometry = Geometry(values["norm_ratio"], values["l2_norm"], values["dim"], cohort_size=1)
+    mechanism = Mechanism(values["mechanism"], values["gamma"], geometry, rounds=1)
+    wire = WireFormat(values["bits"], values["floating"])
+    return Plan(mechanism, geometry.l2_norm, values["rotation"], wire, values["rotation_seed"])
+
+
 def _saved_mechanism(saved: Mapping[str, Any]) -> Mechanism:
     """The mechanism of the inputs of a saved result."""
     inputs: dict[str, Any] = {**dict.fromkeys(_INPUTS), **saved}

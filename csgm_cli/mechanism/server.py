@@ -35,8 +35,10 @@ class Server:
 
     ``ledger`` records each release before it is returned, and a run with the ledger of an earlier one
     continues that run; after an interruption a factorized stream starts a new epoch. ``factors``: with a
-    factorization, a `Factorization` or the array B of the file that was calibrated. ``seed``: in simulations,
-    of all random numbers; the results are NOT PRIVATE, so no ledger is allowed.
+    factorization, a `Factorization` or the array B of the file that was calibrated. ``new_order``: clients
+    that take turns are not listed in the order of earlier runs in the ledger, so that a new turn begins, and
+    an interrupted one counts in full. ``seed``: in simulations, of all random numbers; the results are NOT
+    PRIVATE, so no ledger is allowed.
 
     Raises:
         UsageError: a ledger of another plan (slug ``other-plan``), other factors (``other-factorization``),
@@ -49,6 +51,8 @@ class Server:
         ledger: Ledger | None = None,
         seed: int | None = None,
         factors: Factors | None = None,
+        *,
+        new_order: bool = False,
     ) -> None:
         check_type("plan", plan, Plan)
         self.plan = plan
@@ -59,6 +63,8 @@ class Server:
         self._released = 0 if ledger is None else len(ledger.entries)
         self._participations = 0 if ledger is None else ledger.participations
         self._population = None if ledger is None else ledger.population_size
+        #: Releases and participations before the first turn in the present order.
+        self._before = (self._released, self._participations) if new_order else (0, 0)
         self._stream = self._correlated(factors)
         self._noise: AddedNoise = self._stream or FreshNoise(plan, self._randomness)
         self._took_part: set[Hashable] = set()  # in this epoch
@@ -85,8 +91,14 @@ class Server:
         if self._stream is not None:
             return self._stream.remaining(rounds)
         if self._population is not None:
-            return rounds * self._population // self.plan.cohort_size - self._released
+            releases, turns = self._before
+            return releases + (rounds - turns) * self._population // self.plan.cohort_size - self._released
         return rounds - self._participations
+
+    @property
+    def next_row(self) -> int:
+        """The row of the factorization, from 0, that the next release has; 0 without a factorization."""
+        return 0 if self._stream is None else self._stream.next_row
 
     def draw(self, clients: Iterable[Hashable]) -> Round:
         """Begin the next round with a cohort from ``clients``; a round that was not released is dropped.
@@ -153,7 +165,13 @@ class Server:
                 "list all clients in the same order, those who have left included",
             )
         self._population = size
-        first = self._released * n % size
+        if self._turns(self._released) != self._participations:
+            raise UsageError(
+                "bad-cohort",
+                "the ledger has a turn that was interrupted, so that who is next is unknown",
+                "pass new_order=True: a new turn begins",
+            )
+        first = (self._released - self._before[0]) * n % size
         return [clients[(first + i) % size] for i in range(n)]
 
     def _next_participations(self) -> int:
@@ -161,8 +179,14 @@ class Server:
         if self._stream is not None:
             return self._stream.epochs_after_next
         if self._population is not None:
-            return -(-(self._released + 1) * self.plan.cohort_size // self._population)
+            return self._turns(self._released + 1)
         return self._released + 1
+
+    def _turns(self, releases: int) -> int:
+        """How often the first client in the order has had its turn after so many releases."""
+        assert self._population is not None
+        before, turns = self._before
+        return turns + -(-(releases - before) * self.plan.cohort_size // self._population)
 
     def _publish(self, cohort: Round) -> Floats:
         """Record the release of a round, then compute it."""

@@ -70,6 +70,11 @@ def decode(plan: Plan, payload: bytes, mask_seed: bytes) -> tuple[NDArray[np.int
     return positions, values
 
 
+def expected_bytes(plan: Plan) -> float:
+    """Expected size of a payload: its header, and gamma of the rotated coordinates."""
+    return HEADER_BYTES + plan.gamma * plan.length * plan.wire.bits / 8
+
+
 def fingerprint(plan: Plan, mask_seed: bytes) -> bytes:
     """Eight bytes that identify the seed and everything in the plan that clients depend on.
 

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from csgm_cli.errors import UsageError
 from csgm_cli.mechanism.client import encode
 from csgm_cli.mechanism.server import Server
+from csgm_cli.mechanism.wire import expected_bytes
 from csgm_cli.model.simulation import TrainingRound, TrainingState
 from csgm_cli.simulation.networks import Network, local_updates
-from csgm_cli.simulation.training_cost import expected_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

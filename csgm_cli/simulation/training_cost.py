@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from csgm_cli.jobs.utility import Rows, error_weights
-from csgm_cli.mechanism.wire import HEADER_BYTES
+from csgm_cli.mechanism.wire import expected_bytes
 from csgm_cli.model.simulation import TrainingCost
 
 if TYPE_CHECKING:
@@ -23,11 +23,6 @@ def training_cost(calibration: Calibration, plan: Plan, parameters: int) -> Trai
         dense_bytes_per_client=4 * parameters,
         noise_to_signal=_noise_to_signal(plan, parameters),
     )
-
-
-def expected_bytes(plan: Plan) -> float:
-    """Expected size of a payload: its header, and gamma of the rotated coordinates."""
-    return HEADER_BYTES + plan.gamma * plan.length * plan.wire.bits / 8
 
 
 def _noise_to_signal(plan: Plan, parameters: int) -> float:

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 
+import numpy as np
 import pytest
 
 from csgm_cli import (
@@ -11,6 +12,7 @@ from csgm_cli import (
     Mechanism,
     Target,
     calibrate,
+    encode,
     factor_norms,
     factorize,
 )
@@ -22,6 +24,8 @@ from csgm_cli.mechanism.plan import (
     Plan,
     Rotation,
     WireFormat,
+    client_plan,
+    client_values,
     load_plan,
     plan_of,
     rotated_length,
@@ -260,3 +264,29 @@ def test_a_plan_of_something_else_is_refused():
 
 def test_rotation_may_be_given_as_text():
     assert Plan(MECHANISM, 1.0, "dct").rotation is Rotation.DCT
+
+
+@pytest.mark.parametrize("name", ["l2-csgm", "linf-csgm", "gaussian"])
+@pytest.mark.parametrize("wire", [FLOAT32, WireFormat(7)])
+def test_a_client_encodes_alike_by_the_values_that_it_is_sent(name, wire):
+    """Byte for byte, whatever the noise and the cohorts, of which it learns nothing."""
+    geometry = Geometry(4.0, 0.3, dim=64, cohort_size=1000)
+    mechanism = Mechanism(name, 1.0 if name == "gaussian" else 0.3, geometry, 9, sampling_rate=0.1)
+    plan = Plan(mechanism, 0.25, Rotation.DCT, wire, rotation_seed=7)
+    values = client_values(plan)
+    assert {type(value) for value in values.values()} <= {bool, int, float, str}
+    assert not {0.25, 1000, 9, 0.1} & set(values.values())
+    vector = np.random.default_rng(0).normal(size=64)
+    assert encode(client_plan(values), vector, b"s" * 16) == encode(plan, vector, b"s" * 16)
+
+
+def test_values_for_a_client_are_checked():
+    """They come over a network: each missing or wrong one is a usage error."""
+    values = client_values(Plan(Mechanism("gaussian", geometry=Geometry(dim=8, cohort_size=2)), 1.0))
+    wrong = {"mechanism": "other", "gamma": 2.0, "norm_ratio": "1", "l2_norm": -1.0, "dim": 10**20}
+    wrong |= {"rotation": "spin", "rotation_seed": -1, "bits": 5000, "floating": 1}
+    for name in values:
+        with pytest.raises(UsageError, match=name):
+            client_plan({key: value for key, value in values.items() if key != name})
+        with pytest.raises(UsageError):
+            client_plan({**values, name: wrong[name]})

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -222,6 +223,35 @@ def test_a_resumed_run_takes_the_next_turn(tmp_path):
         again.draw(clients + "k")
 
 
+def test_in_a_new_order_nobody_exceeds_the_participations_in_the_ledger(tmp_path):
+    """Whatever the order after each restart, ten clients in cohorts of four take part at most as counted."""
+    plan, clients = in_turn(rounds=5), list("abcdefghij")
+    rng, took_part = np.random.default_rng(0), Counter()
+    for releases in (1, 2, 4, 99):  # before each restart
+        ledger = csgm_ledger(tmp_path, plan)
+        server, order = Server(plan, ledger, new_order=True), rng.permutation(clients).tolist()
+        for _ in range(releases):
+            if not server.remaining:
+                break
+            cohort = server.draw(order)
+            took_part.update(cohort.clients)
+            cohort.release()
+            assert max(took_part.values()) <= ledger.participations
+    # turns begun by each process: 1, 1, 2 by four cohorts of ten clients, and 1 by two cohorts
+    assert (ledger.participations, len(ledger.entries)) == (5, 1 + 2 + 4 + 2)
+    with pytest.raises(UsageError, match="all releases"):
+        server.draw(clients)
+
+
+def test_the_old_order_does_not_go_on_after_a_new_one(tmp_path):
+    """The ledger does not say who was in the turn that was interrupted."""
+    plan, clients = in_turn(rounds=5), "abcdefghij"
+    Server(plan, csgm_ledger(tmp_path, plan)).draw(clients).release()
+    Server(plan, csgm_ledger(tmp_path, plan), new_order=True).draw(clients[::-1]).release()
+    with pytest.raises(UsageError, match="interrupted"):
+        Server(plan, csgm_ledger(tmp_path, plan)).draw(clients)
+
+
 def csgm_ledger(folder, plan):
     """The ledger of a test."""
     from csgm_cli.mechanism.ledger import Ledger
@@ -282,6 +312,15 @@ def test_a_client_takes_part_once_per_epoch(solved):
     for _ in range(3):
         server.draw([]).release()
     server.draw(["b"]).release()
+
+
+def test_the_next_row_counts_the_releases_of_an_epoch(solved):
+    """From 0 to T - 1, and anew."""
+    server, rows = seeded(stream_plan(solved), factors=solved), []
+    while server.remaining:
+        rows.append(server.next_row)
+        server.draw([]).release()
+    assert rows == [0, 1, 2, 3, 0, 1, 2, 3]
 
 
 def test_an_interrupted_epoch_counts_as_one(tmp_path, solved):

@@ -1,0 +1,1 @@
+"""A Flower app that trains with the mechanism of calibration.json."""
