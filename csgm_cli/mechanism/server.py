@@ -14,7 +14,7 @@ import numpy as np
 
 from csgm_cli.errors import UsageError
 from csgm_cli.mechanism.added_noise import AddedNoise, CorrelatedNoise, Factors, Floats, FreshNoise
-from csgm_cli.mechanism.ledger import Entry, Ledger
+from csgm_cli.mechanism.ledger import Entry, Ledger, participations_after
 from csgm_cli.mechanism.plan import Plan
 from csgm_cli.mechanism.randomness import Randomness
 from csgm_cli.mechanism.rotation import rotate_back
@@ -134,7 +134,7 @@ class Server:
                 )
             coins = self._randomness.coins(len(clients), rate)
             return [client for client, takes_part in zip(clients, coins, strict=True) if takes_part]
-        if mechanism.disjoint_cohorts and self._stream is None:
+        if mechanism.takes_turns:
             return self._next_in_turn(clients)
         if len(clients) > n:
             raise UsageError("bad-cohort", f"a cohort has at most the planned {n} clients")
@@ -160,9 +160,7 @@ class Server:
         """How many releases, or epochs, one client may have influenced after the next release."""
         if self._stream is not None:
             return self._stream.epochs_after_next
-        if self._population is not None:
-            return -(-(self._released + 1) * self.plan.cohort_size // self._population)
-        return self._released + 1
+        return participations_after(self._released + 1, self.plan, self._population)
 
     def _publish(self, cohort: Round) -> Floats:
         """Record the release of a round, then compute it."""
