@@ -25,21 +25,23 @@ PACKAGE: Sources = {
 ALLOWED: dict[str, set[str]] = {
     "__main__": {"cli"},
     "cli": {
-        "render", "storage", "factorization_file", "simulation", "jobs", "mechanism", "factorization",
-        "noise", "rounding", "model", "ranges", "errors", "hints", "version",
+        "render", "storage", "factorization_file", "saved_result", "simulation", "jobs", "mechanism",
+        "factorization", "noise", "rounding", "model", "ranges", "errors", "hints", "version",
     },
     "render": {"rounding", "model", "ranges", "errors", "hints", "version"},
     # Files and mathematics meet here and in cli only: what the arrays of a file claim is recomputed.
     "factorization_file": {"storage", "factorization", "model", "ranges", "errors", "hints"},
     "simulation": {"jobs", "mechanism", "factorization", "model", "ranges", "errors", "hints"},
+    # Calibrations and ledgers come from files.
+    "mechanism": {
+        "saved_result", "storage", "accounting", "factorization", "noise", "rounding", "model", "ranges",
+        "errors", "hints", "version",
+    },
+    # What a file claims is recomputed here, too.
+    "saved_result": {"storage", "jobs", "model", "errors", "version"},
     "jobs": {
         "accounting", "verify", "local", "bounds", "profile", "factorization", "noise", "renyi", "gaussian",
         "roots", "rounding", "model", "ranges", "errors", "hints",
-    },
-    # Calibrations and ledgers come from files.
-    "mechanism": {
-        "storage", "accounting", "factorization", "noise", "rounding", "model", "ranges", "errors", "hints",
-        "version",
     },
     "storage": {"model", "ranges", "errors", "hints", "version"},
     "accounting": {

@@ -61,7 +61,7 @@ class CorrelatedNoise:
 
     Raises:
         UsageError: ``factors`` are not those of the plan (slug ``other-factorization``) or are missing
-            (``missing-factors``), or the workload is not prefix sums (``cannot-run``).
+            (``missing-factors``).
     """
 
     def __init__(self, plan: Plan, factors: Factors | None, randomness: Randomness, epochs: int = 0) -> None:
@@ -105,10 +105,6 @@ class CorrelatedNoise:
 
 def _checked_factors(factors: Factors | None, planned: FactorNorms) -> tuple[Factors, float]:
     """The factors and their sensitivity; errors as of `CorrelatedNoise`."""
-    if planned.workload != "prefix-sum":
-        raise UsageError(
-            "cannot-run", f"the server releases prefix sums, and the plan is for {planned.workload}"
-        )
     if factors is None:
         raise UsageError(
             "missing-factors",

@@ -7,7 +7,6 @@ neither clients nor cohort sizes nor anything secret.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -148,14 +147,6 @@ class Ledger:
                 )
 
 
-def participations_after(releases: int, plan: Plan, population_size: int | None) -> int:
-    """How many of so many releases one client may have influenced, without a factorization.
-
-    ``population_size``: of cohorts that take turns, each client before any a second time; None for others.
-    """
-    return releases if population_size is None else -(-releases * plan.cohort_size // population_size)
-
-
 def _fault(entries: list[Entry], plan: Plan) -> str | None:
     """What in ``entries`` no run of ``plan`` records; None for nothing."""
     mechanism = plan.mechanism
@@ -167,28 +158,34 @@ def _fault(entries: list[Entry], plan: Plan) -> str | None:
             return f"it needs one population_size, of at least {plan.cohort_size} clients"
     elif populations - {None}:
         return "only cohorts that take turns have a population_size"
-    if mechanism.factorization is not None:
-        right = _are_epochs([entry.participations for entry in entries], mechanism.factorization.T)
-    else:
-        right = all(
-            entry.participations == participations_after(entry.release, plan, entry.population_size)
-            for entry in entries
-        )
-    if not right:
+    if not _are_counted([entry.participations for entry in entries], *_share(plan, populations)):
         return "its participations are not those of its releases"
     if entries and entries[-1].participations > mechanism.releases:
         return f"it has more than the {mechanism.releases} participations of the plan"
     return None
 
 
-def _are_epochs(participations: list[int], T: int) -> bool:  # noqa: N803 - the number of rows in every formula
-    """Whether epochs are numbered from 1 and have at most T releases; an interrupted one has fewer."""
-    epochs = Counter(participations)
-    return (
-        participations == sorted(participations)
-        and list(epochs) == list(range(1, len(epochs) + 1))
-        and all(count <= T for count in epochs.values())
-    )
+def _share(plan: Plan, populations: set[int | None]) -> tuple[int, int]:
+    """In how many of how many releases one client may be: in all, once per epoch, or once per turn."""
+    if plan.mechanism.factorization is not None:
+        return 1, plan.mechanism.factorization.T
+    return next(((plan.cohort_size, size) for size in populations if size is not None), (1, 1))
+
+
+def _are_counted(participations: list[int], part: int, whole: int) -> bool:
+    """Whether each is the count before its epoch, or turn, plus ceil(releases since then times part/whole).
+
+    An epoch may have been interrupted after any release, and then counts in full.
+    """
+    starts, before = {0}, 0  # count times whole minus releases times part, where an epoch may have begun
+    for release, count in enumerate(participations, 1):
+        starts = {start for start in starts if count == -(-(start + release * part) // whole)}
+        if count == before + 1:
+            starts.add(before * whole - (release - 1) * part)
+        if not starts:
+            return False
+        before = count
+    return True
 
 
 def _described(plan: Plan) -> dict[str, object]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from csgm_cli.errors import UsageError
 from csgm_cli.mechanism.added_noise import AddedNoise, CorrelatedNoise, Factors, Floats, FreshNoise
-from csgm_cli.mechanism.ledger import Entry, Ledger, participations_after
+from csgm_cli.mechanism.ledger import Entry, Ledger
 from csgm_cli.mechanism.plan import Plan
 from csgm_cli.mechanism.randomness import Randomness
 from csgm_cli.mechanism.rotation import rotate_back
@@ -160,7 +160,9 @@ class Server:
         """How many releases, or epochs, one client may have influenced after the next release."""
         if self._stream is not None:
             return self._stream.epochs_after_next
-        return participations_after(self._released + 1, self.plan, self._population)
+        if self._population is not None:
+            return -(-(self._released + 1) * self.plan.cohort_size // self._population)
+        return self._released + 1
 
     def _publish(self, cohort: Round) -> Floats:
         """Record the release of a round, then compute it."""

@@ -82,13 +82,13 @@ def _mean(request: Request) -> ExitCode:
     from csgm_cli.simulation.mean import simulate_mean
 
     with working():
-        plan = build_plan(request)
+        plan, notices = build_plan(request)
         found = simulate_mean(
             plan, load_vectors(request), request["trials"], request["seed"], load_factors(request, plan)
         )
     inputs = {**{name: request[name] for name in _ASKED}, **plan_inputs(plan)}
     failures = [_failure(prediction) for prediction in found.predictions if not prediction.holds]
-    report(request, simulation_document(inputs, found, [_NOT_PRIVATE]), failures)
+    report(request, simulation_document(inputs, found, [*notices, _NOT_PRIVATE]), failures)
     return ExitCode.OK if found.holds else ExitCode.CLAIM_FAILED
 
 

@@ -13,13 +13,14 @@ if TYPE_CHECKING:
     from csgm_cli.cli.options.request import Request
     from csgm_cli.mechanism.added_noise import Factors
     from csgm_cli.mechanism.plan import Plan, WireFormat
+    from csgm_cli.model.result import Notice
 
 
-def build_plan(request: Request) -> Plan:
-    """Return the plan of ``--from``, with the rotation and the wire format asked for."""
-    from csgm_cli.mechanism.plan import Rotation, load_plan
+def build_plan(request: Request) -> tuple[Plan, tuple[Notice, ...]]:
+    """Return the plan of ``--from``, with the rotation and the wire format asked for, and its warnings."""
+    from csgm_cli.mechanism.plan import Rotation, read_plan
 
-    return load_plan(request["from"], Rotation(request["rotation"]), wire_format(request))
+    return read_plan(request["from"], Rotation(request["rotation"]), wire_format(request))
 
 
 def wire_format(request: Request) -> WireFormat:

@@ -454,7 +454,7 @@ def test_words_of_another_version(csgm):
 
 def test_words_of_a_development_version(csgm, monkeypatch):
     """Many commits share its version, so other words are no reason to refuse a file."""
-    for module in ("version", "render.document", "cli.inputs.saved_result_check"):
+    for module in ("version", "render.document", "saved_result"):
         monkeypatch.setattr(f"csgm_cli.{module}.__version__", "0.2.0.dev0")
     save(csgm, CALIBRATE)
     edit("result.statement", "Private.")
