@@ -115,7 +115,8 @@ def _checked_factors(factors: Factors | None, planned: FactorNorms) -> tuple[Fac
         found = factor_norms(factors)
         T, sensitivity, workload = found.T, found.sensitivity, found.workload
     else:
-        T, workload = len(checked_matrix(factors)), planned.workload
+        factors = checked_matrix(factors).copy()  # what was checked is what is used
+        T, workload = len(factors), planned.workload
         sensitivity = noise_sensitivity(parse_workload(workload, T), "B", factors)
     same = math.isclose(sensitivity, planned.sensitivity, rel_tol=_SAME)
     if (T, workload) != (planned.T, planned.workload) or not same:
