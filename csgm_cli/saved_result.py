@@ -36,8 +36,10 @@ _INPUTS = (
 )
 #: What of a result depends on all that determines the mechanism.
 _CHECKED = ("sigma", "statement", "mean_noise_std", "mse", "bits_per_client")
+#: Inputs that say what factorization it is.
+_FACTORS = ("T", "workload", "strategy", "sensitivity", "factorization_sha256")
 #: Inputs that are there with a factorization only.
-_OF_FACTORIZATION = ("T", "workload", "strategy", "sensitivity", "factorization_sha256", "epochs")
+_OF_FACTORIZATION = (*_FACTORS, "epochs")
 #: Inputs that csgm 0.1.0 left null where their other form was given, or did not have.
 _NOT_ALWAYS_SAID = ("compression", "linf_norm", "sampling_rate")
 #: Words of the statement for these bounds in results without the key ``proof``.
@@ -59,7 +61,7 @@ def calibrated_mechanism(saved: SavedResult) -> Mechanism:
     inputs = saved.inputs
     factorized = inputs.get("factorization") is not None
     for holder, name, keys in (
-        (inputs, "inputs", (*_INPUTS, *(_OF_FACTORIZATION if factorized else ()))),
+        (inputs, "inputs", (*_INPUTS, *(_FACTORS if factorized else ()))),
         (saved.rows[0], "result", _CHECKED),
     ):
         if missing := [key for key in keys if key not in holder]:
