@@ -6,14 +6,11 @@ Each row is measured in its own process with one thread.
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import sys
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from benchmarks.measure import ROOT, Table, cost, missed, own_peak, python, show
+from benchmarks.measure import ROOT, Table, case, missed, own_peak, ran_case, replace_part, show
 
 if TYPE_CHECKING:
     from csgm_cli.mechanism.plan import Plan
@@ -28,9 +25,7 @@ _MEMORY_LIMIT = 200.0
 
 
 def main() -> None:
-    os.environ["OPENBLAS_NUM_THREADS"] = "1"
-    if sys.argv[1:2] == ["--case"]:
-        print(json.dumps(_round(_SERVERS[sys.argv[2]]())))
+    if ran_case({"round": lambda noise: _round(_SERVERS[noise]())}):
         return
     parser = argparse.ArgumentParser(prog="python -m benchmarks.aggregate", description=__doc__)
     parser.add_argument("--record", action="store_true", help="write the table to docs/run.md")
@@ -38,9 +33,7 @@ def main() -> None:
     found = str(_table())
     print(found)
     if options.record:
-        text = _RECORD.read_text(encoding="utf-8")
-        before, after = text.partition(_BEGIN)[0], text.partition(_END)[2]
-        _RECORD.write_text(f"{before}{_BEGIN}\n{found}\n{_END}{after}", encoding="utf-8")
+        replace_part(_RECORD, _BEGIN, _END, found)
 
 
 # ---------------------------------------------------------------- cases, each in its own process
@@ -98,7 +91,7 @@ def _round(server: Server) -> dict[str, float]:
 def _table() -> Table:
     rows = []
     for name, noise in (("independent", "independent"), ("correlated", f"streaming:4, T = {_T}")):
-        found = json.loads(cost(python("-m", "benchmarks.aggregate", "--case", name)).stdout)
+        found = case("benchmarks.aggregate", "round", name)
         peak = f"{show(found['peak'])}{missed(found['peak'], _MEMORY_LIMIT)}"
         rows.append([noise, show(found["add"]), show(found["release"]), peak, f"{_MEMORY_LIMIT:g}"])
     return Table(

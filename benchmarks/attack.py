@@ -11,7 +11,7 @@ import math
 import random
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -123,6 +123,12 @@ class Record:
             said = f"VIOLATION: {direction}, {proof}: {true!r} by {strategy} above {bound!r} at {at}"
             print(said, file=sys.stderr, flush=True)
         self.findings.setdefault((direction, proof), Finding()).add(ratio, strategy, at)
+
+    def show_progress(self, every: int) -> None:
+        """Say on stderr, once in so many settings, what was found so far."""
+        if self.attacked % every == 0:
+            said = f"{self.attacked} settings, {self.violations} violations, {time.process_time():.0f} s"
+            print(said, file=sys.stderr, flush=True)
 
     @property
     def violations(self) -> int:
@@ -337,26 +343,33 @@ def run(count: int, seed: int, seconds: float = math.inf) -> Record:
         record.add("both", "tight", true, found.delta, name, at)
         if record.attacked % 20 == 0 and at.k <= _FEW:
             cross_check(at, menu, record)
-        if record.attacked % 500 == 0:
-            said = f"{record.attacked} settings, {record.violations} violations, {time.process_time():.0f} s"
-            print(said, file=sys.stderr, flush=True)
+        record.show_progress(500)
     raise AssertionError("settings never end")
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.attack", description=__doc__)
-    parser.add_argument("--settings", type=int, default=5000)
+def run_by_options(
+    run: Callable[[int, int, float], Record], module: str, settings: int, arguments: Sequence[str] | None
+) -> tuple[Record, str]:
+    """Attack as the command line says, by default so many settings; the record, and a summary of it."""
+    parser = argparse.ArgumentParser(
+        prog=f"python -m {module}", description=sys.modules[run.__module__].__doc__
+    )
+    parser.add_argument("--settings", type=int, default=settings)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=math.inf, help="stop after this much CPU time")
     options = parser.parse_args(arguments)
     record = run(options.settings, options.seed, options.seconds)
-    print(
+    return record, (
         f"{record.attacked} settings, seed {options.seed}, {record.adaptive} adaptive games,"
         f" {record.violations} violations, {time.process_time():.0f} s of CPU.\n"
         f"Adaptive over the best fixed vector: up to {record.gain:.4f}."
-        f" Grid and contour: {record.cross_checks} comparisons, at most {record.disagreement:.1e} apart.\n"
     )
-    print(record)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    record, summary = run_by_options(run, "benchmarks.attack", 5000, arguments)
+    compared = f"{record.cross_checks} comparisons, at most {record.disagreement:.1e} apart"
+    print(f"{summary} Grid and contour: {compared}.\n\n{record}")
 
 
 if __name__ == "__main__":

@@ -6,16 +6,13 @@ Each row is measured in its own process with one thread.
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import sys
 import time
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from statistics import median
 from typing import TYPE_CHECKING
 
-from benchmarks.measure import ROOT, Table, cost, missed, python, show
+from benchmarks.measure import ROOT, Table, case, missed, ran_case, replace_part, show
 
 if TYPE_CHECKING:
     from csgm_cli.mechanism.plan import Plan, WireFormat
@@ -29,9 +26,7 @@ _ENCODE_LIMIT, _FAST_LIMIT, _MASK_LIMIT = 30.0, 10.0, 10.0
 
 
 def main() -> None:
-    os.environ["OPENBLAS_NUM_THREADS"] = "1"
-    if sys.argv[1:2] == ["--case"]:
-        print(json.dumps(_CASES[sys.argv[2]](*sys.argv[3:])))
+    if ran_case(_CASES):
         return
     parser = argparse.ArgumentParser(prog="python -m benchmarks.encode", description=__doc__)
     parser.add_argument("--record", action="store_true", help="write the tables to docs/run.md")
@@ -39,9 +34,7 @@ def main() -> None:
     found = f"{_times()}\n{_formats()}"
     print(found)
     if options.record:
-        text = _RECORD.read_text(encoding="utf-8")
-        before, after = text.partition(_BEGIN)[0], text.partition(_END)[2]
-        _RECORD.write_text(f"{before}{_BEGIN}\n{found}\n{_END}{after}", encoding="utf-8")
+        replace_part(_RECORD, _BEGIN, _END, found)
 
 
 # ---------------------------------------------------------------- cases, each in its own process
@@ -128,8 +121,7 @@ _CASES: dict[str, Callable[..., dict[str, float]]] = {
 
 
 def _case(*words: str) -> dict[str, float]:
-    found: dict[str, float] = json.loads(cost(python("-m", "benchmarks.encode", "--case", *words)).stdout)
-    return found
+    return case("benchmarks.encode", *words)
 
 
 def _row(name: str, found: dict[str, float], limit: float | None = None) -> list[str]:

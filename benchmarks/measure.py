@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -55,6 +56,28 @@ def cost(command: Sequence[str]) -> Cost:
             raise RuntimeError(f"exit code {child.returncode}: {' '.join(command)}")
         out.seek(0)
         return Cost(used.ru_utime + used.ru_stime, wall, _mebibytes(used.ru_maxrss), out.read())
+
+
+def case(module: str, *words: str) -> dict[str, float]:
+    """What ``module`` finds in a process of its own, one of its cases called by name (`ran_case`)."""
+    found: dict[str, float] = json.loads(cost(python("-m", module, "--case", *words)).stdout)
+    return found
+
+
+def ran_case(cases: Mapping[str, Callable[..., dict[str, float]]]) -> bool:
+    """Whether this process was started for a case, whose result is then on stdout; with one BLAS thread."""
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # of child processes, too
+    if sys.argv[1:2] != ["--case"]:
+        return False
+    print(json.dumps(cases[sys.argv[2]](*sys.argv[3:])))
+    return True
+
+
+def replace_part(file: Path, begin: str, end: str, part: str) -> None:
+    """Put ``part`` between two lines of ``file``."""
+    text = file.read_text(encoding="utf-8")
+    before, after = text.partition(begin)[0], text.partition(end)[2]
+    file.write_text(f"{before}{begin}\n{part}\n{end}{after}", encoding="utf-8")
 
 
 def own_peak() -> float:

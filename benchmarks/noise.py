@@ -6,15 +6,12 @@ Each row is measured in its own process with one thread.
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import sys
 import time
 from collections.abc import Callable, Iterator
 from itertools import product
 from typing import TYPE_CHECKING
 
-from benchmarks.measure import ROOT, Table, cost, missed, own_peak, python, show
+from benchmarks.measure import ROOT, Table, case, missed, own_peak, ran_case, show
 
 if TYPE_CHECKING:
     from csgm_cli import NoiseStream
@@ -31,9 +28,7 @@ _DENSE_T, _DENSE_DIM = 1024, 8 * _BLOCK
 
 
 def main() -> None:
-    os.environ["OPENBLAS_NUM_THREADS"] = "1"
-    if sys.argv[1:2] == ["--case"]:
-        print(json.dumps(_CASES[sys.argv[2]](*sys.argv[3:])))
+    if ran_case(_CASES):
         return
     parser = argparse.ArgumentParser(prog="python -m benchmarks.noise", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="50 rounds of 1000")
@@ -152,8 +147,7 @@ _CASES: dict[str, Callable[..., dict[str, float]]] = {
 
 
 def _case(*words: str) -> dict[str, float]:
-    found: dict[str, float] = json.loads(cost(python("-m", "benchmarks.noise", "--case", *words)).stdout)
-    return found
+    return case("benchmarks.noise", *words)
 
 
 def _verdict(value: float, limit: float) -> str:

@@ -6,10 +6,8 @@ vector of the next round after seeing the loss so far. No true delta may exceed 
 
 from __future__ import annotations
 
-import argparse
 import math
 import random
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks.adversary import Vector, World, best_response, constant
-from benchmarks.attack import Proven, Record, Setting, between, vectors
+from benchmarks.attack import Proven, Record, Setting, between, run_by_options, vectors
 from benchmarks.sampled_adversary import (
     Losses,
     saddle_tilt,
@@ -165,25 +163,13 @@ def run(count: int, seed: int, seconds: float = math.inf) -> Record:
             worst = {each: attack(at, each, found, menu, record) for each in Direction}
         true, name = max(worst.values())
         record.add("both", "tight", true, found.delta, name, at)
-        if record.attacked % 25 == 0:
-            said = f"{record.attacked} settings, {record.violations} violations, {time.process_time():.0f} s"
-            print(said, file=sys.stderr, flush=True)
+        record.show_progress(25)
     raise AssertionError("settings never end")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.sampled_attack", description=__doc__)
-    parser.add_argument("--settings", type=int, default=500)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=math.inf, help="stop after this much CPU time")
-    options = parser.parse_args(arguments)
-    record = run(options.settings, options.seed, options.seconds)
-    print(
-        f"{record.attacked} settings, seed {options.seed}, {record.adaptive} adaptive games,"
-        f" {record.violations} violations, {time.process_time():.0f} s of CPU.\n"
-        f"Adaptive over the best fixed vector: up to {record.gain:.4f}.\n"
-    )
-    print(record)
+    record, summary = run_by_options(run, "benchmarks.sampled_attack", 500, arguments)
+    print(f"{summary}\n\n{record}")
 
 
 if __name__ == "__main__":

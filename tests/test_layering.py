@@ -25,8 +25,8 @@ PACKAGE: Sources = {
 ALLOWED: dict[str, set[str]] = {
     "__main__": {"cli"},
     "cli": {
-        "render", "storage", "factorization_file", "simulation", "jobs", "mechanism", "factorization",
-        "noise", "rounding", "model", "ranges", "errors", "hints", "version",
+        "render", "storage", "factorization_file", "saved_result", "simulation", "jobs", "mechanism",
+        "factorization", "noise", "rounding", "model", "ranges", "errors", "hints", "version",
     },
     "render": {"rounding", "model", "ranges", "errors", "hints", "version"},
     # Files and mathematics meet here and in cli only: what the arrays of a file claim is recomputed.
@@ -34,14 +34,16 @@ ALLOWED: dict[str, set[str]] = {
     # Beside the command line, which does without it.
     "flower": {"mechanism", "model", "ranges", "errors"},
     "simulation": {"jobs", "mechanism", "factorization", "model", "ranges", "errors", "hints"},
+    # Calibrations and ledgers come from files.
+    "mechanism": {
+        "saved_result", "storage", "accounting", "factorization", "noise", "rounding", "model", "ranges",
+        "errors", "hints", "version",
+    },
+    # What a file claims is recomputed here, too.
+    "saved_result": {"storage", "jobs", "model", "errors", "version"},
     "jobs": {
         "accounting", "verify", "local", "bounds", "profile", "factorization", "noise", "renyi", "gaussian",
         "roots", "rounding", "model", "ranges", "errors", "hints",
-    },
-    # Calibrations and ledgers come from files.
-    "mechanism": {
-        "storage", "accounting", "factorization", "noise", "rounding", "model", "ranges", "errors", "hints",
-        "version",
     },
     "storage": {"model", "ranges", "errors", "hints", "version"},
     "accounting": {

@@ -21,7 +21,7 @@ from csgm_cli.model.mechanism import (
     Target,
     accountant_named,
 )
-from csgm_cli.model.mechanism_table import MECHANISMS, WITH_GAMMA, Geometry, MechanismName
+from csgm_cli.model.mechanism_table import MECHANISMS, WITH_GAMMA, Geometry
 from csgm_cli.model.result import Calibration, Notice
 from csgm_cli.ranges import check_range, check_ranges, check_type
 
@@ -67,15 +67,7 @@ def compare(
     _check_types(geometry, target, value_bits=value_bits, verify=verify)
     check_type("with_privunit_shuffle", with_privunit_shuffle, bool)
     reference = Mechanism(
-        MechanismName.GAUSSIAN,
-        1.0,
-        geometry,
-        rounds,
-        adjacency,
-        factorization,
-        epochs,
-        disjoint_cohorts,
-        sampling_rate,
+        "gaussian", 1.0, geometry, rounds, adjacency, factorization, epochs, disjoint_cohorts, sampling_rate
     )
     if with_privunit_shuffle:
         check_shuffle(reference)
@@ -124,15 +116,7 @@ def compare_at_equal_mse(
     _check_types(geometry, target, value_bits=value_bits, verify=verify)
     require_error_inputs(geometry, "an equal-MSE comparison")
     reference = Mechanism(
-        MechanismName.GAUSSIAN,
-        1.0,
-        geometry,
-        rounds,
-        adjacency,
-        factorization,
-        epochs,
-        disjoint_cohorts,
-        sampling_rate,
+        "gaussian", 1.0, geometry, rounds, adjacency, factorization, epochs, disjoint_cohorts, sampling_rate
     )
     mechanisms, used, notices = _mechanisms_and_accountant(reference, gammas, other_strategies, accountant)
     reference = mechanisms[0]

@@ -72,15 +72,7 @@ def plan(
 
     def at(gamma: float) -> Mechanism:
         return Mechanism(
-            name,
-            gamma,
-            geometry,
-            rounds,
-            adjacency,
-            factorization,
-            epochs,
-            disjoint_cohorts,
-            sampling_rate,
+            name, gamma, geometry, rounds, adjacency, factorization, epochs, disjoint_cohorts, sampling_rate
         )
 
     if gamma is not None:

@@ -61,7 +61,7 @@ class CorrelatedNoise:
 
     Raises:
         UsageError: ``factors`` are not those of the plan (slug ``other-factorization``) or are missing
-            (``missing-factors``), or the workload is not prefix sums (``cannot-run``).
+            (``missing-factors``).
     """
 
     def __init__(self, plan: Plan, factors: Factors | None, randomness: Randomness, epochs: int = 0) -> None:
@@ -110,10 +110,6 @@ class CorrelatedNoise:
 
 def _checked_factors(factors: Factors | None, planned: FactorNorms) -> tuple[Factors, float]:
     """The factors and their sensitivity; errors as of `CorrelatedNoise`."""
-    if planned.workload != "prefix-sum":
-        raise UsageError(
-            "cannot-run", f"the server releases prefix sums, and the plan is for {planned.workload}"
-        )
     if factors is None:
         raise UsageError(
             "missing-factors",
@@ -124,7 +120,8 @@ def _checked_factors(factors: Factors | None, planned: FactorNorms) -> tuple[Fac
         found = factor_norms(factors)
         T, sensitivity, workload = found.T, found.sensitivity, found.workload
     else:
-        T, workload = len(checked_matrix(factors)), planned.workload
+        factors = checked_matrix(factors).copy()  # what was checked is what is used
+        T, workload = len(factors), planned.workload
         sensitivity = noise_sensitivity(parse_workload(workload, T), "B", factors)
     same = math.isclose(sensitivity, planned.sensitivity, rel_tol=_SAME)
     if (T, workload) != (planned.T, planned.workload) or not same:

@@ -46,10 +46,10 @@ def _checked(plan: Plan, vector: ArrayLike) -> NDArray[np.float64]:
         raise UsageError("invalid-type", f"vector must hold real numbers, got {shown(str(given.dtype))}")
     if given.shape != (plan.dim,):
         raise UsageError("wrong-shape", f"vector must have shape ({plan.dim},), got {given.shape}")
-    values = given.astype(np.float64, copy=False)
-    largest = max(float(values.max()), -float(values.min()))
+    largest = max(float(given.max()), -float(given.min()))  # before the conversion, which warns of some NaN
     if not math.isfinite(largest):
         raise UsageError(
             "not-finite", "vector holds NaN or infinite values", "send nothing from this client in this round"
         )
+    values = given.astype(np.float64, copy=False)
     return values * (_HUGE / largest) if largest > _HUGE else values

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +15,15 @@ from csgm_cli.accounting.accountants import check_accountant, spent_epsilon
 from csgm_cli.errors import UsageError, shown
 from csgm_cli.mechanism.plan import Plan
 from csgm_cli.model.mechanism import Accountant, AccountantLike, accountant_named
-from csgm_cli.ranges import check_range, check_type
-from csgm_cli.storage.files import check_writable, naming, read_text, write_durably
+from csgm_cli.ranges import Range, check_range, check_type
+from csgm_cli.storage.files import blaming, check_writable, existing_mode, naming, read_text, write_durably
+from csgm_cli.storage.json_text import parse_json
+from csgm_cli.storage.rows import exclusive
 from csgm_cli.storage.schema import find_fault
-from csgm_cli.version import __version__
+from csgm_cli.version import __version__, is_version
 
 SCHEMA = "csgm/ledger/1"
+_COUNTS = Range(1, 1e12, integer=True)
 
 
 @dataclass(frozen=True)
@@ -30,18 +32,24 @@ class Entry:
 
     ``release``: its number, from 1. ``participations``: the releases, or with a factorization the epochs,
     that one client may have influenced up to this one. ``population_size``: of cohorts that take turns in a
-    fixed order, None for others.
+    fixed order, None for others. ``UsageError`` for anything but positive whole numbers.
     """
 
     release: int
     participations: int
     population_size: int | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("release", "participations", "population_size"):
+            value = getattr(self, name)
+            if value is not None or name != "population_size":
+                object.__setattr__(self, name, check_range(name, value, _COUNTS))
+
 
 class Ledger:
     """The releases of ``plan`` in the file ``path``, which the first release creates.
 
-    One server at a time may append to it.
+    One server at a time may append to it; the file ``path`` + ".lock" keeps others out.
 
     Raises:
         UsageError: the file is not a ledger (slug ``bad-ledger``) or is for another plan (``other-plan``).
@@ -79,19 +87,24 @@ class Ledger:
         """Append the next release; on return the entry is on the disk.
 
         Raises:
-            UsageError: another server has used the ledger (slug ``ledger-changed``).
-            StorageError: it cannot be written.
+            UsageError: another server has used the ledger (slug ``ledger-changed``), or the plan does not
+                allow such a release (``bad-entry``).
+            StorageError: it cannot be written, or another process is writing it (``in-use``).
         """
-        if self._read() != self._text or entry.release != len(self._entries) + 1:
-            raise UsageError(
-                "ledger-changed",
-                f"{str(self._path)!r} has changed since it was read",
-                "one server at a time may use a ledger; open it again to continue",
-            )
-        text = _text({**self._header, "releases": [asdict(e) for e in (*self._entries, entry)]})
-        write_durably(self._path, text)
-        self._entries.append(entry)
-        self._text = text
+        check_type("entry", entry, Entry)
+        with exclusive(self._path):
+            if self._read() != self._text or entry.release != len(self._entries) + 1:
+                raise UsageError(
+                    "ledger-changed",
+                    f"{str(self._path)!r} has changed since it was read",
+                    "one server at a time may use a ledger; open it again to continue",
+                )
+            entries = [*self._entries, entry]
+            if fault := _fault(entries, self._plan):
+                raise UsageError("bad-entry", f"the plan does not allow this release: {fault}")
+            text = _text({**self._header, "releases": [asdict(e) for e in entries]})
+            write_durably(self._path, text)
+            self._entries, self._text = entries, text
 
     def epsilon(self, delta: float, accountant: AccountantLike = Accountant.AUTO) -> float:
         """The epsilon of all releases so far at ``delta``, as by ``csgm account``; 0 before the first.
@@ -109,7 +122,8 @@ class Ledger:
         return spent_epsilon([(released, self._plan.sigma)], accountant, delta).value
 
     def _read(self) -> str | None:
-        return read_text(self._path) if self._path.exists() else None
+        with blaming(self._path):
+            return None if existing_mode(self._path) is None else read_text(self._path)
 
     def _parsed(self, text: str) -> list[Entry]:
         with naming(self._path):
@@ -117,10 +131,8 @@ class Ledger:
             self._check_same(document["plan"])
             self._header = {key: document[key] for key in self._header}
             entries = [Entry(**entry) for entry in document["releases"]]
-            if [entry.release for entry in entries] != list(range(1, len(entries) + 1)):
-                raise _bad("its releases are not numbered from 1")
-            if any(a.participations > b.participations for a, b in pairwise(entries)):
-                raise _bad("its participations decrease")
+            if fault := _fault(entries, self._plan):
+                raise _bad(fault)
             return entries
 
     def _check_same(self, described: dict[str, Any]) -> None:
@@ -133,6 +145,47 @@ class Ledger:
                     f"its plan has {name} {shown(described.get(name))}, this plan has {shown(value)}",
                     "keep one ledger for each plan",
                 )
+
+
+def _fault(entries: list[Entry], plan: Plan) -> str | None:
+    """What in ``entries`` no run of ``plan`` records; None for nothing."""
+    mechanism = plan.mechanism
+    if [entry.release for entry in entries] != list(range(1, len(entries) + 1)):
+        return "its releases are not numbered from 1"
+    populations = {entry.population_size for entry in entries}
+    if mechanism.takes_turns:
+        if len(populations) > 1 or any(size is None or size < plan.cohort_size for size in populations):
+            return f"it needs one population_size, of at least {plan.cohort_size} clients"
+    elif populations - {None}:
+        return "only cohorts that take turns have a population_size"
+    if not _are_counted([entry.participations for entry in entries], *_share(plan, populations)):
+        return "its participations are not those of its releases"
+    if entries and entries[-1].participations > mechanism.releases:
+        return f"it has more than the {mechanism.releases} participations of the plan"
+    return None
+
+
+def _share(plan: Plan, populations: set[int | None]) -> tuple[int, int]:
+    """In how many of how many releases one client may be: in all, once per epoch, or once per turn."""
+    if plan.mechanism.factorization is not None:
+        return 1, plan.mechanism.factorization.T
+    return next(((plan.cohort_size, size) for size in populations if size is not None), (1, 1))
+
+
+def _are_counted(participations: list[int], part: int, whole: int) -> bool:
+    """Whether each is the count before its epoch, or turn, plus ceil(releases since then times part/whole).
+
+    An epoch may have been interrupted after any release, and then counts in full.
+    """
+    starts, before = {0}, 0  # count times whole minus releases times part, where an epoch may have begun
+    for release, count in enumerate(participations, 1):
+        starts = {start for start in starts if count == -(-(start + release * part) // whole)}
+        if count == before + 1:
+            starts.add(before * whole - (release - 1) * part)
+        if not starts:
+            return False
+        before = count
+    return True
 
 
 def _described(plan: Plan) -> dict[str, object]:
@@ -168,13 +221,15 @@ def _text(document: dict[str, Any]) -> str:
 
 def _document(text: str) -> dict[str, Any]:
     try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise _bad(f"it is not JSON: {error}") from None
+        document = parse_json(text)
+    except ValueError as error:
+        raise _bad(str(error)) from None
     if fault := find_fault(document, "ledger", closed=True):
         raise _bad(fault)
     if not isinstance(document, dict) or document.keys() != {"schema", "csgm_version", "plan", "releases"}:
         raise _bad("it must be an object with schema, csgm_version, plan and releases")
+    if not is_version(document["csgm_version"]):
+        raise _bad(f"csgm_version is {shown(document['csgm_version'])}, which is no version")
     return document
 
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import warnings
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from csgm_cli.errors import NoAnswerError, UsageError
-from csgm_cli.model.mechanism import Accountant, FactorNorms, Mechanism
-from csgm_cli.model.mechanism_table import Geometry
-from csgm_cli.model.result import Calibration
+from csgm_cli.model.mechanism import Accountant, Geometry, Mechanism
+from csgm_cli.model.result import Calibration, Notice
 from csgm_cli.ranges import Range, check_range, check_type, member_named, settle
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 #: Masks compare 32 bits of a keystream with gamma: gamma is a multiple of 2^-32.
@@ -22,14 +22,6 @@ GAMMA_STEPS = 2**32
 _SEED = Range(0, 2**53, integer=True)
 #: A Kashin representation needs redundancy: dim is at most this share of the padded length.
 _KASHIN_FILL = 0.85
-
-
-#: Inputs of a saved result that determine its mechanism; older results lack some.
-_INPUTS = (
-    *("mechanism", "gamma", "norm_ratio", "l2_norm", "dim", "cohort_size", "rounds", "sampling_rate"),
-    *("training_rounds", "adjacency", "epochs"),
-    *("factorization", "T", "workload", "strategy", "sensitivity", "factorization_sha256"),
-)
 #: Tolerance in log delta of a recomputed guarantee (`csgm account --from` reports 2e-9 of epsilon).
 _SAME_LOG_DELTA = 1e-6
 
@@ -111,6 +103,11 @@ class Plan:
                 raise UsageError(
                     "cannot-run", f"running a mechanism needs {name}", f"calibrate with `{name}`"
                 )
+        factors = self.mechanism.factorization
+        if factors is not None and factors.workload != "prefix-sum":
+            raise UsageError(
+                "cannot-run", f"the server releases prefix sums, and the plan is for {factors.workload}"
+            )
         if self.length > self.dim and self._relies_on_dim:
             raise UsageError(
                 "cannot-run",
@@ -184,28 +181,42 @@ def load_plan(
 ) -> Plan:
     """The plan that runs the result which ``csgm calibrate --format json --output PATH`` saved.
 
-    Its epsilon is computed again, so that an edited or outdated file is not run.
+    All numbers in it that follow from others are computed again, its epsilon too, so that an edited or
+    outdated file is not run. A warning says if its words are not those of this version of csgm.
 
     Raises:
         StorageError: the file cannot be read.
-        UsageError: it is not a saved result (slug ``bad-result-file``) or cannot be run (``cannot-run``).
+        UsageError: it is no calibration or contradicts itself (slug ``bad-result-file``), or cannot be run
+            (``cannot-run``).
         NoAnswerError: the guarantee in it does not hold (``not-proven``).
     """
+    plan, notices = read_plan(path, rotation, wire, rotation_seed)
+    for notice in notices:
+        warnings.warn(f"{str(path)!r}: {notice.message}", stacklevel=2)
+    return plan
+
+
+def read_plan(
+    path: str | Path, rotation: Rotation, wire: WireFormat, rotation_seed: int = 0
+) -> tuple[Plan, tuple[Notice, ...]]:
+    """The plan and the warnings of `load_plan`."""
+    from csgm_cli.saved_result import calibrated_mechanism, check_agreement
     from csgm_cli.storage.files import naming, read_text
     from csgm_cli.storage.saved import load_saved
 
     text = read_text(path)
     with naming(path):
         saved = load_saved(text)
-        plan = Plan(_saved_mechanism(saved.inputs), saved.sigma, rotation, wire, rotation_seed)
-    for epsilon, delta in saved.guarantees:
-        if not _is_proven(plan, epsilon, delta):
-            raise NoAnswerError(
-                "not-proven",
-                f"{str(path)!r}: its mechanism and noise do not give epsilon {epsilon:g} at delta {delta:g}",
-                "calibrate again",
-            )
-    return plan
+        plan = Plan(calibrated_mechanism(saved), saved.sigma, rotation, wire, rotation_seed)
+        notices = check_agreement(saved, plan.mechanism)
+    [(epsilon, delta)] = saved.guarantees
+    if not _is_proven(plan, epsilon, delta):
+        raise NoAnswerError(
+            "not-proven",
+            f"{str(path)!r}: its mechanism and noise do not give epsilon {epsilon:g} at delta {delta:g}",
+            "calibrate again",
+        )
+    return plan, tuple(notice for notice in notices if notice.slug == "other-words")
 
 
 def client_values(plan: Plan) -> dict[str, bool | float | str]:
@@ -238,32 +249,6 @@ def client_plan(values: Mapping[str, Any]) -> Plan:
     mechanism = Mechanism(values["mechanism"], values["gamma"], geometry, rounds=1)
     wire = WireFormat(values["bits"], values["floating"])
     return Plan(mechanism, geometry.l2_norm, values["rotation"], wire, values["rotation_seed"])
-
-
-def _saved_mechanism(saved: Mapping[str, Any]) -> Mechanism:
-    """The mechanism of the inputs of a saved result."""
-    inputs: dict[str, Any] = {**dict.fromkeys(_INPUTS), **saved}
-    factors = None
-    if inputs["factorization"] is not None:
-        factors = FactorNorms(
-            inputs["T"],
-            inputs["workload"],
-            inputs["strategy"],
-            inputs["sensitivity"],
-            sha256=inputs["factorization_sha256"],
-        )
-    return Mechanism(
-        inputs["mechanism"],
-        inputs["gamma"],
-        # null for the Gaussian mechanism
-        Geometry(inputs["norm_ratio"] or 1.0, inputs["l2_norm"], inputs["dim"], inputs["cohort_size"]),
-        rounds=inputs["rounds"],
-        adjacency=inputs["adjacency"],
-        factorization=factors,
-        epochs=inputs["epochs"],
-        disjoint_cohorts=inputs["training_rounds"] is not None,
-        sampling_rate=inputs["sampling_rate"] or 1.0,
-    )
 
 
 def _is_proven(plan: Plan, epsilon: float, delta: float) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Iterable
+from threading import RLock
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 
 #: Length of a mask seed.
 _SEED_BYTES = 16
-#: Largest difference between q N and the planned n, an integer.
-_ROUNDING = 1.0
+#: Largest difference between q N and the planned n, which is rounded to an integer.
+_ROUNDING = 0.5
 
 
 class Server:
@@ -38,7 +39,7 @@ class Server:
     factorization, a `Factorization` or the array B of the file that was calibrated. ``new_order``: clients
     that take turns are not listed in the order of earlier runs in the ledger, so that a new turn begins, and
     an interrupted one counts in full. ``seed``: in simulations, of all random numbers; the results are NOT
-    PRIVATE, so no ledger is allowed.
+    PRIVATE, so no ledger is allowed. Threads may share a server.
 
     Raises:
         UsageError: a ledger of another plan (slug ``other-plan``), other factors (``other-factorization``),
@@ -68,6 +69,8 @@ class Server:
         self._stream = self._correlated(factors)
         self._noise: AddedNoise = self._stream or FreshNoise(plan, self._randomness)
         self._took_part: set[Hashable] = set()  # in this epoch
+        self._order: list[Hashable] | None = None  # of clients that take turns
+        self._lock = RLock()
         self._round: Round | None = None
         self._warn(2)
 
@@ -114,18 +117,19 @@ class Server:
                 allow (``bad-cohort``).
         """
         listed = _listed(clients)
-        if self.remaining < 1:
-            raise UsageError(
-                "no-rounds-left",
-                "all releases that the plan allows have been made",
-                "calibrate for more rounds (or epochs) before the next training",
-            )
-        cohort = self._cohort(listed)
-        if self._round is not None:
-            self._round.close()
-        seeds = [self._randomness.take(_SEED_BYTES) for _ in cohort]
-        self._round = Round(self.plan, dict(zip(cohort, seeds, strict=True)), self._publish)
-        return self._round
+        with self._lock:
+            if self.remaining < 1:
+                raise UsageError(
+                    "no-rounds-left",
+                    "all releases that the plan allows have been made",
+                    "calibrate for more rounds (or epochs) before the next training",
+                )
+            cohort = self._cohort(listed)
+            if self._round is not None:
+                self._round.close()
+            seeds = {client: self._randomness.take(_SEED_BYTES) for client in cohort}
+            self._round = Round(self.plan, seeds, self._publish, self._lock)
+            return self._round
 
     def _correlated(self, factors: Factors | None) -> CorrelatedNoise | None:
         if self.plan.mechanism.factorization is not None:
@@ -146,7 +150,7 @@ class Server:
                 )
             coins = self._randomness.coins(len(clients), rate)
             return [client for client, takes_part in zip(clients, coins, strict=True) if takes_part]
-        if mechanism.disjoint_cohorts and self._stream is None:
+        if mechanism.takes_turns:
             return self._next_in_turn(clients)
         if len(clients) > n:
             raise UsageError("bad-cohort", f"a cohort has at most the planned {n} clients")
@@ -157,14 +161,14 @@ class Server:
 
     def _next_in_turn(self, clients: list[Hashable]) -> list[Hashable]:
         size, n = len(clients), self.plan.cohort_size
-        if size < n or self._population not in (None, size):
+        if size < n or self._population not in (None, size) or self._order not in (None, clients):
             raise UsageError(
                 "bad-cohort",
                 "cohorts that take turns need the same clients in every round, at least the planned"
-                f" {n} of them",
+                f" {n} of them, in the same order",
                 "list all clients in the same order, those who have left included",
             )
-        self._population = size
+        self._population, self._order = size, clients
         if self._turns(self._released) != self._participations:
             raise UsageError(
                 "bad-cohort",
@@ -214,14 +218,14 @@ class Round:
     """One round of a server: the cohort, its secret mask seeds, and the sum of the payloads so far.
 
     The cohort is secret with client sampling, the seeds always: each client is sent its own and no other.
-    ``publish`` turns the sum into the release.
+    ``publish`` turns the sum into the release, while ``lock`` keeps other threads out.
     """
 
     def __init__(
-        self, plan: Plan, seeds: Mapping[Hashable, bytes], publish: Callable[[Round], Floats]
+        self, plan: Plan, seeds: Mapping[Hashable, bytes], publish: Callable[[Round], Floats], lock: RLock
     ) -> None:
         self.plan = plan
-        self._seeds, self._publish = seeds, publish
+        self._seeds, self._publish, self._lock = seeds, publish, lock
         self._replied: set[Hashable] = set()
         self._open = True
         #: Sum of the payloads in the rotated domain, without noise: secret.
@@ -245,13 +249,12 @@ class Round:
             UsageError: the client does not take part or has replied (slug ``bad-reply``), the round is over
                 (``round-over``), or a payload that `decode` refuses.
         """
-        self._check_open()
-        seed = self.seed_of(client)
-        if client in self._replied:
-            raise UsageError("bad-reply", "this client has replied already")
-        positions, values = decode(self.plan, payload, seed)
-        self._replied.add(client)
-        self.total[positions] += values
+        self._check_awaited(client)
+        positions, values = decode(self.plan, payload, self.seed_of(client))
+        with self._lock:
+            self._check_awaited(client)  # again: another thread may have been faster
+            self._replied.add(client)
+            self.total[positions] += values
 
     def release(self) -> Floats:
         """Return the noisy mean (with a factorization, the prefix sum of means) and end the round.
@@ -264,13 +267,20 @@ class Round:
                 (``ledger-changed``).
             StorageError: the ledger cannot be written; nothing is released, and the round goes on.
         """
-        self._check_open()
-        return self._publish(self)
+        with self._lock:
+            self._check_open()
+            return self._publish(self)
 
     def close(self) -> None:
         """End the round; a round that was not released is forgotten."""
         self._open = False
         self.total = np.zeros(0)
+
+    def _check_awaited(self, client: Hashable) -> None:
+        self._check_open()
+        self.seed_of(client)
+        if client in self._replied:
+            raise UsageError("bad-reply", "this client has replied already")
 
     def _check_open(self) -> None:
         if not self._open:

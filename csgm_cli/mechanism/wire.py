@@ -112,9 +112,10 @@ def _float_type(wire: WireFormat) -> np.dtype[np.floating]:
 
 
 def _read_floats(plan: Plan, body: memoryview, count: int) -> NDArray[np.float64]:
-    codes = np.frombuffer(body, _float_type(plan.wire), count).astype(np.float64)
-    if not np.isfinite(codes).all():
+    read = np.frombuffer(body, _float_type(plan.wire), count)
+    if not np.isfinite(read).all():  # before the conversion, which warns of signalling NaN
         raise UsageError("payload-values", "the payload holds NaN or infinite values")
+    codes = read.astype(np.float64)
     if count and np.abs(codes).max() > 1.0:
         raise UsageError("payload-norm", "a decoded value exceeds the L-inf clip")
     return codes * plan.linf_norm

@@ -228,6 +228,11 @@ class Mechanism:
         return (self.rounds if self.factorization is None else self.epochs) or 1
 
     @property
+    def takes_turns(self) -> bool:
+        """Whether each release has the next cohort of a fixed order of all clients."""
+        return self.disjoint_cohorts and self.factorization is None
+
+    @property
     def counts_releases(self) -> bool:
         """Whether ``rounds``, or with a factorization ``epochs``, is given."""
         return (self.rounds if self.factorization is None else self.epochs) is not None

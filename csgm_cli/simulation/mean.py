@@ -60,15 +60,15 @@ def simulate_mean(
     population = round(plan.cohort_size / plan.mechanism.sampling_rate)
     given = _synthetic(plan, population, seed) if vectors is None else _checked(plan, vectors, population)
     plan = _with_row_norms(plan, factors)
-    sent = _as_sent(plan, given)
-    mean = rotate_back(plan, sent.sum(axis=0)) * (plan.mechanism.sampling_rate / plan.cohort_size)
+    total, squares = _sums_as_sent(plan, given)
+    mean = rotate_back(plan, total) * (plan.mechanism.sampling_rate / plan.cohort_size)
     expected = np.arange(1, _rows(plan) + 1)[:, None] * mean
     errors = _errors(plan, given, expected, trials, seed, factors)
     parts = error_parts(plan.mechanism, plan.sigma)
     return MeanSimulation(
         trials=trials,
         confidence=CONFIDENCE,
-        predictions=_predictions(errors, expected, _predicted_mse(plan, sent)),
+        predictions=_predictions(errors, expected, _predicted_mse(plan, squares)),
         worst_case_mse=None if parts is None else sum(parts),
         encoding_error=_relative(mean, given.mean(axis=0)),
     )
@@ -83,11 +83,17 @@ def _rows(plan: Plan) -> int:
 def _synthetic(plan: Plan, population: int, seed: int) -> Floats:
     """Random vectors of norm ``l2_norm``, half of whose energy is a common direction."""
     generator = np.random.default_rng(seed)
-    own = generator.standard_normal((population, plan.dim))
+    vectors = generator.standard_normal((population, plan.dim))
     common = generator.standard_normal(plan.dim)
-    mixed = own / np.linalg.norm(own, axis=1, keepdims=True) + common / np.linalg.norm(common)
-    vectors: Floats = mixed * (plan.mechanism.geometry.l2_norm / np.linalg.norm(mixed, axis=1, keepdims=True))
+    _scale_rows(vectors, 1.0)
+    vectors += common / np.linalg.norm(common)
+    _scale_rows(vectors, plan.mechanism.geometry.l2_norm)
     return vectors
+
+
+def _scale_rows(vectors: Floats, norm: float) -> None:
+    """Give each row this norm, in place: all vectors may take most of the memory."""
+    vectors *= (norm / np.sqrt(np.einsum("ij,ij->i", vectors, vectors)))[:, None]
 
 
 def _checked(plan: Plan, vectors: ArrayLike, population: int) -> Floats:
@@ -102,7 +108,7 @@ def _checked(plan: Plan, vectors: ArrayLike, population: int) -> Floats:
         )
     if found.dtype.kind not in "fiu" or not np.isfinite(found).all():
         raise UsageError("not-finite", "vectors must be finite real numbers")
-    return found.astype(np.float64)
+    return found.astype(np.float64, copy=False)
 
 
 def _with_row_norms(plan: Plan, factors: Factors | None) -> Plan:
@@ -118,10 +124,15 @@ def _with_row_norms(plan: Plan, factors: Factors | None) -> Plan:
     return replace(plan, mechanism=replace(plan.mechanism, factorization=known))
 
 
-def _as_sent(plan: Plan, vectors: Floats) -> Floats:
-    """The rotated vectors as the server would decode them if every coordinate were sent."""
+def _sums_as_sent(plan: Plan, vectors: Floats) -> tuple[Floats, Floats]:
+    """Sums of the rotated vectors, and of their squares, as decoded if every coordinate were sent."""
     whole = replace(plan, mechanism=replace(plan.mechanism, gamma=1.0))
-    return np.array([decode(whole, encode(whole, v, _UNUSED_SEED), _UNUSED_SEED)[1] for v in vectors])
+    total, squares = np.zeros(plan.length), np.zeros(plan.length)
+    for vector in vectors:
+        _, sent = decode(whole, encode(whole, vector, _UNUSED_SEED), _UNUSED_SEED)
+        total += sent
+        squares += sent**2
+    return total, squares
 
 
 def _errors(
@@ -147,16 +158,16 @@ def _release(server: Server, vectors: Floats, row: int) -> Floats:
     return cohort.release()
 
 
-def _predicted_mse(plan: Plan, sent: Floats) -> float:
+def _predicted_mse(plan: Plan, squares: Floats) -> float:
     """E ||error||^2, averaged over the rows of a stream: the noise, and the random choice of what is sent.
 
     d sigma^2/(n gamma)^2 and, as coordinate j of a client is sent with probability q gamma,
     (1 - q gamma) q/(n^2 gamma) sum_j c_j sum_i x_ij^2, where c_j is the share of coordinate j that is left
-    once the padding is dropped.
+    once the padding is dropped. ``squares``: sum_i x_ij^2 for each j.
     """
     n, gamma, q = plan.cohort_size, plan.gamma, plan.mechanism.sampling_rate
     noise, masks = error_weights(plan.mechanism)
-    energy = float(_kept_shares(plan) @ (sent**2).sum(axis=0))
+    energy = float(_kept_shares(plan) @ squares)
     unsent = (1 - q * gamma) * q * energy / (n * n * gamma)
     return noise * plan.dim * (plan.sigma / (n * gamma)) ** 2 + masks * unsent
 

@@ -18,7 +18,7 @@ from csgm_cli.model.mechanism import (
 )
 from csgm_cli.model.mechanism_table import Geometry, MechanismName
 from csgm_cli.storage.files import read_text
-from csgm_cli.storage.repeats import first_repeat
+from csgm_cli.storage.json_text import parse_json
 from csgm_cli.version import NUMBERS_VERSION, __version__, is_version
 
 SCHEMA = "csgm/lock/1"
@@ -80,7 +80,7 @@ def read_lock(path: str) -> Lock:
     with Locating(place):
         text = read_text(path)
     try:
-        document = json.loads(text, object_pairs_hook=_without_repeats)
+        document: Any = parse_json(text)
         if document["schema"] != SCHEMA:
             raise ValueError(f"schema is {document['schema']!r}, expected {SCHEMA!r}")
         populations = {name: _read_population(path, name, p) for name, p in document["populations"].items()}
@@ -111,12 +111,6 @@ def _csgm_version(document: Mapping[str, Any]) -> str:
     if not isinstance(version, str) or not is_version(version):
         raise ValueError(f"csgm_version is {shown(version)}, which is no version")
     return version
-
-
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if (twice := first_repeat(key for key, _ in pairs)) is not None:
-        raise ValueError(f"it holds {shown(twice)} twice")
-    return dict(pairs)
 
 
 def _numbers_version(document: Mapping[str, Any]) -> int | None:

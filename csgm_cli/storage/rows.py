@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 from csgm_cli.errors import StorageError, UsageError
@@ -12,6 +13,9 @@ from csgm_cli.storage.files import blaming, cannot_read, is_plain, open_new, ope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+#: Seconds to wait for a process that appends one entry.
+_PATIENCE = 3.0
 
 
 def lines_of(path: str | Path) -> Iterator[str]:
@@ -51,18 +55,55 @@ def claimed(path: str | Path) -> Iterator[None]:
 
 def _lock(descriptor: int, path: str | Path) -> None:
     try:
-        import fcntl
-    except ImportError:  # not on Windows
+        locked = _try_lock(descriptor)
+    except (ImportError, OSError):  # the system or the file system has no locks
         return
-    in_use = StorageError("in-use", f"cannot write {str(path)!r}: another process is writing it")
+    if not locked or not os.path.samestat(os.fstat(descriptor), os.stat(path)):  # noqa: PTH116 - plain names; it was replaced just now
+        raise _in_use(path)
+
+
+def _try_lock(descriptor: int) -> bool:
+    """Lock an open file unless another process has; ImportError or OSError where there are no locks."""
+    import fcntl  # not on Windows
+
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise in_use from None
-    except OSError:  # the file system has no locks
-        return
-    if not os.path.samestat(os.fstat(descriptor), os.stat(path)):  # noqa: PTH116 - plain names; it was replaced just now
-        raise in_use
+        return False
+    return True
+
+
+def _in_use(path: str | Path) -> StorageError:
+    return StorageError("in-use", f"cannot write {str(path)!r}: another process is writing it")
+
+
+@contextmanager
+def exclusive(path: str | Path) -> Iterator[None]:
+    """Let one process at a time into blocks for ``path``; the others wait a few seconds.
+
+    The lock is on the file ``path`` + ".lock", which stays: others may be waiting for it. The system drops
+    the lock when its process ends, however it ends.
+
+    Raises:
+        StorageError: another process is inside (slug ``in-use``), or there are no locks (``cannot-write``).
+    """
+    lock = Path(f"{Path(path).resolve()}.lock")
+    with ExitStack() as stack:
+        with blaming(lock):
+            descriptor = stack.enter_context(_closing(open_to_append(lock, create=True)))
+            _wait_for_lock(descriptor, path)
+        yield
+
+
+def _wait_for_lock(descriptor: int, path: str | Path) -> None:
+    given_up = monotonic() + _PATIENCE
+    try:
+        while not _try_lock(descriptor):
+            if monotonic() >= given_up:
+                raise _in_use(path)
+            sleep(_PATIENCE / 200)
+    except ImportError:
+        raise OSError(None, "this system has no file locks") from None
 
 
 @contextmanager

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
-from typing import Any, NoReturn, TypeGuard
+from typing import Any, TypeGuard
 
 from csgm_cli.errors import UsageError, shown
-from csgm_cli.ranges import FORMER_NAMES, RANGES, Range, underflows
-from csgm_cli.storage.repeats import first_repeat
+from csgm_cli.ranges import FORMER_NAMES, RANGES, Range
+from csgm_cli.storage.json_text import parse_json
 from csgm_cli.storage.schema import find_fault
 from csgm_cli.version import is_this_release, is_version
 
@@ -193,52 +192,9 @@ def _product(left: object, right: object) -> float | None:
 
 def _parsed(text: str) -> object:
     try:
-        parsed: object = json.loads(
-            text,
-            parse_constant=_refuse_constant,
-            parse_float=_float,
-            parse_int=_int,
-            object_pairs_hook=_without_repeats,
-        )
-    except RecursionError:
-        raise bad_result("it is nested too deeply") from None
-    except ValueError as error:  # also a whole number of absurd length
-        hint = "write it with --format json: csgm calibrate ... --format json --output FILE"
-        raise bad_result(f"it is not JSON: {error}", hint) from None
-    return parsed
-
-
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object; of two equal keys a reader sees the one, and a program the other."""
-    if (twice := first_repeat(key for key, _ in pairs)) is not None:
-        raise bad_result(f"it holds {shown(twice)} twice")
-    return dict(pairs)
-
-
-def _refuse_constant(literal: str) -> NoReturn:
-    raise bad_result(f"it holds {literal}, which is no JSON number")
-
-
-def _float(literal: str) -> float:
-    number = float(literal)
-    if underflows(literal, number):
-        raise bad_result(f"it holds {shown(literal)}, which float64 cannot tell from 0")
-    if math.isinf(number):
-        raise _beyond(literal)
-    return number
-
-
-def _int(literal: str) -> int:
-    number = int(literal)
-    try:
-        float(number)
-    except OverflowError:
-        raise _beyond(literal) from None
-    return number
-
-
-def _beyond(literal: str) -> UsageError:
-    return bad_result(f"it holds {shown(literal)}, which is beyond float64")
+        return parse_json(text)
+    except ValueError as error:
+        raise bad_result(str(error)) from None
 
 
 def _object(value: object, name: str) -> dict[str, Any]:

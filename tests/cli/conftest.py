@@ -38,7 +38,7 @@ Csgm = Callable[..., Outcome]
 @pytest.fixture
 def released(monkeypatch: pytest.MonkeyPatch) -> str:
     """Make this program a release, whose words are known, and return its version."""
-    for module in ("version", "render.document", "cli.inputs.saved_result_check"):
+    for module in ("version", "render.document", "saved_result"):
         monkeypatch.setattr(f"csgm_cli.{module}.__version__", "0.2.0")
     return "0.2.0"
 

@@ -1,5 +1,7 @@
 """The help: complete, grouped, and in step with the registry."""
 
+import re
+
 import pytest
 
 from csgm_cli.cli.command import Command
@@ -35,7 +37,26 @@ def test_help_of_a_command(csgm, name):
     assert headings[-2:] == ["Output", "Examples"]
 
 
-@pytest.mark.parametrize("name", ["", *REGISTRY])
+@pytest.mark.parametrize(
+    ("what", "own", "other"),
+    [
+        ("mean", ("--from", "--trials"), ("--data", "--epsilon")),
+        ("train", ("--data", "--epsilon"), ("--from",)),
+    ],
+)
+def test_help_of_an_experiment(csgm, what, own, other):
+    """After its name, the help of simulate has its options and examples, and no others."""
+    text = csgm(f"simulate {what} --help").stdout
+    assert text == csgm(f"simulate -h {what}").stdout
+    assert text.startswith(f"Usage: csgm simulate [OPTIONS] {what}\n")
+    shown = set(text.split())
+    assert shown >= {*own, "--rotation", "--seed", "--format", "--help"}
+    assert shown.isdisjoint(other)
+    assert set(re.findall(r"csgm simulate (\w+) -", text.partition("Examples:")[2])) <= {what}
+    assert text != csgm("simulate --help").stdout
+
+
+@pytest.mark.parametrize("name", ["", *REGISTRY, "simulate mean", "simulate train"])
 def test_help_fits_80_columns(csgm, monkeypatch, name):
     """On a terminal of 80 columns no line of any help is broken by the terminal."""
     monkeypatch.setenv("COLUMNS", "80")

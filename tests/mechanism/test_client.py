@@ -197,6 +197,8 @@ def test_norm_upper_is_an_upper_bound(values):
         (np.r_[np.inf, np.zeros(31)], "not-finite"),
         (np.r_[-np.inf, np.zeros(31)], "not-finite"),
         (np.r_[np.zeros(31), np.nan], "not-finite"),
+        (np.frombuffer(b"\0\0\x81\x7f" * 32, "<f4"), "not-finite"),  # signalling NaN
+        (np.full(32, np.longdouble(2) ** 2000), "not-finite"),
         (np.zeros(31), "wrong-shape"),
         (np.zeros((1, 32)), "wrong-shape"),
         (np.zeros(0), "wrong-shape"),

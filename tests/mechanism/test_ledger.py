@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
+from itertools import count
+from pathlib import Path
 
 import jsonschema
 import pytest
@@ -11,7 +16,7 @@ import pytest
 import csgm_cli as csgm
 from csgm_cli.errors import StorageError, UsageError
 from csgm_cli.mechanism import ledger as ledger_module
-from csgm_cli.mechanism.ledger import Entry, Ledger
+from csgm_cli.mechanism.ledger import Entry, Ledger, _described
 from csgm_cli.mechanism.server import Server
 from csgm_cli.storage.schema import load_schema
 from tests.mechanism.plans import plan_with, released, unit_vectors
@@ -147,26 +152,46 @@ def test_ledgers_of_other_plans_are_refused(tmp_path, changed):
         assert caught.value.slug == "other-plan"
 
 
+def saved_ledger(folder, plan, releases, population=(), factors=None):
+    """The path of a ledger with so many releases of ``plan``."""
+    path = folder / "l.json"
+    server = Server(plan, Ledger(path, plan), factors=factors)
+    for _ in range(releases):
+        server.draw(population).release()
+    return path
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
         ('"release": 2', '"release": 3'),
+        ('"release": 2', '"release": 1'),
+        ('"release": 1,', '"release": 1, "release": 1,'),
         ('"participations": 2', '"participations": 0'),
+        ('"participations": 2', '"participations": 1'),
+        ('"participations": 2', '"participations": 2.5'),
+        ('"participations": 2', '"participations": true'),
+        ('"participations": 2', '"participations": null'),
+        ('"participations": 2', '"participations": 2, "participations": 1'),
         ('"participations": 1', '"participations": 3'),
         ('"participations": 1', '"participation": 1'),
+        ('"population_size": null', '"population_size": 100'),
+        (', "population_size": null', ""),
         ("csgm/ledger/1", "csgm/ledger/2"),
+        ('"csgm_version": "', '"csgm_version": "v'),
+        ('"sigma": ', '"sigma": 5.0, "sigma": '),
         ("\n}", ""),
         ('"plan"', '"plans"'),
+        ('"plan"', '"releases": [], "plan"'),
         ('"dim": 8,', ""),
+        ('"dim": 8,', '"dim": "8",'),
+        ('"dim": 8,', '"dim": NaN,'),
     ],
 )
 def test_damaged_ledgers_are_refused(tmp_path, old, new):
     """Truncated, edited or of another version: no run goes on from a guess."""
     plan = plan_with()
-    path = tmp_path / "l.json"
-    server = Server(plan, Ledger(path, plan))
-    released(server, CLIENTS, VECTORS)
-    released(server, CLIENTS, VECTORS)
+    path = saved_ledger(tmp_path, plan, 2)
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new, 1))
@@ -176,9 +201,207 @@ def test_damaged_ledgers_are_refused(tmp_path, old, new):
     assert str(path) in caught.value.message
 
 
+@pytest.mark.parametrize("name", list(_described(plan_with())))
+def test_every_field_of_the_plan_in_a_ledger_counts(tmp_path, name):
+    """Without it, or with another value, the ledger is refused."""
+    plan = plan_with()
+    path = saved_ledger(tmp_path, plan, 1)
+    document = json.loads(path.read_text())
+    for value in (None, 7, 0.5, "text", [], {}, not document["plan"][name]):
+        changed = document["plan"] | {name: value}
+        if changed == document["plan"]:
+            continue
+        path.write_text(json.dumps(document | {"plan": changed}))
+        with pytest.raises(UsageError) as caught:
+            Ledger(path, plan)
+        assert caught.value.slug in ("bad-ledger", "other-plan")
+    del document["plan"][name]
+    path.write_text(json.dumps(document))
+    with pytest.raises(UsageError, match=f"plan.{name} is missing"):
+        Ledger(path, plan)
+
+
+#: Entries (release, participations, population) that no run records; the first lists are right.
+HISTORIES = {
+    # every client may be in every release; three of them
+    "plain": (
+        {},
+        [(1, 1, None), (2, 2, None), (3, 3, None)],
+        [
+            [(1, 2, None)],
+            [(1, 1, None), (2, 1, None)],
+            [(1, 1, None), (2, 3, None)],
+            [(1, 1, 4)],
+            [(1, 1, None), (3, 3, None)],
+            [(2, 2, None)],
+            [(1, 1, None), (2, 2, None), (3, 3, None), (4, 4, None)],
+        ],
+    ),
+    # four of ten clients: ceil(4 r/10), and at most twice
+    "in turn": (
+        {"disjoint_cohorts": True, "rounds": 2},
+        [(1, 1, 10), (2, 1, 10), (3, 2, 10), (4, 2, 10), (5, 2, 10)],
+        [
+            [(1, 1, None)],
+            [(1, 1, 3)],
+            [(1, 1, 10), (2, 1, 9)],
+            [(1, 1, 10), (2, 1, None)],
+            [(1, 1, 10), (2, 3, 10)],
+            [(1, 1, 10), (2, 1, 10), (3, 1, 10)],
+            [(1, 1, 10), (2, 2, 10), (3, 1, 10)],
+            [(r, -(-4 * r // 10), 10) for r in range(1, 7)],
+        ],
+    ),
+    # two epochs of two steps, the first one interrupted
+    "stream": (
+        {"epochs": 2},
+        [(1, 1, None), (2, 2, None), (3, 2, None)],
+        [
+            [(1, 2, None)],
+            [(1, 1, 4)],
+            [(1, 1, None), (2, 1, None), (3, 1, None)],
+            [(1, 1, None), (2, 3, None)],
+            [(1, 1, None), (2, 2, None), (3, 1, None)],
+            [(1, 1, None), (2, 2, None), (3, 3, None)],
+            [(1, 1, None), (2, 2, None), (3, 2, None), (4, 2, None)],
+        ],
+    ),
+}
+
+
+def record_all(ledger, history):
+    for entry in history:
+        ledger.record(Entry(*entry))
+
+
+@pytest.mark.parametrize("kind", HISTORIES)
+def test_only_histories_of_the_plan_are_read_or_recorded(tmp_path, kind):
+    """The number of participations and the population follow from the plan and the releases before."""
+    changes, right, wrong = HISTORIES[kind]
+    if kind == "stream":
+        changes = changes | {"factorization": csgm.factor_norms(csgm.factorize(2))}
+    plan, path = plan_with(**changes), tmp_path / "l.json"
+    ledger = Ledger(path, plan)
+    record_all(ledger, right)
+    document = json.loads(path.read_text())
+    assert [tuple(entry.values()) for entry in document["releases"]] == right
+    for history in wrong:
+        entries = [dict(zip(document["releases"][0], entry, strict=True)) for entry in history]
+        path.write_text(json.dumps(document | {"releases": entries}))
+        with pytest.raises(UsageError) as caught:
+            Ledger(path, plan)
+        assert caught.value.slug == "bad-ledger"
+        path.unlink()
+        ledger = Ledger(path, plan)
+        with pytest.raises(UsageError) as caught:
+            record_all(ledger, history)
+        assert caught.value.slug in ("bad-entry", "ledger-changed")
+
+
+@pytest.mark.parametrize("entry", [(0, 1), (1, 0), (1.5, 1), ("1", 1), (1, None), (1, 1, 0), (1, 1, "x")])
+def test_entries_are_positive_whole_numbers(entry):
+    with pytest.raises(UsageError) as caught:
+        Entry(*entry)
+    assert caught.value.slug in ("out-of-range", "invalid-type")
+
+
 def test_a_seeded_run_has_no_ledger(tmp_path):
     """What is not private does not count as a release."""
     plan = plan_with()
     with pytest.raises(UsageError, match="NOT PRIVATE") as caught:
         Server(plan, Ledger(tmp_path / "l.json", plan), seed=1)
     assert caught.value.slug == "conflicting-options"
+
+
+# ---------------------------------------------------------------- several processes, and crashes
+
+#: Releases until the plan is used up, each after a fresh look at the ledger; prints their number.
+_GREEDY = """
+import sys
+from csgm_cli.errors import CsgmError
+from csgm_cli.mechanism.ledger import Ledger
+from csgm_cli.mechanism.server import Server
+from tests.mechanism.plans import plan_with
+
+plan, done = plan_with(rounds=20), 0
+while True:
+    try:
+        server = Server(plan, Ledger(sys.argv[1], plan))
+        while server.remaining:
+            server.draw("ab").release()
+            done += 1
+        break
+    except CsgmError as error:
+        assert error.slug in ("ledger-changed", "no-rounds-left", "in-use"), error
+print(done)
+"""
+
+
+def test_processes_together_release_what_the_plan_allows(tmp_path):
+    """Four servers that open one ledger again and again: each release has an entry of its own."""
+    command = [sys.executable, "-c", _GREEDY, str(tmp_path / "l.json")]
+    root = Path(__file__).parents[2]
+    servers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) for _ in range(4)]
+    assert sum(int(server.communicate()[0]) for server in servers) == 20
+    plan = plan_with(rounds=20)
+    assert Ledger(tmp_path / "l.json", plan).entries == tuple(Entry(r, r) for r in range(1, 21))
+
+
+def killed_at(line, work):
+    """Run ``work`` in a process that ends, as if killed, before so many lines of csgm have run.
+
+    Returns what it wrote to a pipe, and whether it came to its end.
+    """
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        left = line
+
+        def trace(frame, event, argument):
+            nonlocal left
+            if "csgm_cli" not in frame.f_code.co_filename:
+                return None
+            left -= event == "line"
+            if left < 0:
+                os._exit(9)
+            return trace
+
+        sys.settrace(trace)
+        os.write(writer, work())
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        written = pipe.read()
+    _, status = os.waitpid(child, 0)
+    return written, os.waitstatus_to_exitcode(status) == 0
+
+
+@pytest.mark.parametrize(("stream", "step"), [(False, 5), (True, 23)])
+def test_a_crash_at_any_point_counts_all_that_was_released(tmp_path, stream, step):
+    """Whichever line is the last: the ledger is that before or after the release, the latter if anything left
+    the server, and the next run continues from there.
+    """
+    factors = csgm.factorize(2) if stream else None
+    plan = plan_with(factorization=csgm.factor_norms(factors), epochs=9) if stream else plan_with(rounds=9)
+    path = tmp_path / "l.json"
+    Server(plan, Ledger(path, plan), factors=factors).draw(CLIENTS).release()
+    before, outcomes = path.read_text(), set()
+    cohort = Server(plan, Ledger(path, plan), factors=factors).draw(CLIENTS)
+
+    def release():
+        cohort.release()
+        return b"released"
+
+    for line in count(0, step):
+        path.write_text(before)
+        left, finished = killed_at(line, release)
+        entries = Ledger(path, plan).entries
+        assert entries in ((Entry(1, 1),), (Entry(1, 1), Entry(2, 2)))
+        assert len(entries) == 2 or not left
+        outcomes.add((len(entries), bool(left)))
+        if finished:
+            break
+    assert outcomes == {(1, False), (2, False), (2, True)}
+    cohort = Server(plan, Ledger(path, plan), factors=factors).draw(CLIENTS)
+    cohort.release()
+    assert Ledger(path, plan).entries[2:] == (Entry(3, 3),)

@@ -149,16 +149,41 @@ def test_an_edited_result_is_not_run(place, inputs):
     assert str(path) in error.value.message
 
 
-def test_less_noise_than_calibrated_is_not_run(place):
+@pytest.mark.parametrize("name", ["epsilon", "delta"])
+def test_less_noise_than_the_guarantee_needs_is_not_run(place, name):
+    """All that the file says is changed to a stronger guarantee, except the noise."""
     path = saved(place, f"{FLAGS} --gamma 0.3 --rounds 2")
     document = json.loads(path.read_text())
-    for name in ("sigma", "noise_multiplier", "effective_noise_multiplier"):
-        document["result"][name] *= 1 - 1e-4
+    document["inputs"][name] = document["result"][name] = {"epsilon": 1.999, "delta": 0.99e-6}[name]
+    words = {"epsilon": "(1.999, 1e-6)", "delta": "(2, 9.9e-7)"}[name]
+    assert "(2, 1e-6)-differential" in document["result"]["statement"]
+    document["result"]["statement"] = document["result"]["statement"].replace("(2, 1e-6)", words)
     path.write_text(json.dumps(document))
     with pytest.raises(NoAnswerError) as error:
         load_plan(path)
     assert error.value.slug == "not-proven"
     assert error.value.exit_status == 3
+
+
+@pytest.mark.parametrize("version", ["0.1.9", "0.2.0.dev0"])
+def test_a_statement_in_other_words_is_a_warning(place, version):
+    """Another version may have said the same in other words: its numbers count."""
+    path = saved(place, f"{FLAGS} --gamma 0.3 --rounds 2")
+    plan, document = load_plan(path), json.loads(path.read_text())
+    document["csgm_version"] = version
+    document["result"]["statement"] = "Private."
+    path.write_text(json.dumps(document))
+    with pytest.warns(UserWarning, match="the saved statement is not what"):
+        assert load_plan(path) == plan
+
+
+def test_an_account_is_not_run(place):
+    """It may be of any noise, and lacks what its inputs are checked by."""
+    options = f"--sigma 0.6 --gamma 0.3 --rounds 2 {FLAGS}".replace("--epsilon 2 ", "")
+    path = saved(place, options, "account")
+    with pytest.raises(UsageError, match="no calibration") as error:
+        load_plan(path)
+    assert error.value.slug == "bad-result-file"
 
 
 @pytest.mark.parametrize("missing", ["dim", "cohort_size"])

@@ -176,6 +176,19 @@ def test_a_population_of_another_size_is_refused():
     assert caught.value.slug == "bad-cohort"
 
 
+@pytest.mark.parametrize(
+    ("clients", "fits"), [(1, False), (499, False), (500, True), (1500, True), (1501, False)]
+)
+def test_the_population_is_that_of_the_plan_up_to_rounding(clients, fits):
+    """A planned cohort of one client and q = 0.001: q N may be 0.5 to 1.5."""
+    server = seeded(plan_with(cohort_size=1, sampling_rate=1e-3, rounds=5))
+    if fits:
+        server.draw(range(clients))
+        return
+    with pytest.raises(UsageError, match="planned cohort_size 1"):
+        server.draw(range(clients))
+
+
 def test_no_message_depends_on_who_was_drawn():
     """Refusals are the same words in every round."""
     server = seeded(sampled(0.5, 8))
@@ -250,6 +263,17 @@ def test_the_old_order_does_not_go_on_after_a_new_one(tmp_path):
     Server(plan, csgm_ledger(tmp_path, plan), new_order=True).draw(clients[::-1]).release()
     with pytest.raises(UsageError, match="interrupted"):
         Server(plan, csgm_ledger(tmp_path, plan)).draw(clients)
+
+
+@pytest.mark.parametrize("other", ["jihgfedcba", "abcdefghji", "abcdefghix"])
+def test_clients_that_take_turns_keep_their_order(other):
+    """In another order, or with a new client, somebody could take part more often than calibrated."""
+    server = seeded(in_turn())
+    server.draw("abcdefghij").release()
+    with pytest.raises(UsageError, match="in the same order") as caught:
+        server.draw(other)
+    assert caught.value.slug == "bad-cohort"
+    assert "".join(server.draw("abcdefghij").clients) == "efgh"
 
 
 def csgm_ledger(folder, plan):
@@ -333,6 +357,14 @@ def test_an_interrupted_epoch_counts_as_one(tmp_path, solved):
     assert again.remaining == 4
     again.draw(["a"]).release()
     assert [entry.participations for entry in csgm_ledger(tmp_path, plan).entries] == [1, 2]
+
+
+def test_factors_that_change_after_the_check_change_nothing(solved):
+    """An array of zeros would release sums without noise."""
+    b = csgm.dense_factors(solved).B.copy()
+    server = seeded(stream_plan(solved, 1.0), factors=b)
+    b[:] = 0.0
+    assert np.abs(server.draw([]).release()).min() > 0
 
 
 def test_other_factors_are_refused(solved):

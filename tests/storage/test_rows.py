@@ -1,14 +1,18 @@
 """Files that grow by rows: what stays, what is replaced, and who is blamed."""
 
+import errno
 import os
 import stat
+import sys
 import threading
 from contextlib import nullcontext
+from unittest.mock import Mock
 
 import pytest
 
 from csgm_cli.errors import StorageError, UsageError
-from csgm_cli.storage.rows import claimed, growing, lines_of
+from csgm_cli.storage import rows
+from csgm_cli.storage.rows import claimed, exclusive, growing, lines_of
 
 
 def only(folder):
@@ -106,6 +110,50 @@ def test_a_file_that_was_just_replaced_cannot_be_claimed(tmp_path, monkeypatch):
     monkeypatch.setattr("fcntl.flock", replaced_before)
     with pytest.raises(StorageError, match="another process is writing it"), claimed(path):
         pass
+
+
+def test_one_exclusive_block_at_a_time(tmp_path, monkeypatch):
+    """Through any name of the file; others get an error after a while, and have no effect on the first."""
+    monkeypatch.setattr(rows, "_PATIENCE", 0.05)
+    (tmp_path / "link").symlink_to("rows")
+    with exclusive(tmp_path / "rows"):
+        for name in ("rows", "link"):
+            with pytest.raises(StorageError, match=name) as caught, exclusive(tmp_path / name):
+                pass
+            assert (caught.value.slug, caught.value.exit_status) == ("in-use", 4)
+        with exclusive(tmp_path / "other"):
+            pass
+    with exclusive(tmp_path / "rows"):
+        pass
+
+
+def test_exclusive_blocks_wait_for_others(tmp_path):
+    """Threads that add a line in turn: none is lost."""
+    path = tmp_path / "rows"
+    path.write_text("")
+
+    def add():
+        for _ in range(5):
+            with exclusive(path):
+                path.write_text(path.read_text() + "x")
+
+    threads = [threading.Thread(target=add) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert path.read_text() == "x" * 20
+
+
+def test_without_locks_nothing_is_exclusive(tmp_path, monkeypatch):
+    """On a system, or a file system, that has none: an error, and the block does not run."""
+    refused = OSError(errno.ENOLCK, "No locks available")
+    for patch in ((sys.modules, "fcntl", None), ("fcntl.flock", Mock(side_effect=refused))):
+        with monkeypatch.context() as patched:
+            (patched.setitem if len(patch) == 3 else patched.setattr)(*patch)
+            with pytest.raises(StorageError, match="locks") as caught, exclusive(tmp_path / "rows"):
+                pytest.fail("the block must not run")
+        assert caught.value.slug == "cannot-write"
 
 
 def test_no_claim_of_a_device():

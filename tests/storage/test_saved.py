@@ -230,7 +230,7 @@ def test_wrong_content(path, value, reason):
         (json.dumps({**CALIBRATED, "x": [{"y": -(10**400)}]}), "which is beyond float64"),
         ("[" * 100_000, "nested too deeply"),
         ('{"a":' * 100_000, "nested too deeply"),
-        ("1" * 5000, "not JSON"),
+        ("1" * 5000, "beyond float64"),
     ],
     ids=lambda value: value[:20],
 )

@@ -77,14 +77,14 @@ def _refuse_searched(request: Request) -> None:
 
 def _saved_mechanism(request: Request) -> tuple[Mechanism, tuple[Notice, ...]]:
     """The mechanism of a saved result, which must agree with all else that the file says."""
-    from csgm_cli.cli.inputs.saved_result_check import check_agreement
     from csgm_cli.cli.inputs.saved_results import check_factorization
+    from csgm_cli.saved_result import check_agreement
     from csgm_cli.storage.files import naming
 
     with naming(request["from"]):
         mechanism, notices = build_mechanism(request)
         check_factorization(request["saved"], mechanism)
-        return mechanism, notices + check_agreement(request["saved"], mechanism, resolved(request, mechanism))
+        return mechanism, notices + check_agreement(request["saved"], mechanism)
 
 
 def _with_saved(request: Request) -> Request:

@@ -82,13 +82,12 @@ def _mean(request: Request) -> ExitCode:
     from csgm_cli.simulation.mean import simulate_mean
 
     with working():
-        plan = build_plan(request)
-        found = simulate_mean(
-            plan, load_vectors(request), request["trials"], request["seed"], load_factors(request, plan)
-        )
+        plan, notices = build_plan(request)
+        vectors, factors = load_vectors(request, plan), load_factors(request, plan)
+        found = simulate_mean(plan, vectors, request["trials"], request["seed"], factors)
     inputs = {**{name: request[name] for name in _ASKED}, **plan_inputs(plan)}
     failures = [_failure(prediction) for prediction in found.predictions if not prediction.holds]
-    report(request, simulation_document(inputs, found, [_NOT_PRIVATE]), failures)
+    report(request, simulation_document(inputs, found, [*notices, _NOT_PRIVATE]), failures)
     return ExitCode.OK if found.holds else ExitCode.CLAIM_FAILED
 
 
@@ -97,34 +96,71 @@ def _failure(prediction: Prediction) -> str:
     return f"{prediction.quantity}: the formula gives {prediction.predicted!r}, outside {interval}"
 
 
-command = Command(
+class _Simulate(Command):
+    """The command, whose help after the name of an experiment is that of the experiment alone."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse, and keep what the help would be of."""
+        ctx.meta[__name__] = next((_EXPERIMENTS[word] for word in args if word in _EXPERIMENTS), None)
+        return super().parse_args(ctx, args)
+
+    def get_help(self, ctx: click.Context) -> str:
+        """Return the help of the experiment if one was named."""
+        experiment: Command | None = ctx.meta.get(__name__)
+        return super().get_help(ctx) if experiment is None else experiment.get_help(ctx)
+
+
+_ABOUT = {
+    "mean": "run the clients and the server of a saved calibration many times. Exits with 1 if the mean"
+    " squared error or the bias of the mean contradicts the formulas.",
+    "train": "train a model on simulated clients with a mechanism that it calibrates, and record the accuracy"
+    " and the bytes of each round. Ctrl-C keeps the rounds so far.",
+}
+_PRIVACY = "The results are NOT PRIVATE: all randomness comes from --seed."
+_EXAMPLES = (
+    "csgm simulate mean --from result.json",
+    "csgm simulate mean --from result.json --trials 50 --wire float16 --format json",
+    "csgm simulate train",
+    "csgm simulate train --epsilon 4 --gamma 0.02 --training-rounds 5 --format json",
+)
+_OPTIONS = [
+    option("from", text="mean: saved JSON result of calibrate, with dim and cohort size."),
+    *options("rotation", "wire", "vectors", "trials"),
+    *options("data", "partition", "model", "local_steps", "learning_rate", "momentum"),
+    *(option(name, text=f"{words} Default: {value}.") for name, words, value in _DEFAULTS),
+    *options(*(name for name in ("mechanism", *MECHANISM, *_COHORT) if name not in _DEFAULTED)),
+    *options("accountant"),
+    option("seed", text="Seed of all random numbers.", default=0),
+    *options("checkpoint", "plot", "plot_size", *OUTPUT),
+]
+
+
+def _experiment(what: str, others: tuple[str, ...]) -> Command:
+    """The command as it is with one experiment, for its help: without the options of the other one."""
+    named = click.Argument(["what"], type=Choice([what]), metavar=what)
+    return Command(
+        "simulate",
+        run,
+        help=f"{_ABOUT[what][0].upper()}{_ABOUT[what][1:]}\n\n{_PRIVACY}",
+        options=[named, *(known for known in _OPTIONS if known.name not in others)],
+        examples=[example for example in _EXAMPLES if what in example],
+    )
+
+
+_EXPERIMENTS = {"mean": _experiment("mean", _TRAIN), "train": _experiment("train", _MEAN)}
+
+command = _Simulate(
     "simulate",
     run,
-    help="""Compare simulated errors with the formulas, or train a model.
-
-    mean: run the clients and the server of a saved calibration many times. Exits with 1 if the mean squared
-    error or the bias of the mean contradicts the formulas.
-
-    train: train a model on simulated clients with a mechanism that it calibrates, and record the accuracy and
-    the bytes of each round. Ctrl-C keeps the rounds so far.
-
-    The results are NOT PRIVATE: all randomness comes from --seed.""",
-    options=[
-        click.Argument(["what"], type=Choice(["mean", "train"])),
-        option("from", text="mean: saved JSON result of calibrate, with dim and cohort size."),
-        *options("rotation", "wire", "vectors", "trials"),
-        *options("data", "partition", "model", "local_steps", "learning_rate", "momentum"),
-        *(option(name, text=f"{words} Default: {value}.") for name, words, value in _DEFAULTS),
-        *options(*(name for name in ("mechanism", *MECHANISM, *_COHORT) if name not in _DEFAULTED)),
-        *options("accountant"),
-        option("seed", text="Seed of all random numbers.", default=0),
-        *options("checkpoint", "plot", "plot_size", *OUTPUT),
-    ],
-    examples=(
-        "csgm simulate mean --from result.json",
-        "csgm simulate mean --from result.json --trials 50 --wire float16 --format json",
-        "csgm simulate train",
-        "csgm simulate train --epsilon 4 --gamma 0.02 --training-rounds 5 --format json",
+    help="\n\n".join(
+        [
+            "Compare simulated errors with the formulas, or train a model.",
+            *(f"{what}: {about}" for what, about in _ABOUT.items()),
+            _PRIVACY,
+            "csgm simulate mean --help and csgm simulate train --help show the options of one of them.",
+        ]
     ),
+    options=[click.Argument(["what"], type=Choice(list(_EXPERIMENTS))), *_OPTIONS],
+    examples=_EXAMPLES,
     complete=complete,
 )

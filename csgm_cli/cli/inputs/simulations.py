@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from csgm_cli.errors import UsageError
+from csgm_cli.storage.memory import check_memory
 
 if TYPE_CHECKING:
     import numpy as np
@@ -13,13 +14,18 @@ if TYPE_CHECKING:
     from csgm_cli.cli.options.request import Request
     from csgm_cli.mechanism.added_noise import Factors
     from csgm_cli.mechanism.plan import Plan, WireFormat
+    from csgm_cli.model.result import Notice
+
+#: Numbers that a simulation holds at once (measured): of a stream for each row and coordinate, and of one
+#: client for each coordinate, padding included.
+_NUMBERS_PER_ROW, _NUMBERS_PER_COORDINATE = 6, 12
 
 
-def build_plan(request: Request) -> Plan:
-    """Return the plan of ``--from``, with the rotation and the wire format asked for."""
-    from csgm_cli.mechanism.plan import Rotation, load_plan
+def build_plan(request: Request) -> tuple[Plan, tuple[Notice, ...]]:
+    """Return the plan of ``--from``, with the rotation and the wire format asked for, and its warnings."""
+    from csgm_cli.mechanism.plan import Rotation, read_plan
 
-    return load_plan(request["from"], Rotation(request["rotation"]), wire_format(request))
+    return read_plan(request["from"], Rotation(request["rotation"]), wire_format(request))
 
 
 def wire_format(request: Request) -> WireFormat:
@@ -68,13 +74,29 @@ def _array_b(path: str, sha256: str) -> NDArray[np.floating]:
     return saved.arrays["B"]
 
 
-def load_vectors(request: Request) -> NDArray[np.floating] | None:
-    """Return the vectors of ``--vectors``, one client a row; None where random ones are asked for."""
+def load_vectors(request: Request, plan: Plan) -> NDArray[np.floating] | None:
+    """Return the vectors of ``--vectors``, one client a row; None where random ones are asked for.
+
+    ``UsageError`` (slug ``too-large``) where those of all clients, read or made, do not fit into memory.
+    """
+    _check_fits(plan, copies=1 if request["vectors"] is None else 2)
     if request["vectors"] is None:
         return None
     from csgm_cli.storage.arrays import read_matrix
 
     return read_matrix(request["vectors"])
+
+
+def _check_fits(plan: Plan, copies: int) -> None:
+    clients, factors = round(plan.cohort_size / plan.mechanism.sampling_rate), plan.mechanism.factorization
+    rows = 0 if factors is None else factors.T
+    numbers = plan.dim * (copies * clients + _NUMBERS_PER_ROW * rows) + _NUMBERS_PER_COORDINATE * plan.length
+    of_rows = f", {rows:,} rows of each," if rows else ""
+    check_memory(
+        8 * numbers,
+        f"simulating {clients:,} clients with {plan.dim:,} coordinates{of_rows} needs",
+        "simulate a calibration with a smaller dim or cohort size: the formulas are the same",
+    )
 
 
 def plan_inputs(plan: Plan) -> dict[str, Any]:

@@ -227,7 +227,9 @@ _SPECS: dict[str, _Spec] = {
         File,
         metavar="FILE.npy",
     ),
-    "trials": _Spec(_SIMULATION, "Number of simulated rounds (epochs with a factorization).", default=200),
+    "trials": _Spec(
+        _SIMULATION, "Number of simulated rounds (epochs with a factorization), at least 10.", default=200
+    ),
     "data": _Spec(
         _TRAINING,
         "Folder with idx files (.gz or not), or one .npz with x_train, y_train, x_test and y_test. Default: a"

@@ -13,7 +13,7 @@ from csgm_cli.cli.options.sources import flag_of, source_of
 from csgm_cli.errors import UsageError, shown
 from csgm_cli.hints import did_you_mean
 from csgm_cli.ranges import EPSILON_OR_ZERO, current_name
-from csgm_cli.storage.repeats import first_repeat
+from csgm_cli.storage.json_text import first_repeat
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

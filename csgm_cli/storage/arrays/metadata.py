@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import NoReturn, TypeAlias
 
 from csgm_cli.errors import UsageError, shown
-from csgm_cli.storage.repeats import first_repeat
+from csgm_cli.storage.json_text import first_repeat
 
 JSON: TypeAlias = "bool | int | float | str | Sequence[JSON] | Mapping[str, JSON] | None"
 

@@ -112,7 +112,7 @@ def test_a_lock_has_its_accountant(csgm, budgets):
         (lambda lock: lock | {"numbers_version": 0}, "numbers_version is 0"),
         (lambda lock: patched(lock, spent=-1.0), "spent is -1.0"),
         (lambda lock: patched(lock, spent=True), "spent must be a number"),
-        (lambda lock: patched(lock, spent=float("nan")), "spent is nan"),
+        (lambda lock: patched(lock, spent=float("nan")), "NaN, which is no JSON number"),
         (lambda lock: patched(lock, epsilon=0), "epsilon must be a number in"),
         (lambda lock: patched(lock, releases={"r": {}}), "is missing"),
         (lambda lock: patched(lock, releases={"\x1b[31m": {}}), "not printable"),

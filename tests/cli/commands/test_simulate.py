@@ -1,6 +1,7 @@
 """csgm simulate mean, end to end."""
 
 import json
+import re
 import warnings
 from pathlib import Path
 
@@ -70,6 +71,34 @@ def test_a_factorization_in_a_file(csgm, saved):
     saved("--factorization three.npz --epochs 1")
     outcome = csgm(line)
     assert (outcome.status, "holds no B" in outcome.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "named", "least"),
+    [
+        ("--dim 1e6 --cohort-size 1000 --rounds 1", "1,000 clients with 1,000,000 coordinates", 7.4),
+        (
+            "--dim 1e6 --cohort-size 10 --rounds 9 --sampling-rate 0.01 --accountant rdp",
+            "1,000 clients with 1,000,000",
+            7.4,
+        ),
+        (
+            "--dim 1e6 --cohort-size 1 --factorization tree:256",
+            "1,000,000 coordinates, 256 rows of each,",
+            2.0,
+        ),
+    ],
+)
+def test_a_simulation_that_does_not_fit_into_memory(csgm, place, monkeypatch, sizes, named, least):
+    """The error names the sizes, the memory and what to change, before anything is allocated."""
+    monkeypatch.setattr("csgm_cli.storage.memory.available_bytes", lambda: 1 << 30)
+    csgm(f"calibrate --epsilon 5 --delta 1e-6 --gamma 0.2 {sizes} --format json --output result.json")
+    outcome = csgm("simulate mean --from result.json")
+    assert (outcome.status, outcome.stdout) == (2, "")
+    assert outcome.stderr.startswith("error[too-large]: ")
+    assert named in outcome.stderr
+    assert float(re.search(r"needs ([\d.]+) GiB of memory, 1.0 GiB are available", outcome.stderr)[1]) > least
+    assert "smaller dim or cohort size" in outcome.stderr
 
 
 def test_given_vectors_are_used(csgm, saved):

@@ -454,7 +454,7 @@ def test_words_of_another_version(csgm):
 
 def test_words_of_a_development_version(csgm, monkeypatch):
     """Many commits share its version, so other words are no reason to refuse a file."""
-    for module in ("version", "render.document", "cli.inputs.saved_result_check"):
+    for module in ("version", "render.document", "saved_result"):
         monkeypatch.setattr(f"csgm_cli.{module}.__version__", "0.2.0.dev0")
     save(csgm, CALIBRATE)
     edit("result.statement", "Private.")
@@ -509,7 +509,7 @@ def test_files_that_are_no_saved_result(csgm):
         assert csgm("account --from saved.json").status == 2
     save(csgm, CALIBRATE)
     csgm("account --from saved.json --output report.txt")
-    assert "try: write it with --format json: " in csgm("account --from report.txt").stderr
+    assert "try: save a result with: csgm calibrate --format json" in csgm("account --from report.txt").stderr
     for content in (b"", b"[]", b"{", b"\xff", b'{"schema": "csgm/calibrate/2"}', b"[" * 10**5):
         Path("saved.json").write_bytes(content)
         assert csgm("account --from saved.json").status == 2

@@ -1,23 +1,19 @@
-"""Check that a saved result is consistent: values that follow from others must agree with them."""
+"""The mechanism of a saved result, and whether all values that follow from others agree with them."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from csgm_cli.errors import shown
 from csgm_cli.jobs.account import conversion_of
 from csgm_cli.jobs.statement import PROOFS_OF, assumptions_of, proof_in_words, statement
-from csgm_cli.jobs.utility import (
-    bits_per_client,
-    error_parts,
-    last_row_parts,
-    mean_noise_std,
-    noise_std_per_row,
-)
+from csgm_cli.jobs.utility import Rows, bits_per_client, error_parts, mean_noise_std, noise_std_per_row
 from csgm_cli.model.certificate import Proof
 from csgm_cli.model.geometry import rounds_from_participation
-from csgm_cli.model.mechanism import Bound
+from csgm_cli.model.mechanism import Bound, FactorNorms, Mechanism
+from csgm_cli.model.mechanism_table import Geometry
 from csgm_cli.model.result import Guarantee, Notice
 from csgm_cli.storage.saved import AGREEMENT, bad_result, is_positive
 from csgm_cli.version import __version__, is_this_release
@@ -25,7 +21,6 @@ from csgm_cli.version import __version__, is_this_release
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from csgm_cli.model.mechanism import Mechanism
     from csgm_cli.model.result import NoisePerRow
     from csgm_cli.storage.saved import SavedResult
 
@@ -34,8 +29,17 @@ if TYPE_CHECKING:
 _SOLVED = 1e-3
 #: Two solutions of one factorization agree in the largest column norm of C to this.
 _SAME_NORM = 1e-8
+#: Inputs that determine a mechanism without a factorization.
+_INPUTS = (
+    *("mechanism", "gamma", "norm_ratio", "l2_norm", "dim", "cohort_size", "rounds", "sampling_rate"),
+    *("training_rounds", "adjacency", "factorization", "epochs"),
+)
+#: What of a result depends on all that determines the mechanism.
+_CHECKED = ("sigma", "statement", "mean_noise_std", "mse", "bits_per_client")
+#: Inputs that say what factorization it is.
+_FACTORS = ("T", "workload", "strategy", "sensitivity", "factorization_sha256")
 #: Inputs that are there with a factorization only.
-_OF_FACTORIZATION = ("T", "workload", "strategy", "sensitivity", "factorization_sha256", "epochs")
+_OF_FACTORIZATION = (*_FACTORS, "epochs")
 #: Inputs that csgm 0.1.0 left null where their other form was given, or did not have.
 _NOT_ALWAYS_SAID = ("compression", "linf_norm", "sampling_rate")
 #: Words of the statement for these bounds in results without the key ``proof``.
@@ -46,16 +50,50 @@ _BEFORE_PROOFS = {
 _PARTICIPATION = ("population_size", "cohort_size", "training_rounds")
 
 
-def check_agreement(
-    saved: SavedResult, mechanism: Mechanism, settled: Mapping[str, object]
-) -> tuple[Notice, ...]:
+def calibrated_mechanism(saved: SavedResult) -> Mechanism:
+    """The mechanism of a saved calibration; of a factorization the file has only the sensitivity.
+
+    ``UsageError``: an input out of range (the slugs of `Mechanism`); a file that is no calibration, or lacks
+    what determines the mechanism or what that is checked by (slug ``bad-result-file``).
+    """
+    if saved.command == "account":
+        raise bad_result("it is no calibration")
+    inputs = saved.inputs
+    factorized = inputs.get("factorization") is not None
+    for holder, name, keys in (
+        (inputs, "inputs", (*_INPUTS, *(_FACTORS if factorized else ()))),
+        (saved.rows[0], "result", _CHECKED),
+    ):
+        if missing := [key for key in keys if key not in holder]:
+            raise bad_result(f"{name}.{missing[0]} is missing")
+    factors = None
+    if factorized:
+        names = ("T", "workload", "strategy", "sensitivity")
+        words = {name: inputs[name] for name in names}
+        factors = FactorNorms(**words, sha256=inputs["factorization_sha256"])
+    if (factors is None) == (inputs["rounds"] is None):
+        raise bad_result("its inputs must hold either rounds or a factorization")
+    return Mechanism(
+        inputs["mechanism"],
+        inputs["gamma"],
+        # null for the Gaussian mechanism
+        Geometry(inputs["norm_ratio"] or 1.0, inputs["l2_norm"], inputs["dim"], inputs["cohort_size"]),
+        rounds=inputs["rounds"],
+        adjacency=inputs["adjacency"],
+        factorization=factors,
+        epochs=inputs["epochs"],
+        disjoint_cohorts=factors is None and inputs["training_rounds"] is not None,
+        sampling_rate=inputs["sampling_rate"],
+    )
+
+
+def check_agreement(saved: SavedResult, mechanism: Mechanism) -> tuple[Notice, ...]:
     """Compare what follows from the saved ``mechanism`` and its noise with what the file says of it.
 
-    ``settled``: the inputs that the mechanism settles, by name.
     ``UsageError`` (slug ``bad-result-file``) names what does not agree. Words of another version of csgm
     may have been others: they are a notice, and so is the condition on which rounds were computed.
     """
-    _check_inputs(saved.inputs, settled)
+    _check_inputs(saved.inputs, _settled(mechanism))
     notices = _check_rounds(saved.inputs, mechanism)
     solved = mechanism.factorization is not None and mechanism.factorization.sha256 is None
     tolerance = _SOLVED if solved else AGREEMENT
@@ -90,6 +128,24 @@ def _other_words(saved: SavedResult, name: str, difference: str) -> tuple[Notice
         raise bad_result(f"result.{name} disagrees with its numbers: {difference}")
     said = f"the saved {name} is not what csgm {__version__} makes of the saved numbers"
     return (Notice("other-words", f"{said}, but csgm {saved.csgm_version} may have: {difference}"),)
+
+
+def _settled(mechanism: Mechanism) -> dict[str, object]:
+    """The inputs that the mechanism settles."""
+    geometry, factors = mechanism.geometry, mechanism.factorization
+    clips = mechanism.kind.clips_linf
+    found = {
+        "gamma": mechanism.gamma,
+        "compression": 1.0 / mechanism.gamma,
+        "norm_ratio": geometry.norm_ratio if clips else None,
+        "linf_norm": geometry.linf_norm if clips else None,
+        "sampling_rate": mechanism.sampling_rate,
+    }
+    if factors is None:
+        return {**found, "rounds": mechanism.releases}
+    words = {name: getattr(factors, name) for name in ("T", "workload", "strategy", "sensitivity")}
+    rest = {"rounds": None, "epochs": mechanism.releases, "factorization_sha256": factors.sha256}
+    return {**found, **words, **rest}
 
 
 def _check_inputs(inputs: Mapping[str, Any], settled: Mapping[str, object]) -> None:
@@ -135,10 +191,11 @@ def _numbers(
     if "bits_per_client" in row and bits is not None:
         yield "bits_per_client", row["bits_per_client"], bits_per_client(mechanism, int(bits))
     if "mse" in row:
-        yield from _error("mse", row["mse"], error_parts(mechanism, sigma))
+        yield from _error("mse", row["mse"], _parts(mechanism, sigma, Rows.MEAN))
     if "mse_last_row" in row:
-        yield from _error("mse_last_row", row["mse_last_row"], last_row_parts(mechanism, sigma))
-    if "noise_std_per_row" in row:
+        last = None if mechanism.factorization is None else _parts(mechanism, sigma, Rows.LAST)
+        yield from _error("mse_last_row", row["mse_last_row"], last)
+    if "noise_std_per_row" in row and not _lacks_rows(mechanism):
         yield from _per_row(row["noise_std_per_row"], noise_std_per_row(mechanism, sigma))
 
 
@@ -148,17 +205,34 @@ def _per_row(said: object, found: NoisePerRow | None) -> Iterator[tuple[str, obj
         yield f"noise_std_per_row.{name}", value, getattr(found, name, None)
 
 
+def _lacks_rows(mechanism: Mechanism) -> bool:
+    return mechanism.factorization is not None and mechanism.factorization.rows is None
+
+
+def _parts(mechanism: Mechanism, sigma: float, of: Rows) -> tuple[float | None, float] | None:
+    """`error_parts`; the first is None if only the arrays of a factorization of prefix sums can say it."""
+    factors = mechanism.factorization
+    if factors is None or factors.rows is not None:
+        return error_parts(mechanism, sigma, of)
+    parts = error_parts(replace(mechanism, factorization=None, epochs=None), sigma)
+    squared = (factors.T + 1) / 2 if of is Rows.MEAN else factors.T  # of the rows of prefix sums
+    return None if parts is None else (None, squared * parts[1])
+
+
 def _error(
-    key: str, mse: object, parts: tuple[float, float] | None
+    key: str, mse: object, parts: tuple[float | None, float] | None
 ) -> Iterator[tuple[str, object, float | None]]:
     if parts is None or not isinstance(mse, dict):
         if mse is not None or parts is not None:
-            yield key, mse, None if parts is None else sum(parts)
+            yield key, mse, None if parts is None else sum(part for part in parts if part is not None)
         return
-    total, gaussian = sum(parts), mse.get("gaussian_total")
+    privacy, sparsification = parts
+    if privacy is None:
+        privacy = mse["privacy"] if is_positive(mse.get("privacy")) else math.inf
+    total, gaussian = privacy + sparsification, mse.get("gaussian_total")
     ratio = total / gaussian if is_positive(gaussian) else None
     names = ("privacy", "sparsification", "total", "ratio")
-    for name, expected in zip(names, (*parts, total, ratio), strict=True):
+    for name, expected in zip(names, (privacy, sparsification, total, ratio), strict=True):
         yield f"{key}.{name}", mse.get(name), expected
 
 
