@@ -9,7 +9,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from csgm_cli.errors import NoAnswerError, UsageError
-from csgm_cli.model.mechanism import Accountant, Geometry, Mechanism
+from csgm_cli.model.mechanism import Accountant, Mechanism
+from csgm_cli.model.mechanism_table import Geometry
 from csgm_cli.model.result import Calibration, Notice
 from csgm_cli.ranges import Range, check_range, check_type, member_named, settle
 

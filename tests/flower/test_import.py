@@ -54,7 +54,7 @@ def test_only_public_names_of_flower_are_used():
 
 
 def test_the_names_are_public_in_this_version():
-    pytest.importorskip("flwr.app", reason="Flower is not installed: pip install 'csgm-cli[flower]'")
+    pytest.importorskip("flwr.app", reason="flwr is not installed: pip install 'csgm-cli[flower]'")
     for name in NAMES:
         module, _, attribute = name.rpartition(".")
         assert attribute in importlib.import_module(module).__all__, name

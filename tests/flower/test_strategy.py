@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-pytest.importorskip("flwr.app", reason="Flower is not installed: pip install 'csgm-cli[flower]'")
+pytest.importorskip("flwr.app", reason="flwr is not installed: pip install 'csgm-cli[flower]'")
 
 from flwr.app import Array, ArrayRecord, ConfigRecord, Error, Message, MetricRecord, RecordDict
 from flwr.serverapp.strategy import FedAdam, FedAvg, FedAvgM
