@@ -27,9 +27,10 @@ def hockey_stick(losses, masses, epsilon):
 
 
 @pytest.mark.parametrize("times", [1, 2, 3])
-def test_enumerated_compositions(times):
+@pytest.mark.parametrize(("m", "local", "epsilon"), [(6, 1.5, 0.7), (4, 8.0, 6.0), (3, 15.0, 10.0)])
+def test_enumerated_compositions(times, m, local, epsilon):
     """For few reports: slightly above the sum over all tuples of outcomes, never below."""
-    m, randomizer, epsilon = 6, optimal_randomizer(1.5), 0.7
+    randomizer = optimal_randomizer(local)
     losses, masses = exact_losses(m, randomizer)
     sums, products = losses, masses
     for _ in range(times - 1):
