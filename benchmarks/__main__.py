@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from benchmarks import check, solve, startup, sweep
 from benchmarks.measure import ROOT, Table
 
-_NAMES = ("startup", "solve", "sweep", "check", "waste", "scaling", "verify", "fuzz")
+_NAMES = ("startup", "solve", "sweep", "check", "waste", "scaling", "verify", "fuzz", "files")
 _RECORD = ROOT / "docs" / "benchmarks.md"
 _PACKAGES = ("csgm-cli", "click", "numpy", "scipy", "mpmath", "dp-accounting")
 _OPTIONAL = "prv-accountant"
@@ -33,8 +33,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--only", choices=_NAMES, action="append", help="run this one; may be repeated")
     parser.add_argument("--quick", action="store_true", help="fewer repeats, no slow tools")
     parser.add_argument("--record", action="store_true", help="write the tables to docs/benchmarks.md")
-    parser.add_argument("--examples", type=int, metavar="N", help="number of examples of fuzz and verify")
-    parser.add_argument("--seed", type=int, default=0, help="for fuzz and verify")
+    parser.add_argument(
+        "--examples", type=int, metavar="N", help="number of examples of verify, fuzz and files"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="for verify, fuzz and files")
     return parser
 
 
@@ -65,6 +67,10 @@ def _tables(options: argparse.Namespace) -> Iterator[Table]:
         from benchmarks import fuzz
 
         yield from fuzz.tables(quick=options.quick, examples=options.examples, seed=options.seed)
+    if "files" in chosen:
+        from benchmarks import mutated_files
+
+        yield from mutated_files.tables(quick=options.quick, examples=options.examples, seed=options.seed)
 
 
 def _introduction() -> str:
