@@ -59,8 +59,9 @@ def _table(setting: Setting, results: Results) -> Table:
     for run in all_runs():
         if run.setting is setting:
             runs.setdefault((_name(run), run.gamma), []).append(run)
+    seeds = sorted({run.seed for found in runs.values() for run in found})
     rows = [_row(*shown, [results.get(run.options) for run in found]) for shown, found in runs.items()]
-    header = [*_COLUMNS, *(f"seed {seed}" for seed in SEEDS), "mean"]
+    header = [*_COLUMNS, *(f"seed {seed}" for seed in seeds), "mean"]
     return Table(setting.title, f"`{setting.options}`", header, rows)
 
 

@@ -6,10 +6,12 @@ import re
 
 import pytest
 
+import csgm_cli as csgm
 from benchmarks.experiments import __main__ as experiments
 from benchmarks.experiments.page import tables
 from benchmarks.experiments.plan import all_runs
 from csgm_cli.mechanism.wire import HEADER_BYTES
+from csgm_cli.rounding import round_up
 from tests.docs.pages import ROOT
 
 RESULTS = experiments.results()
@@ -29,6 +31,16 @@ def test_accuracies_in_the_text_are_means_of_the_tables():
     means = {row.split(" | ")[-1].removesuffix(" |") for row in tables(RESULTS).splitlines()}
     quoted = re.findall(r"0\.\d{3}\b(?! times)", text)
     assert set(quoted) - {"0.001", "0.003"} <= means
+
+
+@pytest.mark.parametrize(("dim", "inflation"), [(2**13, "2.46"), (2**16, "1.39"), (2**20, "1.04")])
+def test_noise_inflation_in_the_text(dim, inflation):
+    """At gamma 0.01, for ten releases with cohorts of 1000."""
+    text = " ".join((ROOT / "docs" / "experiments.md").read_text(encoding="utf-8").split())
+    geometry, _ = csgm.resolve_geometry(dim=dim, cohort_size=1000)
+    found = csgm.calibrate(csgm.Mechanism("l2-csgm", 0.01, geometry, rounds=10), csgm.Target(10, 1e-5))
+    assert round_up(found.effective_noise_multiplier / found.gaussian_noise_multiplier, 3) == inflation
+    assert f"{inflation} at {dim:,} coordinates" in text
 
 
 def test_every_result_is_of_the_plan():
