@@ -7,6 +7,7 @@ one coordinate in 256; the three other bytes are drawn only for those.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -43,10 +44,14 @@ def mask_positions(seed: bytes, gamma: float, length: int) -> NDArray[np.int64]:
     threshold = round(floored_gamma(gamma) * GAMMA_STEPS)  # exact
     if threshold == GAMMA_STEPS:
         return np.arange(length, dtype=np.int64)
-    blocks = range(-(-length // BLOCK))
+    return _positions(seed, threshold, length).copy()
+
+
+@lru_cache(maxsize=1)  # a simulation needs each mask twice in a row: for a client, and for the server
+def _positions(seed: bytes, threshold: int, length: int) -> NDArray[np.int64]:
     found = [
         _block_positions(seed, threshold, block, min(BLOCK, length - block * BLOCK)) + block * BLOCK
-        for block in blocks
+        for block in range(-(-length // BLOCK))
     ]
     return np.concatenate(found) if found else np.empty(0, np.int64)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -81,10 +81,16 @@ def _places(plan: Plan) -> slice | NDArray[np.int64]:
 
 def _signs(plan: Plan) -> NDArray[np.int8]:
     """Random signs +1 and -1 of the coordinates, from the public seed of the rotation."""
-    seed = plan.rotation_seed.to_bytes(8, "little")
-    stream = keystream("csgm rotation 1", seed, 0, -(-plan.dim // 8))
-    bits = np.unpackbits(np.frombuffer(stream, np.uint8), count=plan.dim, bitorder="little")
-    return 1 - 2 * bits.view(np.int8)
+    return _signs_of(plan.rotation_seed, plan.dim)
+
+
+@lru_cache(maxsize=1)  # all clients of a plan have the same ones
+def _signs_of(rotation_seed: int, dim: int) -> NDArray[np.int8]:
+    stream = keystream("csgm rotation 1", rotation_seed.to_bytes(8, "little"), 0, -(-dim // 8))
+    bits = np.unpackbits(np.frombuffer(stream, np.uint8), count=dim, bitorder="little")
+    signs = 1 - 2 * bits.view(np.int8)
+    signs.flags.writeable = False
+    return signs
 
 
 def _transforms(rotation: Rotation) -> tuple[_Transform, _Transform]:

@@ -95,14 +95,15 @@ def local_updates(
     labels: Labels,
     steps: int,
     rate: float,
-) -> NDArray[np.float64]:
+) -> Singles:
     """The change of the parameters by ``steps`` of gradient descent, one row for each client."""
     shared = parameters.astype(np.float32)
     local = np.repeat(shared[None], len(features), axis=0)
     with np.errstate(over="ignore", invalid="ignore"):  # a diverged client sends nothing
         for _ in range(steps):
             local -= np.float32(rate) * network.gradients(local, features, labels)
-        return (local - shared).astype(np.float64)
+        local -= shared
+    return local
 
 
 def _softmax(scores: Singles) -> Singles:

@@ -15,7 +15,7 @@ from csgm_cli.mechanism.client import encode
 from csgm_cli.mechanism.server import Server
 from csgm_cli.mechanism.wire import expected_bytes
 from csgm_cli.model.simulation import TrainingRound, TrainingState
-from csgm_cli.simulation.networks import Network, local_updates
+from csgm_cli.simulation.networks import Network, Singles, local_updates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -123,7 +123,7 @@ class Training:
                     sent += len(payload)
         return sent
 
-    def _updates(self, members: Sequence[object], parameters: Floats) -> Floats:
+    def _updates(self, members: Sequence[object], parameters: Floats) -> Singles:
         examples = self.clients[np.array(members)]
         features, labels = self.dataset.features[examples], self.dataset.labels[examples]
         optimizer = self.optimizer
@@ -131,9 +131,11 @@ class Training:
             self.network, parameters, features, labels, optimizer.local_steps, optimizer.learning_rate
         )
 
-    def _padded(self, update: Floats) -> Floats:
+    def _padded(self, update: Singles) -> Floats:
         """The update with the zeros that the plan has room for."""
-        return np.pad(update, (0, self.plan.dim - len(update)))
+        padded = np.zeros(self.plan.dim)
+        padded[: len(update)] = update
+        return padded
 
     def _eligible(self, number: int) -> range:
         """The clients to draw from in a round, or the whole cohort, as `Server.draw` wants them."""

@@ -33,6 +33,15 @@ def test_golden_masks(gamma, length, positions):
     assert mask_positions(SEED, gamma, length).tolist() == positions
 
 
+@pytest.mark.parametrize("gamma", [0.01, 1.0])
+def test_a_changed_result_changes_no_later_one(gamma):
+    """The mask of the same seed, length and gamma is new each time."""
+    first = mask_positions(SEED, gamma, 600)
+    kept = first.tolist()
+    first += 1
+    assert mask_positions(SEED, gamma, 600).tolist() == kept
+
+
 def test_golden_mask_of_several_blocks_and_a_longer_seed():
     """As above, from three streams of OpenSSL."""
     found = mask_positions(bytes(range(32)), 2e-6, 3 * BLOCK)

@@ -148,6 +148,13 @@ def test_coordinates_are_spread(rotation, kind):
     assert largest < math.sqrt(2 * math.log(2 * dim * 1e9)) * (math.sqrt(2) if rotation == "dct" else 1)
 
 
+def test_plans_in_turn_have_their_own_signs():
+    """One of another length and one of another seed come between two uses of the first."""
+    for dim, seed in ((32, 0), (32, 7), (8, 0), (32, 0)):
+        expected = scipy.linalg.hadamard(dim) * signs_of(dim, seed) / math.sqrt(dim)
+        np.testing.assert_allclose(matrix_of(plan_for(dim, Rotation.HADAMARD, seed)), expected, atol=1e-15)
+
+
 def test_another_seed_is_another_rotation():
     vector = np.random.default_rng(5).normal(size=256)
     one, other = (rotate(plan_for(256, Rotation.HADAMARD, seed), vector) for seed in (0, 1))

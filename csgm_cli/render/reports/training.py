@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from csgm_cli.errors import one_line
@@ -9,10 +10,14 @@ from csgm_cli.render.reports.parts import Column, Fact, Report, table
 from csgm_cli.rounding import exact, round_up
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from csgm_cli.render.document import Document
 
 #: Rounds that the table shows; JSON and CSV have all.
 _MOST_ROWS = 10
+#: Characters; with more the report would be wider than 80 columns.
+_WIDEST_NAME = 18
 
 
 def train_report(inputs: Document, result: Document) -> Report:
@@ -41,7 +46,13 @@ def train_report(inputs: Document, result: Document) -> Report:
         ),
         Fact("noise", round_up(cost["noise_to_signal"], 3), "noise-to-signal ratio of a mean update"),
         Fact("mechanism", inputs["mechanism"], _setting(inputs)),
-        Fact("data", one_line(result["dataset"]), _data(inputs, result)),
+        *_factors(inputs),
+        Fact("clients", exact(inputs["population_size"]), _clients(inputs)),
+        Fact(
+            "data",
+            _name(result["dataset"]),
+            f"{exact(result['examples_per_client'])} examples for each client, {inputs['partition']}",
+        ),
         Fact("model", inputs["model"], f"{exact(result['parameters'])} parameters"),
     )
     seeded = f"NOT PRIVATE: all randomness comes from seed {inputs['seed']}"
@@ -66,16 +77,22 @@ def _some(rows: list[Document]) -> list[Document]:
 
 
 def _setting(inputs: Document) -> str:
-    parts = [f"gamma {inputs['gamma']:g}", f"dim {exact(inputs['dim'])}"]
+    return f"gamma {inputs['gamma']:g}, dim {exact(inputs['dim'])}, {inputs['wire']}"
+
+
+def _factors(inputs: Document) -> Iterator[Fact]:
     if inputs["T"] is not None:
-        parts.append(f"{inputs['strategy'] or 'file'}, T {inputs['T']}, epochs {inputs['epochs']}")
-    if inputs["sampling_rate"] < 1.0:
-        parts.append(f"sampling rate {inputs['sampling_rate']:g}")
-    return ", ".join([*parts, inputs["wire"]])
+        yield Fact(
+            "factors", f"T {inputs['T']}", f"{inputs['strategy'] or 'file'}, epochs {inputs['epochs']}"
+        )
 
 
-def _data(inputs: Document, result: Document) -> str:
-    clients = (
-        f"{exact(inputs['population_size'])} clients with {exact(result['examples_per_client'])} examples"
-    )
-    return f"{clients}, {inputs['partition']}, cohorts of {exact(inputs['cohort_size'])}"
+def _clients(inputs: Document) -> str:
+    sampled = f", sampling rate {inputs['sampling_rate']:g}" if inputs["sampling_rate"] < 1.0 else ""
+    return f"cohorts of {exact(inputs['cohort_size'])}{sampled}"
+
+
+def _name(dataset: str) -> str:
+    """The end of the path: JSON has it all."""
+    name = one_line(PurePath(dataset).name or dataset)
+    return name if len(name) <= _WIDEST_NAME else f"...{name[3 - _WIDEST_NAME :]}"

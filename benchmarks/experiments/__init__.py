@@ -1,0 +1,1 @@
+"""Accuracy against compression on Fashion-MNIST: ``python -m benchmarks.experiments``."""
