@@ -78,7 +78,14 @@ def inspect_described(saved: SavedArrays, said: Description, progress: Progress 
     workload = workload_of(said.workload, saved.arrays)
     _check_room(workload, saved)
     return inspect_arrays(
-        workload, saved.arrays, said.objective, said.strategy, said.numbers, progress=progress
+        workload,
+        saved.arrays,
+        said.objective,
+        said.strategy,
+        said.numbers,
+        participation=said.participation,
+        bands=said.bands,
+        progress=progress,
     )
 
 

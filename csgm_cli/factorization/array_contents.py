@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from csgm_cli.errors import UsageError, shown
 from csgm_cli.factorization.matrices.triangular import PANEL
-from csgm_cli.factorization.memory import solving_bytes
+from csgm_cli.factorization.memory import bands_bytes, solving_bytes
 from csgm_cli.factorization.strategies.streaming import check_streams
 from csgm_cli.factorization.workload import matrix_workload, parse_workload, schedule_workload
 from csgm_cli.model.factorization import (
+    DENSE,
     GENERATORS,
     SIDES,
     Dual,
@@ -25,7 +26,7 @@ from csgm_cli.model.factorization import (
     StrategyName,
     Workload,
 )
-from csgm_cli.ranges import check_type
+from csgm_cli.ranges import check_range, check_type
 
 Array = NDArray[np.float64]
 Arrays: TypeAlias = Mapping[str, NDArray[Any]]
@@ -77,6 +78,8 @@ def inspecting_bytes(workload: Workload, arrays: Arrays) -> int:
     B and C are multiplied out in panels, also where they are thin; a missing one of them is computed.
     """
     T = workload.T
+    if "bands" in arrays:
+        return bands_bytes(T, len(arrays["bands"]))
     nodes = [arrays[name].shape[axis] for name, axis in (("B", 1), ("C", 0), ("C_inv", 1)) if name in arrays]
     panels = 8 * T * 6 * PANEL if nodes else 0
     if nodes and not ({"B", "C"} <= arrays.keys() and max(nodes) <= T):
@@ -121,6 +124,42 @@ def generators_of(workload: Workload, arrays: Arrays) -> Generators | None:
     if not (g.diagonal > 0).all():
         raise UsageError("out-of-range", "the diagonal of a streaming form must be positive")
     return g
+
+
+def bands_of(workload: Workload, arrays: Arrays) -> Array | None:
+    """The bands of C in ``arrays``, which then hold no other factor; None where there are none.
+
+    ``UsageError``: slug ``conflicting-arrays`` beside other factors, ``shape-mismatch`` for more bands than
+    rows, ``out-of-range`` for numbers outside of C, or a diagonal that is not positive.
+    """
+    if "bands" not in arrays:
+        return None
+    if others := sorted(arrays.keys() & {*DENSE, *GENERATORS, "v", "u"}):
+        raise UsageError(
+            "conflicting-arrays",
+            f"it holds {others[0]} beside bands, which are a factorization by themselves",
+        )
+    check_bandable(workload)
+    bands = wide(arrays["bands"])
+    check_range("bands", len(bands))
+    if len(bands) > workload.T:
+        message = f"bands has shape {bands.shape}: C with T = {workload.T} has no more bands than rows"
+        raise UsageError("shape-mismatch", message, "was it transposed?")
+    if any(bands[row, -row:].any() for row in range(1, len(bands))):
+        raise UsageError("out-of-range", "bands[l, j] must be 0 where j + l >= T: C has no such row")
+    if not (bands[0] > 0).all():
+        raise UsageError("out-of-range", "the diagonal of C, bands[0], must be positive")
+    return bands
+
+
+def check_bandable(workload: Workload) -> None:
+    """``UsageError`` (slug ``no-banded-form``) for workloads with momentum and for matrices."""
+    if workload.matrix is not None or workload.momentum:
+        raise UsageError(
+            "no-banded-form",
+            f"bands need prefix-sum or learning rates without momentum, got {workload.name}",
+            "leave momentum to the optimizer that takes the released sums",
+        )
 
 
 def dual_of(workload: Workload, arrays: Arrays, objective: Objective) -> Dual | None:

@@ -87,4 +87,5 @@ def _beside(
 def _others(streams: tuple[int, ...]) -> list[Strategy]:
     streaming = [Strategy(StrategyName.STREAMING, buffers) for buffers in reversed(streams)]
     apart = (StrategyName.OPTIMAL, StrategyName.STREAMING)
-    return [*streaming, *(Strategy(name) for name in StrategyName if name not in apart)]
+    others = [name for name in StrategyName if name not in apart and not name.is_banded]
+    return [*streaming, *map(Strategy, others)]

@@ -95,6 +95,8 @@ def factorize(
         solution = solve(workload, objective, tolerance, start=start, progress=progress)
         return _optimal(workload, objective, solution)
 
+    if name.is_banded:
+        raise UsageError("missing-option", f"{name} needs the separation of a client's participations")
     if name is StrategyName.OPTIMAL:
         return solved()
     if name is StrategyName.STREAMING:

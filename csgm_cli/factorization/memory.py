@@ -14,6 +14,8 @@ _PER_ROW = {"solver": 560, "momentum": 1000, "search": 900, "stream": 160, "buff
 #: T x T float64 arrays alive at the peak: of the solver for a matrix, of ``dense_factors`` without (three of
 #: them and panels) and with a matrix or momentum.
 _SOLVER_ARRAYS, _STRUCTURED_ARRAYS, _DENSE_ARRAYS = 7, 3.5, 7.25
+#: Arrays of T x b numbers at the peak of an evaluation of a banded C, and the fewest rows of its blocks.
+_BLOCK_ARRAYS, _LEAST_BLOCK = 40, 16
 
 
 def solving_bytes(workload: Workload, strategy: Strategy) -> int:
@@ -24,6 +26,12 @@ def solving_bytes(workload: Workload, strategy: Strategy) -> int:
     if strategy.name is StrategyName.TOEPLITZ_OPTIMAL:
         row = max(row, _PER_ROW["search"])
     return workload.T * max(row, _PER_ROW["stream"] + _PER_ROW["buffer"] * (strategy.buffers or 0))
+
+
+def bands_bytes(T: int, bands: int) -> int:  # noqa: N803 - the number of rows in every formula
+    """About the peak memory of one evaluation of a banded C."""
+    size = max(bands, _LEAST_BLOCK)
+    return 8 * _BLOCK_ARRAYS * (T + size) * size
 
 
 def dense_bytes(workload: Workload) -> int:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from csgm_cli.model.participation import Participation
     from csgm_cli.model.result import Notice
 
     FloatArray: TypeAlias = NDArray[np.float64]
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 else:  # at run time hints must not import numpy
     FloatArray = AnyFloatArray = Any
 
-#: The arrays that have a meaning and the sides of each: T steps, R rows of C, N buffers.
+#: The arrays that have a meaning and the sides of each: T steps, R rows of C, N buffers, P bands. Row l of
+#: ``bands`` is a diagonal of C: bands[l, j] = C[j+l, j], 0 where j + l >= T.
 SIDES: dict[str, tuple[str, ...]] = {
     "A": ("T", "T"),
     "B": ("T", "R"),
@@ -41,6 +43,7 @@ SIDES: dict[str, tuple[str, ...]] = {
     "outputs": ("T", "N"),
     "diagonal": ("T",),
     "series": ("2", "T"),
+    "bands": ("P", "T"),
 }
 #: Those that are T x T but for trees.
 DENSE = ("B", "C", "C_inv")
@@ -71,6 +74,13 @@ class StrategyName(StrEnum):
     IDENTITY = "identity"
     OUTPUT = "output"
     STREAMING = "streaming"
+    BANDED = "banded"
+    BANDED_TOEPLITZ = "banded-toeplitz"
+
+    @property
+    def is_banded(self) -> bool:
+        """True where C has few bands, for clients that take part several times without a restart."""
+        return self in (StrategyName.BANDED, StrategyName.BANDED_TOEPLITZ)
 
     @property
     def is_tree(self) -> bool:
@@ -86,18 +96,10 @@ class StrategyName(StrEnum):
 StrategyNameLike: TypeAlias = (
     StrategyName
     | Literal[
-        "optimal",
-        "toeplitz-sqrt",
-        "toeplitz-sqrt-normalized",
-        "toeplitz-optimal",
-        "tree",
-        "honaker-online",
-        "honaker-full",
-        "identity",
-        "output",
-        "streaming",
+        "optimal", "toeplitz-sqrt", "toeplitz-sqrt-normalized", "toeplitz-optimal", "tree", "honaker-online",
+        "honaker-full", "identity", "output", "streaming", "banded", "banded-toeplitz",
     ]
-)
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -236,6 +238,18 @@ class _Errors(Displayed):
     max_squared_error: float
     lower_bound: float
     iterations: int = 0
+    participation: Participation | None = field(default=None, kw_only=True)
+    bands: int | None = field(default=None, kw_only=True)
+
+    @property
+    def participations(self) -> int | None:
+        """How often a client takes part in the T steps; None where once per restart."""
+        return None if self.participation is None else self.participation.participations
+
+    @property
+    def min_separation(self) -> int | None:
+        """The least number of steps between two participations; None where each has its restart."""
+        return None if self.participation is None else self.participation.min_separation
 
     @property
     def T(self) -> int:  # noqa: N802 - the name of the dimension everywhere
@@ -287,12 +301,16 @@ class Factorization(_Errors):
     relatively. ``iterations``: steps of the solver, 0 where nothing was solved. ``dual`` is None unless
     ``optimal`` or ``streaming``, ``generators`` unless ``streaming``, ``series`` (the first columns of B and
     C, shape (2, T)) unless ``toeplitz-``.
+    ``participation``: of one client in the T steps, None where it takes part once and then everything starts
+    anew. ``bands``: C_ij = 0 for i - j >= bands, None unless ``banded``; then ``band_matrix`` is C, shape
+    (bands, T): band_matrix[l, j] = C[j+l, j]. The bound is that of all C with so many bands.
     """
 
     strategy: Strategy
     dual: Dual | None = None
     generators: Generators | None = None
     series: FloatArray | None = None
+    band_matrix: FloatArray | None = None
     notices: tuple[Notice, ...] = ()
 
 
@@ -304,6 +322,8 @@ class Claim:
     one: ``product`` (B C = A: the largest entry of the difference, relative), ``inverse`` (C_inv C = 1,
     likewise) and ``generators`` (B, C and C_inv are those of the streaming form, likewise); of those
     ``claimed`` is 0, and None for arrays made elsewhere, which come without claims.
+    ``bands``: C has no more; ``min_separation``: columns of C so far apart have no row in common, by
+    structural zeros (``computed``: the least such separation); ``participations``: T has room for so many.
     ``dual``: arrays that are said to be optimal have no more error than the dual in the same file attains.
     ``strategy``: any other has the errors of its name, a streaming form its number of buffers.
     """

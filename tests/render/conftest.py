@@ -18,7 +18,7 @@ from csgm_cli.model.budget import (
     Standing,
 )
 from csgm_cli.model.certificate import Proof
-from csgm_cli.model.comparison import Comparison, ComparisonRow, Plan, PrivUnitRow
+from csgm_cli.model.comparison import Comparison, ComparisonRow, Plan, PrivUnitRow, SelftestCase
 from csgm_cli.model.factorization import (
     Claim,
     Factorization,
@@ -38,7 +38,6 @@ from csgm_cli.model.result import (
     Notice,
     Verification,
 )
-from csgm_cli.model.selftest import SelftestCase
 from csgm_cli.model.simulation import (
     MeanSimulation,
     Prediction,

@@ -79,7 +79,8 @@ def _model() -> click.ParamType[Any]:
 def _strategy() -> click.ParamType[Any]:
     from csgm_cli.model.factorization import StrategyName
 
-    words = [name.value if name is not StrategyName.STREAMING else "streaming:N" for name in StrategyName]
+    names = [name for name in StrategyName if not name.is_banded]
+    words = [name.value if name is not StrategyName.STREAMING else "streaming:N" for name in names]
     return StrategyChoice(words)
 
 

@@ -26,6 +26,8 @@ _STRATEGY = {
     "honaker-full": "binary tree, each sum improved by the whole tree",
     "identity": "independent noise on every step",
     "output": "independent noise on every released row",
+    "banded": "C with the bands of least error, within the gap",
+    "banded-toeplitz": "C with the same bands in every column",
 }
 _WORKLOAD = {
     "prefix-sum": "running sums",
@@ -101,11 +103,12 @@ def _errors(result: Document) -> tuple[Fact, ...]:
 
 def _certificate(result: Document) -> tuple[Fact, ...]:
     squared = round_up(result["sensitivity_squared"])
+    of = "banded C" if result["bands"] else "factorization"
     return (
         Fact(
             "lower bound",
             round_down(result["lower_bound"]),
-            f"no factorization has a smaller {result['objective']} squared error",
+            f"no {of} has a smaller {result['objective']} squared error",
         ),
         Fact("gap", round_up(result["gap"], 3), "relative to the lower bound"),
         Fact("sensitivity", round_up(result["sensitivity"]), f"largest column norm of C; squared {squared}"),
@@ -121,8 +124,19 @@ def _setting(result: Document) -> tuple[Fact, ...]:
         *named,
         Fact("workload", workload, _WORKLOAD.get(workload, "running sums of SGD steps")),
         Fact("T", exact(result["T"]), "rows"),
+        *_participation(result),
         Fact("objective", result["objective"], _OBJECTIVE[result["objective"]]),
     )
+
+
+def _participation(result: Document) -> tuple[Fact, ...]:
+    facts = []
+    if result["participations"] is not None:
+        apart = f"of one client in the T steps, at least {exact(result['min_separation'])} steps apart"
+        facts.append(Fact("participations", exact(result["participations"]), apart))
+    if result["bands"] is not None:
+        facts.append(Fact("bands", exact(result["bands"]), "C_ij is 0 for i - j at or above this"))
+    return tuple(facts)
 
 
 def _shown(value: Any) -> str:  # noqa: ANN401 - a scalar of JSON
