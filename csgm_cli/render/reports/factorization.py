@@ -53,13 +53,13 @@ def factorize_report(inputs: Document, result: Document) -> Report:
     ]
     without = ("rmse", "sensitivity") if repeated else ("restarts",)
     columns = [column for column in columns if column[0] not in without]
-    of = "banded C" if repeated else "factorization"
+    of = "no banded C is below it" if repeated else "no factorization has a smaller error"
     facts = (
         *_setting({**rows[0], "strategy": None}),
         Fact(
             "lower bound",
             round_down(rows[0]["lower_bound"]),
-            f"no {of} has a smaller error; excess is relative to it",
+            f"{of}; excess is relative to it",
         ),
         Fact("tolerance", exact(inputs["tolerance"]), "certified relative gap of the optimum"),
     )
