@@ -247,7 +247,7 @@ def _resumed(
     if path is None:
         return None, Progress(request["tolerance"])
     if strategy.name not in _SOLVED:
-        raise UsageError("conflicting-options", f"--checkpoint: {strategy} solves nothing", "leave it out")
+        raise UsageError("conflicting-options", f"--checkpoint: {strategy} has none", "leave it out")
     if path.lower().endswith(".npy"):
         message = "--checkpoint: a .npy file does not record which problem it belongs to"
         raise UsageError("unknown-format", message, "--checkpoint FILE.npz")
