@@ -56,6 +56,8 @@ def factor_norms(factorization: Factorization) -> FactorNorms:
     squared = factorization.sensitivity_squared
     if factorization.generators is not None:
         squared = _streaming_sensitivity_squared(factorization.generators)
+    for held in (factorization.band_matrix, factorization.factor):
+        squared = squared if held is None else _most(np.asarray(held))
     return _norms(factorization.workload, factorization.strategy, squared, _rows(factorization))
 
 
