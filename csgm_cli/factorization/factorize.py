@@ -4,16 +4,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
 from csgm_cli.errors import UsageError
+from csgm_cli.factorization.bands.factorize import banded
+from csgm_cli.factorization.fixed_order import fixed_order
 from csgm_cli.factorization.matrices.semiseparable import row_errors
 from csgm_cli.factorization.solve.oracle import oracle_for
 from csgm_cli.factorization.solve.solver import Progress, Solution, certificate, lower_bound, solve
 from csgm_cli.factorization.strategies import toeplitz, tree
 from csgm_cli.factorization.strategies.streaming import check_streams, streaming_generators
-from csgm_cli.factorization.workload import column_norms_squared, row_norms_squared
+from csgm_cli.factorization.workload import column_norms_squared, mean_and_max, row_norms_squared
 from csgm_cli.model.factorization import (
     Dual,
     Factorization,
@@ -32,6 +36,9 @@ from csgm_cli.model.factorization import (
 )
 from csgm_cli.model.result import Notice
 from csgm_cli.ranges import check_range
+
+if TYPE_CHECKING:
+    from csgm_cli.model.participation import Participation
 
 Array = NDArray[np.float64]
 
@@ -67,6 +74,8 @@ def factorize(
     objective: ObjectiveLike = Objective.MEAN,
     tolerance: float | None = None,
     *,
+    participation: Participation | None = None,
+    bands: int | None = None,
     start: Dual | None = None,
     optimum: Factorization | None = None,
     progress: Progress | None = None,
@@ -80,6 +89,9 @@ def factorize(
     the solver. ``optimum``: the optimal factorization for the same workload and objective, if it is known:
     its bound is used and nothing solved. The bound of other strategies is otherwise that of equal weights, a
     few per cent lower.
+    ``participation``: how often one client takes part without a restart, for ``banded`` and
+    ``banded-toeplitz``, whose C has as many ``bands`` as there are steps of separation, or fewer. Their bound
+    is that of all C with so many bands, and their default gap that of `band_tolerance`.
 
     Raises ``UsageError`` where the strategy does not apply to the workload or would take hours for its T
     (slug ``too-large``), or the objective is unknown, and
@@ -87,9 +99,25 @@ def factorize(
     """
     workload, strategy = as_workload(workload), as_strategy(strategy)
     objective = objective_named(objective)
-    tolerance = default_tolerance(workload) if tolerance is None else check_range("tolerance", tolerance)
+    if tolerance is not None:
+        tolerance = check_range("tolerance", tolerance)
     name = strategy.name
+    if name.is_banded:
+        return banded(
+            workload, strategy, objective, _taken(strategy, participation), bands, tolerance, progress
+        )
+    if name is StrategyName.FIXED_ORDER:
+        taken = _taken(strategy, participation)
+        return fixed_order(workload, strategy, objective, taken, tolerance, progress)
+    if participation is not None or bands is not None:
+        raise UsageError(
+            "conflicting-options",
+            f"{strategy} is for clients that take part once: participations need banded, banded-toeplitz or"
+            " fixed-order",
+        )
+    tolerance = default_tolerance(workload) if tolerance is None else tolerance
     _check_rows(workload, name)
+    _check_epochs(workload, objective)
 
     def solved() -> Factorization:
         solution = solve(workload, objective, tolerance, start=start, progress=progress)
@@ -101,6 +129,23 @@ def factorize(
         check_streams(workload)
         return _streaming(workload, strategy, objective, optimum or solved())
     return _unsolved(workload, strategy, objective, optimum)
+
+
+def _taken(strategy: Strategy, participation: Participation | None) -> Participation:
+    if participation is None:
+        message = f"{strategy} needs the least separation of a client's participations"
+        raise UsageError("missing-option", message, "for example `min_separation` 32")
+    return participation
+
+
+def _check_epochs(workload: Workload, objective: Objective) -> None:
+    """``UsageError`` (slug ``epochs-objective``) for the max error over several epochs."""
+    if workload.epochs > 1 and objective is not Objective.MEAN:
+        raise UsageError(
+            "epochs-objective",
+            f"over {workload.epochs} epochs the mean error is minimised, not the {objective}",
+            "--objective mean",
+        )
 
 
 def _unsolved(
@@ -115,8 +160,7 @@ def _unsolved(
         strategy,
         objective,
         sensitivity_squared,
-        sensitivity_squared * float(rows.mean()),
-        sensitivity_squared * float(rows.max()),
+        *mean_and_max(workload, sensitivity_squared * rows),
         bound,
         series=series,
         notices=_padding(workload.T) if name.is_tree else (),
@@ -132,7 +176,7 @@ def _optimal(workload: Workload, objective: Objective, solution: Solution) -> Fa
     """Both errors of the solution: the one that was solved for is its certified upper bound."""
     dual = solution.dual
     rows = optimal_rows(workload, solution)
-    mean, worst = float(rows.mean()), float(rows.max())
+    mean, worst = mean_and_max(workload, rows)
     if objective is Objective.MEAN:
         mean = solution.upper
     else:
@@ -170,8 +214,7 @@ def _streaming(
         strategy,
         objective,
         1.0,
-        float(rows.mean()),
-        float(rows.max()),
+        *mean_and_max(workload, rows),
         optimum.lower_bound,
         iterations=optimum.iterations,
         dual=optimum.dual,
