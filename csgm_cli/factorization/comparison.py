@@ -22,7 +22,7 @@ from csgm_cli.model.result import Notice
 if TYPE_CHECKING:
     from csgm_cli.factorization.solve.solver import Progress
 
-#: Buffers of the streaming forms that are compared.
+#: Buffers of the filters that are compared.
 _BUFFERS = (2, 4, 8)
 #: Of these, the one in a picture; and the sizes there, each so many times the one before.
 _PICTURED, _STEP = 4, 4
@@ -85,6 +85,7 @@ def _beside(
 
 
 def _others(streams: tuple[int, ...]) -> list[Strategy]:
-    streaming = [Strategy(StrategyName.STREAMING, buffers) for buffers in reversed(streams)]
-    apart = (StrategyName.OPTIMAL, StrategyName.STREAMING)
-    return [*streaming, *(Strategy(name) for name in StrategyName if name not in apart)]
+    filters = [Strategy(StrategyName.STREAMING, buffers) for buffers in reversed(streams)]
+    filters += [Strategy(name, _PICTURED) for name in (StrategyName.BLT_NORMALIZED, StrategyName.BLT)]
+    others = (name for name in StrategyName if name is not StrategyName.OPTIMAL and not name.has_buffers)
+    return [*filters, *(Strategy(name) for name in others)]

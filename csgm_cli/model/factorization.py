@@ -71,6 +71,8 @@ class StrategyName(StrEnum):
     IDENTITY = "identity"
     OUTPUT = "output"
     STREAMING = "streaming"
+    BLT = "blt"
+    BLT_NORMALIZED = "blt-normalized"
 
     @property
     def is_tree(self) -> bool:
@@ -81,6 +83,11 @@ class StrategyName(StrEnum):
     def has_nodes(self) -> bool:
         """True where C has a row for each node of a tree, so that it has no inverse."""
         return self in (StrategyName.TREE, StrategyName.HONAKER_ONLINE)
+
+    @property
+    def has_buffers(self) -> bool:
+        """True where C^-1 is a filter with a chosen number of buffers: ``name:N``."""
+        return self in (StrategyName.STREAMING, StrategyName.BLT, StrategyName.BLT_NORMALIZED)
 
 
 StrategyNameLike: TypeAlias = (
@@ -96,13 +103,15 @@ StrategyNameLike: TypeAlias = (
         "identity",
         "output",
         "streaming",
+        "blt",
+        "blt-normalized",
     ]
 )
 
 
 @dataclass(frozen=True)
 class Strategy:
-    """A strategy by name; ``buffers`` (in [1, 64]) belongs to ``streaming`` and to nothing else."""
+    """A strategy by name; ``buffers`` (in [1, 64]) belongs to ``streaming``, ``blt``, ``blt-normalized``."""
 
     name: StrategyName
     buffers: int | None = None
@@ -113,10 +122,10 @@ class Strategy:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", member_named(StrategyName, "strategy", self.name))
-        if (self.buffers is not None) != (self.name is StrategyName.STREAMING):
+        if (self.buffers is not None) != self.name.has_buffers:
             raise UsageError(
                 "streaming-buffers",
-                f"a number of buffers belongs to streaming and to nothing else, got {self}",
+                f"a number of buffers belongs to streaming, blt and blt-normalized, got {self}",
                 "write streaming:4",
             )
         if self.buffers is not None:
@@ -285,8 +294,8 @@ class Factorization(_Errors):
     ``max_squared_error``: that of the worst row. ``lower_bound``: no factorization of this workload has
     less of the chosen ``objective`` (proven, rounding included); ``gap``: how far above it this one is,
     relatively. ``iterations``: steps of the solver, 0 where nothing was solved. ``dual`` is None unless
-    ``optimal`` or ``streaming``, ``generators`` unless ``streaming``, ``series`` (the first columns of B and
-    C, shape (2, T)) unless ``toeplitz-``.
+    ``optimal`` or ``streaming``, ``generators`` unless ``strategy`` has buffers, ``series`` (the first
+    columns of B and C, shape (2, T)) unless ``toeplitz-``.
     """
 
     strategy: Strategy
