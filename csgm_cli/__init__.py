@@ -58,14 +58,13 @@ if TYPE_CHECKING:
     from csgm_cli.mechanism.wire import decode
     from csgm_cli.model.budget import Population, Release, Standing
     from csgm_cli.model.comparison import Comparison, Plan
-    from csgm_cli.model.factorization import (
-        Claim,
+    from csgm_cli.model.factorization.inspection import Claim, Inspection
+    from csgm_cli.model.factorization.noise import NoiseState
+    from csgm_cli.model.factorization.values import (
         Dual,
         Factorization,
         Factors,
         Generators,
-        Inspection,
-        NoiseState,
         Objective,
         Strategy,
         StrategyName,
@@ -82,6 +81,7 @@ if TYPE_CHECKING:
         Target,
     )
     from csgm_cli.model.mechanism_table import Geometry, MechanismName
+    from csgm_cli.model.participation import Participation
     from csgm_cli.model.result import Account, Calibration, Guarantee, Notice
     from csgm_cli.noise.stream import NoiseStream
     from csgm_cli.simulation.audit import audit_epsilon
@@ -122,27 +122,28 @@ _HOMES = {
     "Adjacency": "model.mechanism",
     "Bound": "model.mechanism",
     "Calibration": "model.result",
-    "Claim": "model.factorization",
+    "Participation": "model.participation",
+    "Claim": "model.factorization.inspection",
     "Comparison": "model.comparison",
-    "Dual": "model.factorization",
+    "Dual": "model.factorization.values",
     "FactorNorms": "model.mechanism",
-    "Factorization": "model.factorization",
-    "Factors": "model.factorization",
-    "Generators": "model.factorization",
+    "Factorization": "model.factorization.values",
+    "Factors": "model.factorization.values",
+    "Generators": "model.factorization.values",
     "Geometry": "model.mechanism_table",
     "Guarantee": "model.result",
-    "Inspection": "model.factorization",
+    "Inspection": "model.factorization.inspection",
     "Mechanism": "model.mechanism",
     "MechanismName": "model.mechanism_table",
-    "NoiseState": "model.factorization",
+    "NoiseState": "model.factorization.noise",
     "Notice": "model.result",
-    "Objective": "model.factorization",
+    "Objective": "model.factorization.values",
     "Plan": "model.comparison",
-    "Strategy": "model.factorization",
-    "StrategyName": "model.factorization",
+    "Strategy": "model.factorization.values",
+    "StrategyName": "model.factorization.values",
     "Target": "model.mechanism",
-    "Workload": "model.factorization",
-    "strategy_named": "model.factorization",
+    "Workload": "model.factorization.values",
+    "strategy_named": "model.factorization.values",
     "FLOAT16": "mechanism.plan",
     "FLOAT32": "mechanism.plan",
     "Rotation": "mechanism.plan",
@@ -193,6 +194,7 @@ __all__ = [  # spelled out for type checkers; a test keeps it equal to _HOMES
     "NoiseStream",
     "Notice",
     "Objective",
+    "Participation",
     "Plan",
     "Population",
     "Release",

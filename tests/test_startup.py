@@ -112,7 +112,7 @@ def test_gaussian_path(tmp_path):
     line = "calibrate --mechanism gaussian --epsilon 5 --delta 1e-8"
     modules = loaded(tmp_path, *line.split())
     assert modules.isdisjoint(HEAVY | {"tomllib"})
-    others = {"model.comparison", "model.selftest", "renyi.renyi_noise", "render.reports.factorization"}
+    others = {"model.comparison", "renyi.renyi_noise", "render.reports.factorization"}
     assert modules.isdisjoint({f"csgm_cli.{name}" for name in others})
 
 

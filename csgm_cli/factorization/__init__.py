@@ -7,16 +7,24 @@ or writes files.
 """
 
 from csgm_cli.factorization.array_contents import inspecting_bytes, rows_of, workload_of, workload_within
-from csgm_cli.factorization.comparison import compare_strategies, compared_bytes, strategies_by_size
+from csgm_cli.factorization.bands.factorize import band_tolerance
+from csgm_cli.factorization.comparison import (
+    compare_participations,
+    compare_strategies,
+    compared_bytes,
+    strategies_by_size,
+)
 from csgm_cli.factorization.dense import dense_factors, factor_rows, rows_take_all
 from csgm_cli.factorization.export import rounded
 from csgm_cli.factorization.factorize import default_tolerance, factorize
 from csgm_cli.factorization.inspection import inspect_arrays
 from csgm_cli.factorization.memory import dense_bytes, solving_bytes
 from csgm_cli.factorization.norms import factor_norms, norms_of_arrays
-from csgm_cli.factorization.workload import matrix_workload, parse_workload, schedule_workload
+from csgm_cli.factorization.workload import matrix_workload, over_epochs, parse_workload, schedule_workload
 
 __all__ = [
+    "band_tolerance",
+    "compare_participations",
     "compare_strategies",
     "compared_bytes",
     "default_tolerance",
@@ -29,6 +37,7 @@ __all__ = [
     "inspecting_bytes",
     "matrix_workload",
     "norms_of_arrays",
+    "over_epochs",
     "parse_workload",
     "rounded",
     "rows_of",

@@ -11,13 +11,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from csgm_cli.errors import UsageError, shown
+from csgm_cli.factorization.bands.factorize import check_bandable
 from csgm_cli.factorization.matrices.triangular import PANEL
-from csgm_cli.factorization.memory import solving_bytes
+from csgm_cli.factorization.memory import bands_bytes, solving_bytes
+from csgm_cli.factorization.solve.problem import LEAST_SHARE
 from csgm_cli.factorization.strategies.streaming import check_streams
-from csgm_cli.factorization.workload import matrix_workload, parse_workload, schedule_workload
+from csgm_cli.factorization.workload import (
+    matrix_workload,
+    parse_workload,
+    row_weights,
+    schedule_workload,
+)
 from csgm_cli.model.factorization import (
+    DENSE,
     GENERATORS,
     SIDES,
+    BandedDual,
     Dual,
     Generators,
     Objective,
@@ -25,7 +34,7 @@ from csgm_cli.model.factorization import (
     StrategyName,
     Workload,
 )
-from csgm_cli.ranges import check_type
+from csgm_cli.ranges import check_range, check_type
 
 Array = NDArray[np.float64]
 Arrays: TypeAlias = Mapping[str, NDArray[Any]]
@@ -77,6 +86,8 @@ def inspecting_bytes(workload: Workload, arrays: Arrays) -> int:
     B and C are multiplied out in panels, also where they are thin; a missing one of them is computed.
     """
     T = workload.T
+    if "bands" in arrays:
+        return bands_bytes(T, len(arrays["bands"]))
     nodes = [arrays[name].shape[axis] for name, axis in (("B", 1), ("C", 0), ("C_inv", 1)) if name in arrays]
     panels = 8 * T * 6 * PANEL if nodes else 0
     if nodes and not ({"B", "C"} <= arrays.keys() and max(nodes) <= T):
@@ -123,13 +134,62 @@ def generators_of(workload: Workload, arrays: Arrays) -> Generators | None:
     return g
 
 
+def bands_of(workload: Workload, arrays: Arrays) -> Array | None:
+    """The bands of C in ``arrays``, which then hold no other factor; None where there are none.
+
+    ``UsageError``: slug ``conflicting-arrays`` beside other factors, ``shape-mismatch`` for more bands than
+    rows, ``out-of-range`` for numbers outside of C, or a diagonal that is not positive.
+    """
+    if "bands" not in arrays:
+        return None
+    if others := sorted(arrays.keys() & {*DENSE, *GENERATORS, "v"}):
+        raise UsageError(
+            "conflicting-arrays",
+            f"it holds {others[0]} beside bands, which are a factorization by themselves",
+        )
+    check_bandable(workload)
+    return _checked_bands(workload, arrays, "bands")
+
+
+def banded_dual_of(workload: Workload, arrays: Arrays, objective: Objective) -> BandedDual | None:
+    """What proves the bound on the error of bands in ``arrays``; None where C itself has to.
+
+    ``UsageError`` (slug ``incomplete-arrays``) where the max error lacks the weights u, (``bad-dual``) where
+    these are not positive and of comparable size.
+    """
+    if "bound_bands" not in arrays:
+        return None
+    proof = _checked_bands(workload, arrays, "bound_bands")
+    if objective is Objective.MEAN:
+        return BandedDual(np.ones(workload.T), proof)
+    if "u" not in arrays:
+        raise incomplete("its bound on the max error lacks the weights u")
+    u = wide(arrays["u"])
+    if not u.min() >= LEAST_SHARE * u.max() > 0.0:
+        raise UsageError("bad-dual", "the weights u must be positive and of comparable size")
+    return BandedDual(u, proof)
+
+
+def _checked_bands(workload: Workload, arrays: Arrays, name: str) -> Array:
+    bands = wide(arrays[name])
+    check_range("bands", len(bands))
+    if len(bands) > workload.T:
+        message = f"{name} has shape {bands.shape}: C with T = {workload.T} has no more bands than rows"
+        raise UsageError("shape-mismatch", message, "was it transposed?")
+    if any(bands[row, -row:].any() for row in range(1, len(bands))):
+        raise UsageError("out-of-range", f"{name}[l, j] must be 0 where j + l >= T: C has no such row")
+    if not (bands[0] > 0).all():
+        raise UsageError("out-of-range", f"the diagonal of C, {name}[0], must be positive")
+    return bands
+
+
 def dual_of(workload: Workload, arrays: Arrays, objective: Objective) -> Dual | None:
     """The dual in ``arrays``; None where there is none."""
     v, u = widened(arrays, "v"), widened(arrays, "u")
     if v is None:
         return None
     if objective is Objective.MEAN:
-        return Dual(v, np.ones(len(v)))
+        return Dual(v, row_weights(workload))
     if u is None and not workload.is_toeplitz:
         raise incomplete("its dual v lacks u, which the max error of this workload needs")
     return Dual(v, v[::-1].copy() if u is None else u)

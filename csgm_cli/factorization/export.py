@@ -11,13 +11,14 @@ import numpy as np
 
 from csgm_cli.errors import NoAnswerError, UsageError
 from csgm_cli.factorization.array_contents import AGREE
-from csgm_cli.factorization.dense import Precision, dense_factors
+from csgm_cli.factorization.bands.factorize import banded_factorization
+from csgm_cli.factorization.dense import Precision, dense_factors, fitting_scale
 from csgm_cli.factorization.factorize import factorization_of
 from csgm_cli.factorization.inspection import alike
 from csgm_cli.factorization.matrices.semiseparable import cast, column_norms_squared, norm_margin, row_errors
 from csgm_cli.factorization.norms import noise_sensitivity, norms_of_arrays, norms_of_pair
 from csgm_cli.factorization.pair import Pair, pair_of, squared_norms
-from csgm_cli.factorization.workload import inverse_norm_bound
+from csgm_cli.factorization.workload import inverse_norm_bound, mean_and_max
 from csgm_cli.model.factorization import DENSE, StrategyName
 from csgm_cli.ranges import check_range
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 #: By how much more sensitivity noise made with the rounded arrays may need than their C has.
 _FAITHFUL = {"float32": 1e-3, "float64": 1e-6}
+#: By how much rounding may enlarge a gap that is larger than the tolerance: a strategy's, not a solver's.
+_ROUNDED_GAP = 1.01
 #: What may be written where all arrays together ask for too much.
 _FEWER = (("C", "C_inv"), ("B", "C"))
 
@@ -50,6 +53,8 @@ def rounded(
     than those of their strategy. ``UsageError`` (slug ``out-of-range``) for numbers that ``precision`` cannot
     hold, or beyond what mechanisms take.
     """
+    if factorization.band_matrix is not None:
+        return _rounded_bands(factorization, precision, tolerance), None
     attained = factorization
     if factorization.generators is not None:
         factorization = _streaming(factorization, factorization.generators, precision)
@@ -72,6 +77,30 @@ def rounded(
             "`dtype` float64" if precision == "float32" else "`strategy` optimal",
         )
     return factorization, factors
+
+
+def _rounded_bands(factorization: Factorization, precision: Precision, tolerance: float) -> Factorization:
+    """With bands in ``precision``, columns no longer than they were, measured again."""
+    bands = np.array(factorization.band_matrix, dtype=np.float64)
+    bands *= fitting_scale(bands, factorization.sensitivity, precision)
+    found = banded_factorization(
+        factorization.workload,
+        factorization.strategy,
+        factorization.objective,
+        factorization.participation,
+        bands.astype(precision).astype(np.float64),
+        factorization.band_dual,
+    )
+    if found.gap > max(tolerance, factorization.gap * _ROUNDED_GAP):
+        raise NoAnswerError(
+            "not-certified",
+            f"the bands in {precision} would have a gap of {found.gap:.2g}, where {factorization.gap:.2g} was"
+            " certified",
+            "`dtype` float64" if precision == "float32" else "use a larger `tolerance`",
+        )
+    check_range("sensitivity", found.sensitivity)
+    bands = np.asarray(found.band_matrix, dtype=precision)
+    return replace(found, band_matrix=bands, iterations=factorization.iterations)
 
 
 def noise_matrix(
@@ -101,7 +130,7 @@ def _measured(
         if {"B", "C_inv"} == set(kept):  # a reader has C from its inverse: B must be of that one
             inverted = _pair(limit, factors, ["C_inv"])
             factors = replace(factors, B=inverted.B.astype(precision))
-        squared, mean, worst = _pair(limit, factors, kept).measured()
+        squared, mean, worst = _pair(limit, factors, kept).measured(factorization.workload)
         if "C" in kept or squared <= factorization.sensitivity_squared:
             measured = replace(
                 factorization,
@@ -205,12 +234,13 @@ def _streaming(factorization: Factorization, exact: Generators, precision: Preci
         scale *= most / squared**0.5 * (1.0 - float(np.finfo(precision).eps))
         g = _rounded(exact, precision, scale)
     rows = squared * row_errors(factorization.workload, cast(g, np.float64))
+    mean, worst = mean_and_max(factorization.workload, rows)
     return replace(
         factorization,
         generators=g,
         sensitivity_squared=squared,
-        mean_squared_error=float(rows.mean()),
-        max_squared_error=float(rows.max()),
+        mean_squared_error=mean,
+        max_squared_error=worst,
     )
 
 

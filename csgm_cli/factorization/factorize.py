@@ -1,21 +1,23 @@
 """Factorize a workload by any strategy: its exact errors, and their gap to the proven optimum."""
 
-# ruff: noqa: N803, N806 - T is the number of rows in every formula
+# ruff: noqa: N803 - T is the number of rows in every formula
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from csgm_cli.errors import UsageError
+from csgm_cli.factorization.bands.factorize import banded
 from csgm_cli.factorization.matrices.semiseparable import row_errors
 from csgm_cli.factorization.solve.oracle import oracle_for
 from csgm_cli.factorization.solve.solver import Progress, Solution, certificate, lower_bound, solve
 from csgm_cli.factorization.strategies import blt, toeplitz, tree
 from csgm_cli.factorization.strategies.streaming import check_streams, streaming_generators
-from csgm_cli.factorization.workload import column_norms_squared, row_norms_squared
+from csgm_cli.factorization.workload import column_norms_squared, mean_and_max, row_norms_squared
 from csgm_cli.model.factorization import (
     Dual,
     Factorization,
@@ -34,6 +36,9 @@ from csgm_cli.model.factorization import (
 )
 from csgm_cli.model.result import Notice
 from csgm_cli.ranges import check_range
+
+if TYPE_CHECKING:
+    from csgm_cli.model.participation import Participation
 
 Array = NDArray[np.float64]
 
@@ -69,6 +74,8 @@ def factorize(
     objective: ObjectiveLike = Objective.MEAN,
     tolerance: float | None = None,
     *,
+    participation: Participation | None = None,
+    bands: int | None = None,
     start: Dual | None = None,
     optimum: Factorization | None = None,
     progress: Progress | None = None,
@@ -82,6 +89,9 @@ def factorize(
     the solver. ``optimum``: the optimal factorization for the same workload and objective, if it is known:
     its bound is used and nothing solved. The bound of other strategies is otherwise that of equal weights, a
     few per cent lower.
+    ``participation``: how often one client takes part without a restart, for ``banded`` and
+    ``banded-toeplitz``, whose C has as many ``bands`` as there are steps of separation, or fewer. Their bound
+    is that of all C with so many bands, and their default gap that of `band_tolerance`.
 
     Raises ``UsageError`` where the strategy does not apply to the workload or would take hours for its T
     (slug ``too-large``), or the objective is unknown, and
@@ -89,9 +99,21 @@ def factorize(
     """
     workload, strategy = as_workload(workload), as_strategy(strategy)
     objective = objective_named(objective)
-    tolerance = default_tolerance(workload) if tolerance is None else check_range("tolerance", tolerance)
+    if tolerance is not None:
+        tolerance = check_range("tolerance", tolerance)
     name = strategy.name
+    if name.is_banded:
+        return banded(
+            workload, strategy, objective, _taken(strategy, participation), bands, tolerance, progress
+        )
+    if participation is not None or bands is not None:
+        raise UsageError(
+            "conflicting-options",
+            f"{strategy} is for clients that take part once: participations need banded or banded-toeplitz",
+        )
+    tolerance = default_tolerance(workload) if tolerance is None else tolerance
     _check_rows(workload, name)
+    _check_epochs(workload, objective)
 
     def solved() -> Factorization:
         solution = solve(workload, objective, tolerance, start=start, progress=progress)
@@ -107,6 +129,23 @@ def factorize(
     return _unsolved(workload, strategy, objective, optimum)
 
 
+def _taken(strategy: Strategy, participation: Participation | None) -> Participation:
+    if participation is None:
+        message = f"{strategy} needs the least separation of a client's participations"
+        raise UsageError("missing-option", message, "for example `min_separation` 32")
+    return participation
+
+
+def _check_epochs(workload: Workload, objective: Objective) -> None:
+    """``UsageError`` (slug ``epochs-objective``) for the max error over several epochs."""
+    if workload.epochs > 1 and objective is not Objective.MEAN:
+        raise UsageError(
+            "epochs-objective",
+            f"over {workload.epochs} epochs the mean error is minimised, not the {objective}",
+            "--objective mean",
+        )
+
+
 def _unsolved(
     workload: Workload, strategy: Strategy, objective: Objective, optimum: Factorization | None
 ) -> Factorization:
@@ -119,8 +158,7 @@ def _unsolved(
         strategy,
         objective,
         sensitivity_squared,
-        sensitivity_squared * float(rows.mean()),
-        sensitivity_squared * float(rows.max()),
+        *mean_and_max(workload, sensitivity_squared * rows),
         bound,
         series=series,
         notices=_padding(workload.T) if name.is_tree else (),
@@ -136,7 +174,7 @@ def _optimal(workload: Workload, objective: Objective, solution: Solution) -> Fa
     """Both errors of the solution: the one that was solved for is its certified upper bound."""
     dual = solution.dual
     rows = optimal_rows(workload, solution)
-    mean, worst = float(rows.mean()), float(rows.max())
+    mean, worst = mean_and_max(workload, rows)
     if objective is Objective.MEAN:
         mean = solution.upper
     else:
@@ -170,7 +208,7 @@ def _streaming(
     assert optimum.dual is not None  # optimal factorizations have one
     forms = [streaming_generators(workload, optimum.dual, objective, strategy.buffers)]
     if workload.name == "prefix-sum" and strategy.buffers <= blt.MOST_BUFFERS:
-        points = blt.normalized_points(workload.T, objective, strategy.buffers)
+        points = blt.normalized_points(workload, objective, strategy.buffers)
         forms.append(blt.blt_generators(points, workload.T, normalized=True))
     found = [_filter(workload, strategy, objective, form, optimum.lower_bound) for form in forms]
     best = min(found, key=lambda one: one.squared_error)
@@ -183,15 +221,14 @@ def _blt(
     assert strategy.buffers is not None  # its constructor saw to it
     tree.require_prefix_sum(workload, strategy.name)
     blt.check_buffers(strategy)
-    T = workload.T
     bound = lower_bound(workload, objective) if optimum is None else optimum.lower_bound
     if strategy.name is StrategyName.BLT_NORMALIZED:
-        points = blt.normalized_points(T, objective, strategy.buffers)
-        form = blt.blt_generators(points, T, normalized=True)
+        points = blt.normalized_points(workload, objective, strategy.buffers)
+        form = blt.blt_generators(points, workload.T, normalized=True)
         return _filter(workload, strategy, objective, form, bound)
-    points = blt.blt_points(T, objective, strategy.buffers)
-    mean, worst = (float(blt.plain_error(points, T, error)) for error in (Objective.MEAN, Objective.MAX))
-    form = blt.blt_generators(points, T, normalized=False)
+    points = blt.blt_points(workload, objective, strategy.buffers)
+    mean, worst = (float(blt.plain_error(points, workload, of)) for of in (Objective.MEAN, Objective.MAX))
+    form = blt.blt_generators(points, workload.T, normalized=False)
     return Factorization(workload, strategy, objective, 1.0, mean, worst, bound, generators=form)
 
 
@@ -199,8 +236,7 @@ def _filter(
     workload: Workload, strategy: Strategy, objective: Objective, form: Generators, bound: float
 ) -> Factorization:
     """That of generators whose largest column norm is 1."""
-    rows = row_errors(workload, form)
-    mean, worst = float(rows.mean()), float(rows.max())
+    mean, worst = mean_and_max(workload, row_errors(workload, form))
     return Factorization(workload, strategy, objective, 1.0, mean, worst, bound, generators=form)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,8 @@ from csgm_cli.factorization.array_contents import (
     AGREE,
     MEASURED,
     Arrays,
+    banded_dual_of,
+    bands_of,
     check_arrays,
     dual_of,
     generators_of,
@@ -23,13 +26,15 @@ from csgm_cli.factorization.array_contents import (
     require_finite,
     widened,
 )
+from csgm_cli.factorization.bands.measure import measured
 from csgm_cli.factorization.factorize import factorization_of, factorize
 from csgm_cli.factorization.matrices.semiseparable import column_norms_squared, dense_from, row_errors
 from csgm_cli.factorization.matrices.triangular import unit_columns
 from csgm_cli.factorization.pair import Pair, pair_of
 from csgm_cli.factorization.solve.solver import Progress, lower_bound
-from csgm_cli.factorization.workload import columns
+from csgm_cli.factorization.workload import columns, mean_and_max
 from csgm_cli.model.factorization import (
+    BandedDual,
     Claim,
     Dual,
     Factorization,
@@ -47,6 +52,9 @@ from csgm_cli.model.factorization import (
     objective_named,
 )
 
+if TYPE_CHECKING:
+    from csgm_cli.model.participation import Participation
+
 Array = NDArray[np.float64]
 
 #: Relative difference up to which numbers are those of the arrays.
@@ -62,17 +70,20 @@ def inspect_arrays(
     strategy: StrategyLike | None = None,
     claimed: Mapping[str, float] | None = None,
     *,
+    participation: Participation | None = None,
+    bands: int | None = None,
     progress: Progress | None = None,
 ) -> Inspection:
     """Recompute sensitivity, errors and bound of a factorization of ``workload`` from its ``arrays``.
 
     ``arrays`` (float32 or float64, finite): ``B`` (T, R) and ``C`` (R, T), or one of ``B``, ``C``, ``C_inv``
-    of rank T, from which `pair_of` computes the rest; or ``decays``, ``inputs``, ``outputs`` (T, N) and
-    ``diagonal`` (T) of a streaming form; or the dual ``v`` (T; with ``u``, T, where it is needed) of an
-    optimal one. The bound is what the dual proves, and without a dual the solver's, to 1e-9. ``claimed``:
-    numbers by their key in a result; the errors and the sensitivity must be those found, the bound not above
-    and the gap not below. ``strategy``: a claim too. Without ``claimed`` the arrays claim nothing; B C = A is
-    checked all the same, as a claim whose ``claimed`` is None.
+    of rank T, from which `pair_of` computes the rest; or the ``bands`` of C (P, T); or ``decays``,
+    ``inputs``, ``outputs`` (T, N) and ``diagonal`` (T) of a streaming form; or the dual ``v`` (T; with ``u``,
+    T, where it is needed) of an optimal one. The bound is what the dual proves, and without a dual the
+    solver's, to 1e-9; of bands, that of all C with as many. ``claimed``: numbers by their key in a result;
+    the errors and the sensitivity must be those found, the bound not above and the gap not below.
+    ``strategy``, the ``participation`` and the number of ``bands``: claims too. Without ``claimed`` the
+    arrays claim nothing; B C = A is checked all the same, as a claim whose ``claimed`` is None.
 
     ``UsageError`` where the arrays are not enough (slug ``incomplete-arrays``), the dual is not positive
     (``bad-dual``), or the numbers are too large to be squared (``out-of-range``).
@@ -82,7 +93,45 @@ def inspect_arrays(
     objective = objective_named(objective)
     check_arrays(workload, arrays)
     with np.errstate(all="ignore"):  # the result is checked
-        return _inspected(workload, arrays, objective, strategy, claimed, progress)
+        if (matrix := bands_of(workload, arrays)) is not None:
+            dual = banded_dual_of(workload, arrays, objective)
+            found = _inspected_bands(workload, matrix, objective, strategy, claimed, dual)
+            found = replace(found, participation=participation, bands=bands or len(matrix))
+            return replace(found, claims=(*found.claims, *_band_claims(found, matrix)))
+        found = _inspected(workload, arrays, objective, strategy, claimed, progress)
+    return replace(found, participation=participation)
+
+
+def _inspected_bands(
+    workload: Workload,
+    bands: Array,
+    objective: Objective,
+    strategy: Strategy | None,
+    claimed: Mapping[str, float] | None,
+    dual: BandedDual | None,
+) -> Inspection:
+    numbers = measured(workload, bands, dual)
+    require_finite(numbers)
+    found = Inspection(workload, strategy, objective, *numbers)
+    return replace(found, claims=tuple(_number_claims(found, claimed or {})))
+
+
+def _band_claims(found: Inspection, bands: Array) -> list[Claim]:
+    """That columns which one client touches have no row in common, and that C is by its strategy."""
+    held = int(np.flatnonzero(bands.any(axis=1)).max()) + 1
+    claims = []
+    if found.strategy is not None:
+        claims.append(Claim("bands", found.bands, held, held <= (found.bands or 0)))
+    if found.participation is not None:
+        k, separation = found.participation.participations, found.participation.min_separation
+        most = -(-found.T // separation)
+        claims.append(Claim("participations", k, min(k, most), k <= most))
+        claims.append(Claim("min_separation", separation, held, separation >= held))
+    if found.strategy is not None and found.strategy.name is StrategyName.BANDED_TOEPLITZ:
+        holds = all(np.ptp(row[: found.T - at]) == 0.0 for at, row in enumerate(bands))
+        said = str(found.strategy)
+        claims.append(Claim("strategy", said, said if holds else f"not {said}", holds))
+    return claims
 
 
 def _inspected(
@@ -120,12 +169,11 @@ def _measured(
     workload: Workload, pair: Pair | None, generators: Generators | None
 ) -> tuple[float, float, float] | None:
     if pair is not None:
-        return pair.measured()
+        return pair.measured(workload)
     if generators is None:
         return None
     squared = float(column_norms_squared(generators).max())
-    rows = squared * row_errors(workload, generators)
-    return squared, float(rows.mean()), float(rows.max())
+    return squared, *mean_and_max(workload, squared * row_errors(workload, generators))
 
 
 def _bound(

@@ -11,7 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from csgm_cli.errors import UsageError
-from csgm_cli.factorization.array_contents import Arrays, dual_of, generators_of, require_finite, wide
+from csgm_cli.factorization.array_contents import (
+    Arrays,
+    bands_of,
+    dual_of,
+    generators_of,
+    require_finite,
+    wide,
+)
+from csgm_cli.factorization.bands.measure import row_errors as banded_rows
 from csgm_cli.factorization.factorize import baseline_rows, optimal_rows
 from csgm_cli.factorization.matrices.semiseparable import column_norms_squared, norm_margin, row_errors
 from csgm_cli.factorization.matrices.triangular import left_quotient_panels, unit_columns
@@ -76,6 +84,8 @@ def norms_of_pair(workload: Workload, pair: Pair) -> FactorNorms:
 def _measured(
     workload: Workload, arrays: Arrays, objective: Objective, strategy: Strategy | None
 ) -> FactorNorms:
+    if (bands := bands_of(workload, arrays)) is not None:
+        return _norms(workload, strategy, _most(bands), banded_rows(workload, bands))
     pair, generators = pair_of(workload, arrays), generators_of(workload, arrays)
     squares = [] if generators is None else [_streaming_sensitivity_squared(generators)]
     rows = None if generators is None else row_errors(workload, generators)
@@ -132,6 +142,8 @@ def _streaming_sensitivity_squared(generators: Generators) -> float:
 def _rows(found: Factorization) -> Array:
     """The squared norm of each row of B."""
     workload = found.workload
+    if found.band_matrix is not None:
+        return banded_rows(workload, np.asarray(found.band_matrix))
     if found.generators is not None:
         return row_errors(workload, found.generators)
     if found.dual is not None:

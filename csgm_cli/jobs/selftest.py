@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from csgm_cli.bounds.worst_case import worst_case_law
 from csgm_cli.jobs.account import account_delta
 from csgm_cli.jobs.calibrate import calibrate
+from csgm_cli.model.comparison import SelftestCase
 from csgm_cli.model.mechanism import Accountant, Adjacency, Mechanism, Target
 from csgm_cli.model.mechanism_table import Geometry, MechanismName
-from csgm_cli.model.selftest import SelftestCase
 from csgm_cli.renyi.log_moment import log_moment
 
 _TOLERANCE = 1e-9

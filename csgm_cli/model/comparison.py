@@ -148,3 +148,19 @@ class Question:
     noise: tuple[float, float] | None = None
     verify: bool = False
     value_bits: int = 32
+
+
+@dataclass(frozen=True)
+class SelftestCase:
+    """One shipped reference value recomputed here."""
+
+    name: str
+    expected: float
+    computed: float
+    relative_difference: float
+    tolerance: float
+
+    @property
+    def holds(self) -> bool:
+        """True where the recomputation agrees (False for a NaN)."""
+        return self.relative_difference <= self.tolerance

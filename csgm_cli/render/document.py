@@ -27,10 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from csgm_cli.errors import CsgmError
-    from csgm_cli.model.comparison import Comparison, ComparisonRow, Plan, PrivUnitRow
+    from csgm_cli.model.comparison import Comparison, ComparisonRow, Plan, PrivUnitRow, SelftestCase
     from csgm_cli.model.factorization import Factorization, Inspection
     from csgm_cli.model.mechanism import Accountant
-    from csgm_cli.model.selftest import SelftestCase
     from csgm_cli.model.simulation import MeanSimulation, TrainingRun
 
 Document: TypeAlias = dict[str, Any]
@@ -72,6 +71,10 @@ _FACTORIZATION_KEYS = (
     "lower_bound",
     "gap",
     "iterations",
+    "epochs",
+    "participations",
+    "min_separation",
+    "bands",
 )
 
 #: Keys of ``privunit`` in a row of a comparison, in order.

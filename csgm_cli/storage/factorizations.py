@@ -20,6 +20,8 @@ from csgm_cli.model.factorization import (
     Workload,
     strategy_named,
 )
+from csgm_cli.model.participation import Participation
+from csgm_cli.ranges import check_range
 from csgm_cli.storage.arrays import ArrayFile, SavedArrays, check_hash, read_arrays, write_arrays
 from csgm_cli.storage.arrays.content import digest
 from csgm_cli.version import __version__
@@ -31,6 +33,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "C_inv": ("C_inv",),
     "v": ("v", "u"),
     "generators": GENERATORS,
+    "bands": ("bands", "u", "bound_bands"),
 }
 
 #: Numbers of the result that a file repeats.
@@ -44,22 +47,32 @@ _NUMBERS = (
     "lower_bound",
     "gap",
 )
+#: Whole numbers that a file repeats where the factorization has them.
+_COUNTS = ("participations", "min_separation", "bands")
 
 
 @dataclass(frozen=True)
 class Description:
-    """What a file says that it holds; ``numbers`` by their key in a result."""
+    """What a file says that it holds; ``numbers`` by their key in a result.
+
+    ``participation`` and ``bands`` are those of a `Factorization`.
+    """
 
     workload: str
     strategy: Strategy
     objective: Objective
     numbers: Mapping[str, float]
+    participation: Participation | None = None
+    bands: int | None = None
+    epochs: int = 1
 
 
 def _groups_of(strategy: Strategy) -> tuple[str, ...]:
     """The groups of arrays that a factorization by ``strategy`` has."""
     if strategy.name.has_nodes:
         return ("B", "C")
+    if strategy.name.is_banded:  # B and C_inv are not: rounding would leave them another, dense C
+        return ("bands",)
     dual = ("v",) if strategy.name in (StrategyName.OPTIMAL, StrategyName.STREAMING) else ()
     return (*DENSE, *dual, *(("generators",) if strategy.name.has_buffers else ()))
 
@@ -81,14 +94,16 @@ def check_groups(strategy: Strategy, names: Collection[str]) -> None:
                 "unknown-choice",
                 f"{strategy} has the arrays {','.join(_groups_of(strategy))}, not {shown(name)}",
             )
-    enough = {*DENSE, "generators"} | ({"v"} if strategy.name is StrategyName.OPTIMAL else set())
+    enough = {*DENSE, "generators", "bands"} | ({"v"} if strategy.name is StrategyName.OPTIMAL else set())
     if strategy.name.has_nodes and not {"B", "C"} <= set(names):
         raise UsageError("incomplete-arrays", f"the arrays of {strategy} are of use only together", "B,C")
     if enough.isdisjoint(names):
         raise UsageError("incomplete-arrays", f"{','.join(names)} alone are no factorization by {strategy}")
 
 
-def shapes_of(workload: Workload, strategy: Strategy, names: Collection[str]) -> dict[str, tuple[int, ...]]:
+def shapes_of(
+    workload: Workload, strategy: Strategy, names: Collection[str], bands: int | None = None
+) -> dict[str, tuple[int, ...]]:
     """The shapes of the arrays in the groups ``names``, and of those that describe the workload."""
     T = workload.T  # noqa: N806 - its name
     rows = T
@@ -96,9 +111,10 @@ def shapes_of(workload: Workload, strategy: Strategy, names: Collection[str]) ->
         rows = sum(-(-T >> height) for height in range(1 + (T - 1).bit_length()))
     sides: dict[str, tuple[int, ...]] = {"B": (T, rows), "C": (rows, T), "C_inv": (T, T)}
     sides |= {"v": (T,), "u": (T,), "diagonal": (T,)}
+    sides |= dict.fromkeys(("bands", "bound_bands"), (bands or 1, T))
     sides |= dict.fromkeys(("decays", "inputs", "outputs"), (T, strategy.buffers or 1))
     found = {array: sides[array] for name in names for array in GROUPS[name]}
-    if workload.is_toeplitz or "v" not in names:  # u is v reversed
+    if "bands" not in names and (workload.is_toeplitz or "v" not in names):  # u is v reversed
         found.pop("u", None)
     return found | {name: array.shape for name, array in _described_by(workload).items()}
 
@@ -112,12 +128,16 @@ def file_of(factorization: Factorization, factors: Factors | None, names: Collec
         arrays |= _weights(factorization.workload, factorization.objective, factorization.dual)
     if factorization.generators is not None and "generators" in names:
         arrays |= {name: getattr(factorization.generators, name) for name in GENERATORS}
+    if factorization.band_matrix is not None and "bands" in names:
+        arrays |= _banded(factorization)
     metadata = {
         "kind": "factorization",
         "workload": factorization.workload.name,
         "strategy": str(factorization.strategy),
         "objective": factorization.objective.value,
         **{name: getattr(factorization, name) for name in _NUMBERS},
+        **{name: count for name in _COUNTS if (count := getattr(factorization, name)) is not None},
+        **_epochs(factorization.workload),
         "versions": {"csgm": __version__, **{name: version(name) for name in ("numpy", "scipy")}},
     }
     return ArrayFile(arrays, metadata)
@@ -126,7 +146,8 @@ def file_of(factorization: Factorization, factors: Factors | None, names: Collec
 def description_of(saved: SavedArrays) -> Description | None:
     """What a file of csgm claims; None for one made elsewhere, which has no metadata.
 
-    ``UsageError`` (slug ``broken-file``, or ``unknown-choice`` for a word) where it does not say it all.
+    ``UsageError`` where it does not say it all, or what cannot be: slug ``broken-file``, ``unknown-choice``
+    for a word, ``out-of-range``, ``too-many-participations`` and ``too-many-bands`` for counts.
     """
     if not saved.metadata and saved.recorded_hash is None:
         return None
@@ -138,12 +159,60 @@ def description_of(saved: SavedArrays) -> Description | None:
         objective = Objective(_text(saved, "objective"))
     except ValueError:
         raise UsageError("broken-file", "its objective is neither mean nor max") from None
+    strategy = strategy_named(_text(saved, "strategy"))
+    numbers = {name: _number(saved, name) for name in _NUMBERS}
+    participation = _participation(saved)
     return Description(
         _text(saved, "workload"),
-        strategy_named(_text(saved, "strategy")),
+        strategy,
         objective,
-        {name: _number(saved, name) for name in _NUMBERS},
+        numbers,
+        participation,
+        _bands(saved, strategy, int(numbers["T"]), participation),
+        _epochs_of(saved, participation),
     )
+
+
+def _epochs(workload: Workload) -> dict[str, Any]:
+    """The epochs where there are several; files of earlier versions know but one."""
+    return {"epochs": workload.epochs} if workload.epochs > 1 else {}
+
+
+def _epochs_of(saved: SavedArrays, participation: Participation | None) -> int:
+    epochs = _count(saved, "epochs")
+    if epochs is None:
+        return 1
+    if epochs > 1 and participation is not None:
+        raise UsageError("broken-file", "its metadata give both epochs and participations without a restart")
+    return int(check_range("epochs", epochs))
+
+
+def _participation(saved: SavedArrays) -> Participation | None:
+    """How often a client takes part; None where the file says neither how often nor how far apart."""
+    participations, separation = _count(saved, "participations"), _count(saved, "min_separation")
+    if participations is None and separation is None:
+        return None
+    if participations is None or separation is None:
+        raise UsageError("broken-file", "its metadata hold only one of 'participations' and 'min_separation'")
+    return Participation(participations, separation)
+
+
+def _bands(
+    saved: SavedArrays,
+    strategy: Strategy,
+    T: int,  # noqa: N803 - its name
+    participation: Participation | None,
+) -> int | None:
+    bands = _count(saved, "bands")
+    if (bands is not None) != strategy.name.is_banded:
+        raise UsageError("broken-file", f"its metadata give bands {shown(bands)} for the strategy {strategy}")
+    if strategy.name.is_banded and participation is None:
+        raise UsageError("broken-file", "its metadata do not say how often a client takes part")
+    if bands is not None:
+        check_range("bands", bands)
+    if participation is not None:
+        participation.check(T, bands)
+    return bands
 
 
 def save_checkpoint(path: str, workload: Workload, objective: Objective, dual: Dual) -> None:
@@ -186,6 +255,7 @@ def _problem(workload: Workload, objective: Objective) -> dict[str, Any]:
         "workload": workload.name,
         "objective": objective.value,
         "workload_sha256": digest(ArrayFile(_described_by(workload), {})),
+        **_epochs(workload),
     }
 
 
@@ -201,10 +271,27 @@ def _weights(workload: Workload, objective: Objective, dual: Dual) -> dict[str, 
     return {"v": dual.columns} if follows else {"v": dual.columns, "u": dual.rows}
 
 
+def _banded(factorization: Factorization) -> dict[str, Any]:
+    """The bands, and what proves their bound where they do not: weights where these are not all ones."""
+    dual = factorization.band_dual
+    if dual is None:
+        return {"bands": factorization.band_matrix}
+    proof = {"bands": factorization.band_matrix, "bound_bands": dual.bands}
+    return proof if factorization.objective is Objective.MEAN else {**proof, "u": dual.rows}
+
+
 def _text(saved: SavedArrays, name: str) -> str:
     value = saved.metadata.get(name)
     if not isinstance(value, str):
         raise UsageError("broken-file", f"its metadata hold no text {name!r}")
+    return value
+
+
+def _count(saved: SavedArrays, name: str) -> int | None:
+    """The whole number ``name``; None where it is absent or null."""
+    value = saved.metadata.get(name)
+    if value is not None and type(value) is not int:
+        raise UsageError("broken-file", f"its metadata hold no whole number {name!r}")
     return value
 
 

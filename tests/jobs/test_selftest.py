@@ -9,9 +9,9 @@ import pytest
 from csgm_cli.jobs import selftest as module
 from csgm_cli.jobs.calibrate import calibrate
 from csgm_cli.jobs.selftest import selftest
+from csgm_cli.model.comparison import SelftestCase
 from csgm_cli.model.mechanism import Accountant, Bound, Mechanism, Target
 from csgm_cli.model.mechanism_table import Geometry
-from csgm_cli.model.selftest import SelftestCase
 from csgm_cli.renyi import log_moment
 from csgm_cli.verify.log_moment import log_moment as precise_log_moment
 

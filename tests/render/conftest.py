@@ -18,7 +18,7 @@ from csgm_cli.model.budget import (
     Standing,
 )
 from csgm_cli.model.certificate import Proof
-from csgm_cli.model.comparison import Comparison, ComparisonRow, Plan, PrivUnitRow
+from csgm_cli.model.comparison import Comparison, ComparisonRow, Plan, PrivUnitRow, SelftestCase
 from csgm_cli.model.factorization import (
     Claim,
     Factorization,
@@ -38,7 +38,6 @@ from csgm_cli.model.result import (
     Notice,
     Verification,
 )
-from csgm_cli.model.selftest import SelftestCase
 from csgm_cli.model.simulation import (
     MeanSimulation,
     Prediction,
@@ -352,7 +351,8 @@ def _factorizations():
     optimal = Factorization(
         Workload(32), Strategy("optimal"), Objective.MEAN, 0.99999999, 3.57999071, 4.32369721, 3.57999070, 17
     )
-    asked = {"T": 32, "workload": "prefix-sum", "objective": "mean", "tolerance": 1e-9}
+    asked = {"T": 32, "workload": "prefix-sum", "objective": "mean", "epochs": 1, "tolerance": 1e-9}
+    asked |= dict.fromkeys(("participations", "min_separation", "bands"))
     written = {"arrays": ["B", "v"], "dtype": "float64"}
     nothing = {"arrays": None, "dtype": None}
     yield "factorize", document.factorization_document({**asked, "strategy": "optimal", **written}, optimal)

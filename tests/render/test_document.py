@@ -6,10 +6,10 @@ from dataclasses import replace
 import jsonschema
 import pytest
 
+from csgm_cli.model.comparison import SelftestCase
 from csgm_cli.model.mechanism import Accountant, Mechanism
 from csgm_cli.model.mechanism_table import Geometry
 from csgm_cli.model.result import Calibration, Guarantee, Notice
-from csgm_cli.model.selftest import SelftestCase
 from csgm_cli.render.document import calibration_document, selftest_document, version_document
 from csgm_cli.storage.schema import NAMES, load_schema
 from csgm_cli.version import __version__
@@ -65,6 +65,10 @@ FACTORIZE_KEYS = [
     "lower_bound",
     "gap",
     "iterations",
+    "epochs",
+    "participations",
+    "min_separation",
+    "bands",
 ]
 
 CALIBRATION = Calibration(

@@ -25,10 +25,11 @@ Notices = tuple[Notice, ...]
 _INPUTS = (
     "mechanism", "epsilon", "delta", "gamma", "compression", "norm_ratio", "linf_norm", "l2_norm", "dim",
     "cohort_size", "rounds", "sampling_rate", "client_sampling", "population_size", "population",
-    "training_rounds", "factorization", "epochs", "adjacency", "accountant", "verify", "value_bits",
+    "training_rounds", "factorization", "epochs",
+    "participations", "min_separation", "adjacency", "accountant", "verify", "value_bits",
     "noise_multiplier", "effective_noise_multiplier", "sigma", "max_epsilon", "at_equal_mse", "with",
     "max_mse_overhead", "max_noise_overhead", "vary", "preset", "file", "T", "workload", "objective",
-    "strategy", "tolerance", "arrays", "dtype", "sensitivity", "factorization_sha256",
+    "strategy", "bands", "tolerance", "arrays", "dtype", "sensitivity", "factorization_sha256",
 )  # fmt: skip
 _RATE, _RATIO = ("gamma", "compression"), ("norm_ratio", "linf_norm")
 #: The two ways to say the noise.

@@ -169,6 +169,16 @@ _SPECS: dict[str, _Spec] = {
         "Number of epochs of T steps (training rounds / T, rounded up); a client takes part in at most one"
         " step per epoch. Default: 1.",
     ),
+    "participations": _Spec(
+        _COHORT,
+        "How often one client takes part in the T steps of a factorization, without a restart. Default: what"
+        " the file says; with --min-separation, T / min-separation.",
+    ),
+    "min_separation": _Spec(
+        _COHORT,
+        "Least number of steps from one participation of a client to the next. Default: what the file says;"
+        " with --participations, 1.",
+    ),
     "accountant": _Spec(
         _ACCOUNTING,
         "Privacy accountant: exact (Gaussian only), rdp (Renyi, fast), paper (Renyi, integer orders), tight"
@@ -193,16 +203,22 @@ _SPECS: dict[str, _Spec] = {
         _objective,
         "mean",
     ),
-    "strategy": _Spec(_PROBLEM, "Factorization strategy:", _strategy, "optimal", "STRATEGY"),
+    "strategy": _Spec(
+        _PROBLEM, "Factorization strategy (with --min-separation: banded):", _strategy, "optimal", "STRATEGY"
+    ),
     "tolerance": _Spec(_PROBLEM, "Certified relative gap to solve to. Default: 1e-9, or 1e-6 for many rows."),
+    "bands": _Spec(
+        _PROBLEM,
+        "Bands of C, for --min-separation: C_ij is 0 for i - j at or above this. Default: min-separation.",
+    ),
     "compare": _Spec(_PROBLEM, "Compare all strategies with the certified optimum.", Switch),
     "checkpoint": _Spec(
         _OUTPUT, "Save the state in this file, and resume from it.", File, metavar="FILE.npz"
     ),
     "arrays": _Spec(
         _ARRAYS,
-        "Arrays to write: B, C, C_inv, v, generators. Default: all that the strategy has; for streaming:N"
-        " and blt:N, no dense ones.",
+        "Arrays to write: B, C, C_inv, v, generators, bands. Default: all that the strategy has; for"
+        " streaming:N and blt:N, no dense ones.",
         lambda: click.STRING,
         metavar="LIST",
     ),

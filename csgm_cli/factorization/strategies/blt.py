@@ -6,9 +6,11 @@ both errors are closed forms in O(N^2) whatever T. ``blt-normalized:N`` has the 
 to norm 1.
 """
 
-# ruff: noqa: N803 - T is the number of rows in every formula
+# ruff: noqa: N803, N806 - T is the number of rows in every formula
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +19,8 @@ from csgm_cli.errors import UsageError
 from csgm_cli.factorization.matrices.quadrature import zolotarev
 from csgm_cli.factorization.matrices.semiseparable import column_norms_squared
 from csgm_cli.factorization.strategies.rational import Points, best_moves, moved, residues
-from csgm_cli.model.factorization import Generators, Objective, Strategy
+from csgm_cli.factorization.workload import mean_and_max
+from csgm_cli.model.factorization import Generators, Objective, Strategy, Workload
 
 Array = NDArray[np.float64]
 
@@ -41,20 +44,20 @@ def check_buffers(strategy: Strategy) -> None:
         )
 
 
-def blt_points(T: int, objective: Objective, buffers: int) -> Array:
+def blt_points(workload: Workload, objective: Objective, buffers: int) -> Array:
     """The best plain form as ``points`` (see `rational`) in the eigenvalues 2 - z - 1/z of (A^T A)^-1.
 
     A local optimum, by BFGS with derivatives by complex steps, from Zolotarev's approximation.
     """
     from scipy.optimize import minimize
 
-    first = zolotarev(1.0 / T**2, 4.0, buffers)
+    first = zolotarev(1.0 / workload.T**2, 4.0, buffers)
     start = np.concatenate([np.log(first[:1]), np.log(np.expm1(np.diff(np.log(first))))])
     steps = _IMAGINARY * 1j * np.eye(len(start))
 
     def loss(x: Array) -> tuple[float, Array]:
         with np.errstate(all="ignore"):  # what is not finite is refused
-            logs = np.log(plain_error(_interlaced(x + steps), T, objective))
+            logs = np.log(plain_error(_interlaced(x + steps), workload, objective))
         value, slope = float(logs[0].real), np.asarray(logs.imag / _IMAGINARY)
         is_valid = np.isfinite(value) and np.isfinite(slope).all()
         return (value, slope) if is_valid else (np.inf, np.zeros_like(slope))
@@ -63,33 +66,34 @@ def blt_points(T: int, objective: Objective, buffers: int) -> Array:
     return np.asarray(_interlaced(found.x))
 
 
-def normalized_points(T: int, objective: Objective, buffers: int) -> Array:
+def normalized_points(workload: Workload, objective: Objective, buffers: int) -> Array:
     """Those of the best normalized form: no row of B is longer than with the plain form's points.
 
     With D the column norms, falling, row t of B is D_t B_t + sum_{k<t} (D_k - D_(k+1)) B_k in the rows of the
     plain B, of which no earlier one is longer: it has at most D_0 times the norm of B_t.
     """
-    rows = min(T, _TUNED_NUMBERS // buffers)
-    plain = blt_points(T, objective, buffers)
-    few = plain if rows == T else blt_points(rows, objective, buffers)
+    few = replace(workload, T=min(workload.T, _TUNED_NUMBERS // buffers))
+    plain = blt_points(workload, objective, buffers)
+    first = plain if few.T == workload.T else blt_points(few, objective, buffers)
     with np.errstate(all="ignore"):  # what is not finite is refused
-        moves = best_moves(lambda points: _normalized_error(points, rows, objective), few)
+        moves = best_moves(lambda points: _normalized_error(points, few, objective), first)
         tuned = moved(plain, moves)
-        errors = [np.inf if at is None else _normalized_error(at, T, objective) for at in (tuned, plain)]
-    return tuned if tuned is not None and errors[0] < errors[1] else plain
+        tuned = plain if tuned is None else tuned
+        return min(tuned, plain, key=lambda points: _normalized_error(points, workload, objective))
 
 
-def plain_error(points: Points, T: int, objective: Objective) -> Points:
+def plain_error(points: Points, workload: Workload, objective: Objective) -> Points:
     """The error by ``objective`` of the plain form, its sensitivity 1; ``points`` may be a stack of them."""
-    a, h = _distances(points)
+    T, (a, h) = workload.T, _distances(points)
     squared = _norm_squared(residues(h, a), a, T - 1) + 1.0
     # Of B: a constant and exponentials, of which none decays more slowly.
     weights = np.concatenate([np.prod(a / h, axis=-1)[..., None], -residues(a, h) / h], axis=-1)
     rates = np.concatenate([np.zeros_like(h[..., :1]), h], axis=-1)
+    last = _norm_squared(weights, rates, T)  # the longest row
     if objective is Objective.MAX:
-        return np.asarray(squared * _norm_squared(weights, rates, T))
-    pairs = _mean_powers(_both(rates), T)
-    return np.asarray(squared * np.einsum("...i,...j,...ij->...", weights, weights, pairs))
+        return np.asarray(squared * workload.epochs * last)
+    mean = np.einsum("...i,...j,...ij->...", weights, weights, _mean_powers(_both(rates), T))
+    return np.asarray(squared * (mean + (workload.epochs - 1) / 2.0 * last))
 
 
 def blt_generators(points: Array, T: int, *, normalized: bool) -> Generators:
@@ -140,9 +144,9 @@ def _mean_powers(e: Points, T: int) -> Points:
     return np.where(is_slow, slow, (1.0 - (1.0 - rate) * _powers(rate, T) / T) / rate)
 
 
-def _normalized_error(points: Array, T: int, objective: Objective) -> float:
-    rows = _normalized_rows(points, T)
-    return float(rows.mean() if objective is Objective.MEAN else rows.max())
+def _normalized_error(points: Array, workload: Workload, objective: Objective) -> float:
+    mean, worst = mean_and_max(workload, _normalized_rows(points, workload.T))
+    return mean if objective is Objective.MEAN else worst
 
 
 def _normalized_rows(points: Array, T: int) -> Array:

@@ -12,7 +12,7 @@ from csgm_cli.factorization.matrices.quadrature import Poles, zolotarev
 from csgm_cli.factorization.matrices.semiseparable import generators, row_errors
 from csgm_cli.factorization.solve.solver import column_norms, solve
 from csgm_cli.factorization.strategies.rational import best_moves, moved, residues
-from csgm_cli.factorization.workload import structure
+from csgm_cli.factorization.workload import mean_and_max, structure
 from csgm_cli.model.factorization import Dual, Generators, Objective, Workload
 
 Array = NDArray[np.float64]
@@ -42,16 +42,17 @@ def streaming_generators(workload: Workload, dual: Dual, objective: Objective, b
     rows = min(workload.T, max(_TUNED_ROWS, _TUNED_NUMBERS // buffers))
     few, few_dual = workload, dual
     if rows < workload.T:
-        few = Workload(rows)
+        few = Workload(rows, epochs=workload.epochs)
         few_dual = solve(few, objective, _TUNED_GAP).dual
     few_norms = column_norms(few, objective, few_dual)
 
     def error(points: Array) -> float:
         try:
-            found = row_errors(few, _generators(few, few_dual, points, few_norms))
+            rows = row_errors(few, _generators(few, few_dual, points, few_norms))
         except NoAnswerError:  # moved too far
             return math.inf
-        return float(found.mean() if objective is Objective.MEAN else found.max())
+        mean, worst = mean_and_max(few, rows)
+        return mean if objective is Objective.MEAN else worst
 
     moves = best_moves(error, _first_points(few, few_dual, buffers))
     first = _first_points(workload, dual, buffers)

@@ -26,6 +26,8 @@ _STRATEGY = {
     "honaker-full": "binary tree, each sum improved by the whole tree",
     "identity": "independent noise on every step",
     "output": "independent noise on every released row",
+    "banded": "C with the bands of least error, within the gap",
+    "banded-toeplitz": "C with the same bands in every column",
 }
 _WORKLOAD = {
     "prefix-sum": "running sums",
@@ -39,24 +41,34 @@ def factorize_report(inputs: Document, result: Document) -> Report:
     if "rows" not in result:
         return Report(facts=(*_errors(result), *_certificate(result), *_setting(result)))
     rows = result["rows"]
+    repeated = rows[0]["participations"] is not None
     columns: list[Column] = [
         ("strategy", lambda row: row["strategy"]),
+        ("restarts", _restarts),
         ("mean squared error", lambda row: round_up(row["mean_squared_error"])),
         ("rmse", lambda row: round_up(row["rmse"])),
         ("max squared error", lambda row: round_up(row["max_squared_error"])),
         ("sensitivity", lambda row: round_up(row["sensitivity"])),
         ("excess", lambda row: round_up(row["gap"], 3)),
     ]
+    without = ("rmse", "sensitivity") if repeated else ("restarts",)
+    columns = [column for column in columns if column[0] not in without]
+    of = "no banded C is below it" if repeated else "no factorization has a smaller error"
     facts = (
         *_setting({**rows[0], "strategy": None}),
         Fact(
             "lower bound",
             round_down(rows[0]["lower_bound"]),
-            "no factorization has a smaller error; excess is relative to it",
+            f"{of}; excess is relative to it",
         ),
         Fact("tolerance", exact(inputs["tolerance"]), "certified relative gap of the optimum"),
     )
     return Report(table=table(columns, rows), facts=facts)
+
+
+def _restarts(row: Document) -> str:
+    """How often the noise starts anew."""
+    return exact(row["epochs"] - 1) if row["epochs"] > 1 else "none"
 
 
 def inspect_report(inputs: Document, result: Document) -> Report:
@@ -101,11 +113,12 @@ def _errors(result: Document) -> tuple[Fact, ...]:
 
 def _certificate(result: Document) -> tuple[Fact, ...]:
     squared = round_up(result["sensitivity_squared"])
+    of = "banded C" if result["bands"] else "factorization"
     return (
         Fact(
             "lower bound",
             round_down(result["lower_bound"]),
-            f"no factorization has a smaller {result['objective']} squared error",
+            f"no {of} has a smaller {result['objective']} squared error",
         ),
         Fact("gap", round_up(result["gap"], 3), "relative to the lower bound"),
         Fact("sensitivity", round_up(result["sensitivity"]), f"largest column norm of C; squared {squared}"),
@@ -121,8 +134,22 @@ def _setting(result: Document) -> tuple[Fact, ...]:
         *named,
         Fact("workload", workload, _WORKLOAD.get(workload, "running sums of SGD steps")),
         Fact("T", exact(result["T"]), "rows"),
+        *_participation(result),
         Fact("objective", result["objective"], _OBJECTIVE[result["objective"]]),
     )
+
+
+def _participation(result: Document) -> tuple[Fact, ...]:
+    facts = []
+    if result["epochs"] > 1:
+        apart = "the noise starts anew in each; errors are over all of them"
+        facts.append(Fact("epochs", exact(result["epochs"]), apart))
+    if result["participations"] is not None:
+        apart = f"of one client, at least {exact(result['min_separation'])} steps apart"
+        facts.append(Fact("participations", exact(result["participations"]), apart))
+    if result["bands"] is not None:
+        facts.append(Fact("bands", exact(result["bands"]), "C_ij is 0 for i - j at or above this"))
+    return tuple(facts)
 
 
 def _shown(value: Any) -> str:  # noqa: ANN401 - a scalar of JSON

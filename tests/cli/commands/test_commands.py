@@ -16,7 +16,7 @@ import pytest
 import csgm_cli
 from csgm_cli.cli.root import REGISTRY, root
 from csgm_cli.jobs import selftest as reference
-from csgm_cli.model.selftest import SelftestCase
+from csgm_cli.model.comparison import SelftestCase
 from csgm_cli.storage.arrays import read_arrays
 from csgm_cli.storage.schema import load_schema
 from csgm_cli.version import NUMBERS_VERSION

@@ -46,7 +46,10 @@ def test_closed_forms_are_those_of_the_matrices(T, buffers, seed):
     b, c = plain_factors(points, T)
     rows, columns = (b**2).sum(axis=1), np.linalg.norm(c, axis=0)
     for objective, row in ((Objective.MEAN, rows.mean()), (Objective.MAX, rows.max())):
-        np.testing.assert_allclose(plain_error(points, T, objective), columns[0] ** 2 * row, rtol=1e-9)
+        error = plain_error(points, Workload(T), objective)
+        np.testing.assert_allclose(error, columns[0] ** 2 * row, rtol=1e-9)
+    error = plain_error(points, Workload(T, epochs=3), Objective.MEAN)
+    np.testing.assert_allclose(error, columns[0] ** 2 * (rows.mean() + rows[-1]), rtol=1e-9)
     plain, normalized = (blt_generators(points, T, normalized=normalized) for normalized in (False, True))
     np.testing.assert_allclose(dense_from(plain), c / columns[0], rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(dense_from(normalized), c / columns, rtol=1e-9, atol=1e-12)
@@ -89,22 +92,22 @@ def test_normalized_errors_of_the_reference(case):
 @pytest.mark.parametrize("T", [1, 2, 5, 100, 10**8])
 def test_no_parameter_lowers_the_plain_error(T, objective):
     """Two per cent up or down on any pole or zero; T = 10^8 takes no longer than T = 100."""
-    points = blt_points(T, objective, 3)
-    least = plain_error(points, T, objective)
+    points = blt_points(Workload(T), objective, 3)
+    least = plain_error(points, Workload(T), objective)
     for change in (0.98, 1.02):
         around = points * np.where(np.eye(6, dtype=bool), change, 1.0)
         around = around[(np.diff(around) > 0).all(axis=1)]  # still interlaced
-        assert (plain_error(around, T, objective) >= least * (1 - 1e-7)).all()
+        assert (plain_error(around, Workload(T), objective) >= least * (1 - 1e-7)).all()
 
 
 @pytest.mark.parametrize("objective", list(Objective))
 def test_tuned_for_many_rows(objective):
     """Tuned at fewer rows, the normalized form still gains over the plain form's poles."""
-    T, buffers = 20_000, 4
-    tuned, plain = normalized_points(T, objective, buffers), blt_points(T, objective, buffers)
-    assert not np.array_equal(tuned, plain)
-    found = factorize(T, f"blt-normalized:{buffers}", objective)
-    assert found.squared_error < plain_error(plain, T, objective)
+    workload, buffers = Workload(20_000), 4
+    plain = blt_points(workload, objective, buffers)
+    assert not np.array_equal(normalized_points(workload, objective, buffers), plain)
+    found = factorize(workload, f"blt-normalized:{buffers}", objective)
+    assert found.squared_error < plain_error(plain, workload, objective)
 
 
 @pytest.mark.parametrize(

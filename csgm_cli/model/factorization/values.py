@@ -1,7 +1,4 @@
-"""The frozen values of factorizations A = B C and of their noise; arrays are NumPy's, which is not imported.
-
-A module of its own, so that commands without factorizations start without it.
-"""
+"""The frozen values of factorizations A = B C; arrays are NumPy's, which is not imported."""
 
 from __future__ import annotations
 
@@ -20,6 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from csgm_cli.model.participation import Participation
     from csgm_cli.model.result import Notice
 
     FloatArray: TypeAlias = NDArray[np.float64]
@@ -27,7 +25,8 @@ if TYPE_CHECKING:
 else:  # at run time hints must not import numpy
     FloatArray = AnyFloatArray = Any
 
-#: The arrays that have a meaning and the sides of each: T steps, R rows of C, N buffers.
+#: The arrays that have a meaning and the sides of each: T steps, R rows of C, N buffers, P bands. Row l of
+#: ``bands`` is a diagonal of C: bands[l, j] = C[j+l, j], 0 where j + l >= T.
 SIDES: dict[str, tuple[str, ...]] = {
     "A": ("T", "T"),
     "B": ("T", "R"),
@@ -41,6 +40,8 @@ SIDES: dict[str, tuple[str, ...]] = {
     "outputs": ("T", "N"),
     "diagonal": ("T",),
     "series": ("2", "T"),
+    "bands": ("P", "T"),
+    "bound_bands": ("P", "T"),
 }
 #: Those that are T x T but for trees.
 DENSE = ("B", "C", "C_inv")
@@ -73,6 +74,13 @@ class StrategyName(StrEnum):
     STREAMING = "streaming"
     BLT = "blt"
     BLT_NORMALIZED = "blt-normalized"
+    BANDED = "banded"
+    BANDED_TOEPLITZ = "banded-toeplitz"
+
+    @property
+    def is_banded(self) -> bool:
+        """True where C has few bands, for clients that take part several times without a restart."""
+        return self in (StrategyName.BANDED, StrategyName.BANDED_TOEPLITZ)
 
     @property
     def is_tree(self) -> bool:
@@ -93,20 +101,11 @@ class StrategyName(StrEnum):
 StrategyNameLike: TypeAlias = (
     StrategyName
     | Literal[
-        "optimal",
-        "toeplitz-sqrt",
-        "toeplitz-sqrt-normalized",
-        "toeplitz-optimal",
-        "tree",
-        "honaker-online",
-        "honaker-full",
-        "identity",
-        "output",
-        "streaming",
-        "blt",
-        "blt-normalized",
+        "optimal", "toeplitz-sqrt", "toeplitz-sqrt-normalized", "toeplitz-optimal", "tree", "honaker-online",
+        "honaker-full", "identity", "output", "streaming", "blt", "blt-normalized", "banded",
+        "banded-toeplitz",
     ]
-)
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -168,12 +167,15 @@ class Workload:
     Without ``matrix``: A = S diag(learning_rates) M, S prefix sums and M_ij = momentum^(i-j) for i >= j, so
     that row i is what i+1 steps of SGD with momentum do to a model. ``learning_rates``: T positive
     numbers, None where all are 1. Build it with ``csgm_cli.factorization.workload``, which checks.
+    ``epochs``: how often noise and sums start anew, the last row of each epoch being carried into all later
+    ones; B and C are those of one epoch, errors those over all rows of all epochs.
     """
 
     T: int
     momentum: float = 0.0
     learning_rates: FloatArray | None = None
     matrix: FloatArray | None = None
+    epochs: int = 1
 
     @property
     def name(self) -> str:
@@ -219,6 +221,17 @@ class Dual:
 
 
 @dataclass(frozen=True, eq=False)
+class BandedDual:
+    """What proves a lower bound on the error of bands: weights of ``rows``, and the best C for them.
+
+    ``rows``: T positive numbers; ``bands``: that C, or one close to it, shape (P, T).
+    """
+
+    rows: FloatArray
+    bands: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
 class Generators:
     """Correlated noise x = C^-1 z, one step at a time, with N numbers of state per model coordinate.
 
@@ -234,7 +247,7 @@ class Generators:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _Errors(Displayed):
+class Errors(Displayed):
     """What any A = B C has, whoever made it; `Factorization` says what the fields mean."""
 
     workload: Workload
@@ -245,11 +258,28 @@ class _Errors(Displayed):
     max_squared_error: float
     lower_bound: float
     iterations: int = 0
+    participation: Participation | None = field(default=None, kw_only=True)
+    bands: int | None = field(default=None, kw_only=True)
+
+    @property
+    def participations(self) -> int | None:
+        """How often a client takes part in the T steps; None where once per restart."""
+        return None if self.participation is None else self.participation.participations
+
+    @property
+    def min_separation(self) -> int | None:
+        """The least number of steps between two participations; None where each has its restart."""
+        return None if self.participation is None else self.participation.min_separation
 
     @property
     def T(self) -> int:  # noqa: N802 - the name of the dimension everywhere
         """Number of rows of the workload."""
         return self.workload.T
+
+    @property
+    def epochs(self) -> int:
+        """The epochs whose errors are counted; the noise starts anew in each."""
+        return self.workload.epochs
 
     @property
     def sensitivity(self) -> float:
@@ -286,7 +316,7 @@ class _Errors(Displayed):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Factorization(_Errors):
+class Factorization(Errors):
     """A = B C, and what noise it needs.
 
     ``sensitivity_squared``: largest squared column norm of C. ``mean_squared_error``: ||B||_F^2
@@ -296,53 +326,19 @@ class Factorization(_Errors):
     relatively. ``iterations``: steps of the solver, 0 where nothing was solved. ``dual`` is None unless
     ``optimal`` or ``streaming``, ``generators`` unless ``strategy`` has buffers, ``series`` (the first
     columns of B and C, shape (2, T)) unless ``toeplitz-``.
+    ``participation``: of one client in the T steps, None where it takes part once and then everything starts
+    anew. ``bands``: C_ij = 0 for i - j >= bands, None unless ``banded``; then ``band_matrix`` is C, shape
+    (bands, T): band_matrix[l, j] = C[j+l, j]. The bound is that of all C with so many bands, which
+    ``band_dual`` proves where C itself does not (None).
     """
 
     strategy: Strategy
     dual: Dual | None = None
     generators: Generators | None = None
     series: FloatArray | None = None
+    band_matrix: FloatArray | None = None
+    band_dual: BandedDual | None = None
     notices: tuple[Notice, ...] = ()
-
-
-@dataclass(frozen=True)
-class Claim:
-    """One thing that a file of arrays says of itself, against what was computed from the arrays.
-
-    ``name``: one of the keys of a factorization's result, ``sha256``, or what every file claims by being
-    one: ``product`` (B C = A: the largest entry of the difference, relative), ``inverse`` (C_inv C = 1,
-    likewise) and ``generators`` (B, C and C_inv are those of the streaming form, likewise); of those
-    ``claimed`` is 0, and None for arrays made elsewhere, which come without claims.
-    ``dual``: arrays that are said to be optimal have no more error than the dual in the same file attains.
-    ``strategy``: any other has the errors of its name, a streaming form its number of buffers.
-    """
-
-    name: str
-    claimed: bool | int | float | str | None
-    computed: bool | int | float | str | None
-    holds: bool
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Inspection(_Errors):
-    """All numbers of a factorization recomputed from its arrays, and whether its ``claims`` hold.
-
-    The fields are those of `Factorization`; ``strategy`` is what the file says, None where it says nothing.
-    ``iterations``: steps that the solver took to find the bound, 0 where the file's dual proves it.
-    """
-
-    claims: tuple[Claim, ...] = ()
-
-    @property
-    def holds(self) -> bool:
-        """True where every claim does."""
-        return all(claim.holds for claim in self.claims)
-
-    def _shown(self) -> Mapping[str, object]:
-        return {"holds": self.holds, **super()._shown()}
-
-    def _details(self) -> Mapping[str, object]:
-        return {f"claim {claim.name}": "holds" if claim.holds else "fails" for claim in self.claims}
 
 
 @dataclass(frozen=True, eq=False)
@@ -359,31 +355,3 @@ class Factors:
     sensitivity: float
     mean_squared_error: float
     max_squared_error: float
-
-
-class NoiseOn(StrEnum):
-    """What correlated noise is added to: the rows of X as they come, or the rows of A X that are released."""
-
-    INCREMENTS = "increments"
-    SUMS = "sums"
-
-
-NoiseOnLike: TypeAlias = NoiseOn | Literal["increments", "sums"]
-
-
-def noise_on_named(value: NoiseOnLike) -> NoiseOn:
-    """The member of that name; ``UsageError`` (slug ``unknown-choice``) for any other word."""
-    return NoiseOn(member_named(NoiseOn, "on", value))
-
-
-@dataclass(frozen=True)
-class NoiseState:
-    """All that a `NoiseStream` needs to go on from round ``t``, besides its own arguments: keep it secret.
-
-    Whoever has the ``seed`` can subtract the noise, so it is not in ``repr``; it is None where the normals
-    are the caller's own. ``fingerprint`` tells whether the noise that goes on is the noise that was begun.
-    """
-
-    t: int
-    fingerprint: str
-    seed: int | None = field(default=None, repr=False)
