@@ -71,7 +71,7 @@ def _first_points(workload: Workload, dual: Dual, buffers: int) -> Array:
     """Zolotarev's points where most eigenvalues of K^-1 are, K = D_v^(1/2) A^T D_u A D_v^(1/2).
 
     The largest of K is of the size of its trace. Up to what its ends add, those of K^-1 are below four times
-    the reciprocals of the u_i v_i rates_i^2, of which the geometric mean is taken.
+    the reciprocals of u_i v_i rates_i^2, of which the geometric mean is taken.
     """
     rows, columns = np.asarray(dual.rows), np.asarray(dual.columns) * structure(workload).rates ** 2
     trace = float(columns @ np.cumsum(rows[::-1])[::-1])

@@ -246,6 +246,18 @@ class Generators:
     diagonal: FloatArray
 
 
+@dataclass(frozen=True, eq=False)
+class Bands:
+    """Correlated noise x = C^-1 z of a lower-triangular C with b bands, with b - 1 numbers of state.
+
+    x_t = (z_t - sum_l C_(t,t-l) x_(t-l)) / C_tt over 0 < l < b.
+
+    ``matrix``: (b, T), matrix[l, j] = C[j+l, j].
+    """
+
+    matrix: AnyFloatArray
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Errors(Displayed):
     """What any A = B C has, whoever made it; `Factorization` says what the fields mean."""
