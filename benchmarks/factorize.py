@@ -245,8 +245,11 @@ def _baselines() -> Table:
 
     sizes = (32, 256, 1024, 8192)
     optima = {T: factorize(Workload(T)) for T in sizes}
-    strategies = [Strategy(name) for name in StrategyName if name not in ("optimal", "streaming")]
-    strategies += [Strategy(StrategyName.STREAMING, n) for n in (2, 3, 4, 6, 8)]
+    strategies = [Strategy(name) for name in StrategyName if name != "optimal" and not name.has_buffers]
+    strategies += [
+        Strategy(name, n) for name in (StrategyName.BLT, StrategyName.BLT_NORMALIZED) for n in (2, 4)
+    ]
+    strategies += [Strategy(StrategyName.STREAMING, n) for n in (1, 2, 3, 4, 6, 8)]
 
     def rows() -> Iterator[list[str]]:
         yield ["optimal", *(f"{found.mean_squared_error:.9g}" for found in optima.values())]

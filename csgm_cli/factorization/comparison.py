@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from csgm_cli.factorization.solve.solver import Progress
     from csgm_cli.model.participation import Participation
 
-#: Buffers of the streaming forms that are compared.
+#: Buffers of the filters that are compared.
 _BUFFERS = (2, 4, 8)
 #: Up to so many rows a dense factorization takes seconds.
 _MOST_DENSE_ROWS = 1000
@@ -154,7 +154,7 @@ def _beside(
 
 
 def _others(streams: tuple[int, ...]) -> list[Strategy]:
-    streaming = [Strategy(StrategyName.STREAMING, buffers) for buffers in reversed(streams)]
-    apart = (StrategyName.OPTIMAL, StrategyName.STREAMING)
-    others = [name for name in StrategyName if name not in apart and not name.is_repeated]
-    return [*streaming, *map(Strategy, others)]
+    filters = [Strategy(StrategyName.STREAMING, buffers) for buffers in reversed(streams)]
+    filters += [Strategy(name, _PICTURED) for name in (StrategyName.BLT_NORMALIZED, StrategyName.BLT)]
+    others = [name for name in StrategyName if not (name.has_buffers or name.is_repeated)]
+    return [*filters, *(Strategy(name) for name in others if name is not StrategyName.OPTIMAL)]

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +16,7 @@ from csgm_cli.factorization.fixed_order import fixed_order
 from csgm_cli.factorization.matrices.semiseparable import row_errors
 from csgm_cli.factorization.solve.oracle import oracle_for
 from csgm_cli.factorization.solve.solver import Progress, Solution, certificate, lower_bound, solve
-from csgm_cli.factorization.strategies import toeplitz, tree
+from csgm_cli.factorization.strategies import blt, toeplitz, tree
 from csgm_cli.factorization.strategies.streaming import check_streams, streaming_generators
 from csgm_cli.factorization.workload import column_norms_squared, mean_and_max, row_norms_squared
 from csgm_cli.model.factorization import (
@@ -128,6 +129,8 @@ def factorize(
     if name is StrategyName.STREAMING:
         check_streams(workload)
         return _streaming(workload, strategy, objective, optimum or solved())
+    if name.has_buffers:
+        return _blt(workload, strategy, objective, optimum)
     return _unsolved(workload, strategy, objective, optimum)
 
 
@@ -205,21 +208,41 @@ def optimal_rows(workload: Workload, solution: Solution) -> Array:
 def _streaming(
     workload: Workload, strategy: Strategy, objective: Objective, optimum: Factorization
 ) -> Factorization:
+    """The better of Markov chains in white noise and, for prefix sums, of a normalized BLT."""
     assert strategy.buffers is not None  # its constructor saw to it
     assert optimum.dual is not None  # optimal factorizations have one
-    generators: Generators = streaming_generators(workload, optimum.dual, objective, strategy.buffers)
-    rows = row_errors(workload, generators)
-    return Factorization(
-        workload,
-        strategy,
-        objective,
-        1.0,
-        *mean_and_max(workload, rows),
-        optimum.lower_bound,
-        iterations=optimum.iterations,
-        dual=optimum.dual,
-        generators=generators,
-    )
+    forms = [streaming_generators(workload, optimum.dual, objective, strategy.buffers)]
+    if workload.name == "prefix-sum" and strategy.buffers <= blt.MOST_BUFFERS:
+        points = blt.normalized_points(workload, objective, strategy.buffers)
+        forms.append(blt.blt_generators(points, workload.T, normalized=True))
+    found = [_filter(workload, strategy, objective, form, optimum.lower_bound) for form in forms]
+    best = min(found, key=lambda one: one.squared_error)
+    return replace(best, iterations=optimum.iterations, dual=optimum.dual)
+
+
+def _blt(
+    workload: Workload, strategy: Strategy, objective: Objective, optimum: Factorization | None
+) -> Factorization:
+    assert strategy.buffers is not None  # its constructor saw to it
+    tree.require_prefix_sum(workload, strategy.name)
+    blt.check_buffers(strategy)
+    bound = lower_bound(workload, objective) if optimum is None else optimum.lower_bound
+    if strategy.name is StrategyName.BLT_NORMALIZED:
+        points = blt.normalized_points(workload, objective, strategy.buffers)
+        form = blt.blt_generators(points, workload.T, normalized=True)
+        return _filter(workload, strategy, objective, form, bound)
+    points = blt.blt_points(workload, objective, strategy.buffers)
+    mean, worst = (float(blt.plain_error(points, workload, of)) for of in (Objective.MEAN, Objective.MAX))
+    form = blt.blt_generators(points, workload.T, normalized=False)
+    return Factorization(workload, strategy, objective, 1.0, mean, worst, bound, generators=form)
+
+
+def _filter(
+    workload: Workload, strategy: Strategy, objective: Objective, form: Generators, bound: float
+) -> Factorization:
+    """That of generators whose largest column norm is 1."""
+    mean, worst = mean_and_max(workload, row_errors(workload, form))
+    return Factorization(workload, strategy, objective, 1.0, mean, worst, bound, generators=form)
 
 
 def _baseline(

@@ -34,10 +34,13 @@ def solving_bytes(workload: Workload, strategy: Strategy, bands: int | None = No
         return 8 * _FIXED_ORDER_ARRAYS * workload.T**2
     if workload.matrix is not None:
         return 8 * _SOLVER_ARRAYS * workload.T**2
+    filtered = _PER_ROW["stream"] + _PER_ROW["buffer"] * (strategy.buffers or 0)
+    if strategy.name in (StrategyName.BLT, StrategyName.BLT_NORMALIZED):  # no solver
+        return workload.T * filtered
     row = _PER_ROW["momentum" if workload.momentum else "solver"]
     if strategy.name is StrategyName.TOEPLITZ_OPTIMAL:
         row = max(row, _PER_ROW["search"])
-    return workload.T * max(row, _PER_ROW["stream"] + _PER_ROW["buffer"] * (strategy.buffers or 0))
+    return workload.T * max(row, filtered)
 
 
 def dense_bytes(workload: Workload) -> int:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 import numpy as np
 
 from csgm_cli.errors import UsageError, shown
-from csgm_cli.model.factorization import Generators, NoiseState
+from csgm_cli.model.factorization import Bands, Generators, NoiseState
 from csgm_cli.ranges import Range, check_range, check_type
 
 if TYPE_CHECKING:
@@ -34,8 +34,11 @@ def float_type(dtype: DTypeLike | None, factors: object) -> FloatType:
     ``UsageError`` (slug ``wrong-dtype``) for others, and where arrays would have to be rounded: the
     sensitivity may be larger afterwards.
     """
-    g = factors
-    own = (g.decays, g.inputs, g.outputs, g.diagonal) if isinstance(g, Generators) else (g,)
+    own: tuple[object, ...] = (factors,)
+    if isinstance(factors, Generators):
+        own = (factors.decays, factors.inputs, factors.outputs, factors.diagonal)
+    elif isinstance(factors, Bands):
+        own = (factors.matrix,)
     arrays = [part.dtype for part in own if isinstance(part, np.ndarray)]
     given = np.result_type(*arrays) if arrays else np.dtype(np.float64)
     try:
@@ -106,7 +109,7 @@ def checked_matrix(factors: object) -> Floats:
     if not isinstance(factors, np.ndarray):
         raise UsageError(
             "invalid-type",
-            f"factors must be a Factorization, Generators or a NumPy array, got {shown(factors)}",
+            f"factors must be a Factorization, Generators, Bands or a NumPy array, got {shown(factors)}",
             "pass one array of a file: np.load(FILE)['C_inv'] for increments, ['B'] for sums; "
             "read_arrays(FILE).arrays has those of every format",
         )
@@ -144,6 +147,21 @@ def checked_generators(generators: Generators) -> int:
             "take all four from one file",
         )
     if not (generators.diagonal > 0).all():
+        raise UsageError("out-of-range", "the diagonal of C must be positive")
+    return T
+
+
+def checked_bands(bands: Bands) -> int:
+    """T, once the array can be the bands of a C."""
+    _check_array("the bands", bands.matrix, 2, "C[j+l, j] is in row l and column j")
+    count, T = map(int, bands.matrix.shape)
+    if count > T:
+        raise UsageError(
+            "shape-mismatch",
+            f"the bands have shape {bands.matrix.shape}: C with {T} rows has no more than {T} bands",
+            "was it transposed?",
+        )
+    if not (bands.matrix[0] > 0).all():
         raise UsageError("out-of-range", "the diagonal of C must be positive")
     return T
 

@@ -16,6 +16,7 @@ from csgm_cli.factorization.export import noise_matrix
 from csgm_cli.model.display import Displayed, at_most
 from csgm_cli.model.factorization import (
     AnyFloatArray,
+    Bands,
     Factorization,
     FloatArray,
     Generators,
@@ -27,6 +28,7 @@ from csgm_cli.model.factorization import (
 from csgm_cli.noise.checks import (
     FloatType,
     check_finite_noise,
+    checked_bands,
     checked_generators,
     checked_matrix,
     checked_seed,
@@ -35,7 +37,14 @@ from csgm_cli.noise.checks import (
 )
 from csgm_cli.noise.dense import DenseNoise, Product
 from csgm_cli.noise.normals import Fill, Floats, NormalSource, checked, philox, pieces
-from csgm_cli.noise.streaming import Recursion, StreamingNoise, rounded_sensitivity
+from csgm_cli.noise.streaming import (
+    BandedNoise,
+    FilterNoise,
+    Recursion,
+    StreamingNoise,
+    rounded_band_sensitivity,
+    rounded_sensitivity,
+)
 from csgm_cli.ranges import Range, check_range
 
 if TYPE_CHECKING:
@@ -43,20 +52,20 @@ if TYPE_CHECKING:
 
     from csgm_cli.factorization.dense import Precision
 
-_Noise: TypeAlias = DenseNoise | StreamingNoise
+_Noise: TypeAlias = DenseNoise | FilterNoise
 _Worker: TypeAlias = Product | Recursion
 
 
 class NoiseStream(Displayed):
     """The correlated Gaussian noise of a factorization A = B C, one round after the other.
 
-    ``factors`` is a `Factorization`, or what an exported file holds: `Generators`, or the one matrix that is
-    multiplied with Z. With Z a matrix of independent normals of standard deviation ``sigma``, one column
-    per model coordinate, row t of the noise is
+    ``factors`` is a `Factorization`, or what an exported file holds: `Generators`, `Bands`, or the one matrix
+    that is multiplied with Z. With Z a matrix of independent normals of standard deviation ``sigma``, one
+    column per model coordinate, row t of the noise is
 
     * ``on="increments"``: (C^-1 Z)[t], to be added to the t-th sum of client vectors (matrix: C^-1);
     * ``on="sums"``: (B Z)[t], to be added to row t of A X, such as a prefix sum (matrix: B). With
-      `Generators` alone A is taken to be the prefix sum.
+      `Generators` or `Bands` alone A is taken to be the prefix sum.
 
     Never two streams of one seed for different data: the difference of their releases has no noise.
 
@@ -70,9 +79,9 @@ class NoiseStream(Displayed):
     ``for noise in stream`` has one array of shape (dim,) per round and ends after T; ``next_round`` raises
     instead. ``blocks(width)`` has streams over ``width`` coordinates at a time. Number i of round t depends
     on the arguments, the seed, t and i alone: with the same NumPy and BLAS it is the same to the bit in
-    whatever blocks and after whatever interruption. Memory: per coordinate N numbers for generators (on sums
-    N + 1), 64 for a matrix, or as many as fit in 256 MiB; fewer than T of them make a matrix draw Z again
-    and again, so that blocks are the fast way there.
+    whatever blocks and after whatever interruption. Memory: per coordinate N numbers for generators, b - 1
+    for b bands (on sums one more), 64 for a matrix, or as many as fit in 256 MiB; fewer than T of them make a
+    matrix draw Z again and again, so that blocks are the fast way there.
 
     **Security.** Philox is not a cryptographic generator, though no test is known to distinguish it
     from random. ``normals(row, chunk, length)`` may supply the standard normals of a better one: the same for
@@ -88,7 +97,7 @@ class NoiseStream(Displayed):
 
     def __init__(
         self,
-        factors: Factorization | Generators | AnyFloatArray,
+        factors: Factorization | Generators | Bands | AnyFloatArray,
         *,
         sigma: float,
         dim: int,
@@ -239,32 +248,50 @@ class NoiseStream(Displayed):
 def _noise(factors: object, sigma: float, on: NoiseOn, dtype: FloatType) -> tuple[_Noise, int]:
     """The noise of ``factors``, and its number of rounds."""
     noise: _Noise
-    if isinstance(factors, Factorization) and factors.generators is not None:
+    if isinstance(factors, Factorization):
+        form = _form_of(factors)
+        if form is None:
+            dense, more = _matrix_of(factors, on, dtype)
+            return DenseNoise(dense, sigma * more, dtype), factors.T
         rates = factors.workload.learning_rates
         if dtype == np.float32:  # another C: the noise grows as its sensitivity does
-            sensitivity = rounded_sensitivity(factors.generators, dtype)
-            sigma *= max(1.0, sensitivity / factors.sensitivity)
+            sigma *= max(1.0, _rounded_sensitivity(form, dtype) / factors.sensitivity)
             if on is NoiseOn.SUMS and rates is not None:  # of sums at rounded rates, C has scaled columns
                 sigma *= max(1.0, float((rates / rates.astype(dtype)).max()))
-        noise, T = _streaming(factors.generators, sigma, on, rates, dtype), factors.T
-    elif isinstance(factors, Factorization):
-        dense, more = _matrix_of(factors, on, dtype)
-        noise, T = DenseNoise(dense, sigma * more, dtype), factors.T
-    elif isinstance(factors, Generators):
-        noise, T = _streaming(factors, sigma, on, None, dtype), len(np.asarray(factors.diagonal))
+        noise, T = _filtered(form, sigma, on, rates, dtype), factors.T
+    elif isinstance(factors, Generators | Bands):
+        T = checked_generators(factors) if isinstance(factors, Generators) else checked_bands(factors)
+        noise = _filtered(factors, sigma, on, None, dtype)
     else:
         matrix = checked_matrix(factors)
         noise, T = DenseNoise(matrix, sigma, dtype), len(matrix)
     return noise, T
 
 
-def _streaming(
-    generators: Generators, sigma: float, on: NoiseOn, rates: FloatArray | None, dtype: FloatType
-) -> StreamingNoise:
-    T = checked_generators(generators)
+def _form_of(factorization: Factorization) -> Generators | Bands | None:
+    """The filter of a factorization that has one."""
+    if factorization.band_matrix is not None:
+        return Bands(factorization.band_matrix)
+    return factorization.generators
+
+
+def _rounded_sensitivity(form: Generators | Bands, dtype: FloatType) -> float:
+    if isinstance(form, Bands):
+        return rounded_band_sensitivity(form, dtype)
+    return rounded_sensitivity(form, dtype)
+
+
+def _filtered(
+    form: Generators | Bands, sigma: float, on: NoiseOn, rates: FloatArray | None, dtype: FloatType
+) -> FilterNoise:
+    T = form.matrix.shape[1] if isinstance(form, Bands) else len(form.diagonal)
     if on is NoiseOn.INCREMENTS:
-        return StreamingNoise(generators, sigma, None, dtype)
-    return StreamingNoise(generators, sigma, np.ones(T) if rates is None else rates, dtype)
+        rates = None
+    elif rates is None:
+        rates = np.ones(T)
+    if isinstance(form, Bands):
+        return BandedNoise(form, sigma, rates, dtype)
+    return StreamingNoise(form, sigma, rates, dtype)
 
 
 def _matrix_of(factorization: Factorization, on: NoiseOn, dtype: FloatType) -> tuple[Floats, float]:

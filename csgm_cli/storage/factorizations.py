@@ -76,13 +76,14 @@ def _groups_of(strategy: Strategy) -> tuple[str, ...]:
         return ("bands",)
     if strategy.name is StrategyName.FIXED_ORDER:  # others would have orthogonal columns to fewer digits
         return ("C", "class_dual")
-    more = {StrategyName.OPTIMAL: ("v",), StrategyName.STREAMING: ("v", "generators")}
-    return (*DENSE, *more.get(strategy.name, ()))
+    dual = ("v",) if strategy.name in (StrategyName.OPTIMAL, StrategyName.STREAMING) else ()
+    return (*DENSE, *dual, *(("generators",) if strategy.name.has_buffers else ()))
 
 
 def default_groups(strategy: Strategy) -> tuple[str, ...]:
-    """All of them; of a streaming form those that are small for every T."""
-    return ("generators", "v") if strategy.name is StrategyName.STREAMING else _groups_of(strategy)
+    """All of them; of a form with buffers those that are small for every T."""
+    groups = _groups_of(strategy)
+    return tuple(sorted(set(groups) - set(DENSE))) if strategy.name.has_buffers else groups
 
 
 def check_groups(strategy: Strategy, names: Collection[str]) -> None:

@@ -37,7 +37,7 @@ BASELINES = {
     "identity": "independent_B=A",
     "output": "output_noise_C=A",
 }
-#: Excess of the streaming form over the optimum (docs/factorize.md).
+#: Excess over the optimum of N poles alone (docs/theory.md).
 STREAMING = {
     (32, 2): 1.1e-2,
     (32, 3): 3e-4,
@@ -46,10 +46,7 @@ STREAMING = {
     (256, 6): 4.6e-6,
     (256, 8): 3.4e-8,
 }
-ALL = [
-    *(name.value for name in StrategyName if name is not StrategyName.STREAMING and not name.is_repeated),
-    "streaming:3",
-]
+ALL = [f"{name.value}:3" if name.has_buffers else name.value for name in StrategyName if not name.is_repeated]
 
 
 def direct_errors(workload, b, c):
@@ -119,10 +116,9 @@ def test_anchor_of_the_paper():
 
 @pytest.mark.parametrize(("T", "buffers"), STREAMING)
 def test_streaming_figures_of_the_theory(T, buffers):
-    """N buffers come as close to the optimum as the theory says, or closer."""
+    """A constant term beside N poles leaves at most half of the excess."""
     found = factorize(Workload(T), Strategy(StrategyName.STREAMING, buffers), tolerance=1e-11)
-    assert 0 < found.gap <= STREAMING[T, buffers]
-    assert found.gap > STREAMING[T, buffers] / 4  # no better than there is reason for
+    assert 0 < found.gap <= STREAMING[T, buffers] / 2
     assert found.sensitivity_squared == 1.0
     assert found.generators.decays.shape == (T, buffers)
 
@@ -149,7 +145,7 @@ def test_many_buffers_have_the_optimum(objective):
         factorize(Workload(1000), Strategy(StrategyName.STREAMING, n), objective, optimum=optimum).gap
         for n in (12, 20, 30)
     ]
-    assert all(a >= b * (1 - 1e-3) for a, b in pairwise(gaps))
+    assert all(a >= b - 1e-9 for a, b in pairwise(gaps))  # the gap of the optimum
     assert gaps[-1] <= 1e-9
 
 

@@ -7,17 +7,20 @@ import pytest
 
 from csgm_cli.factorization import factorize, parse_workload
 from csgm_cli.model.factorization import strategy_named
+from csgm_cli.model.participation import Participation
 from csgm_cli.noise import dense, normals
 
 
 @pytest.fixture(scope="session")
 def factorization():
-    """Of prefix sums, by strategy and T, each solved once."""
+    """Of prefix sums, by strategy and T, each solved once; bands for clients that return every 4 steps."""
     found = {}
 
     def of(strategy, T):
         if (strategy, T) not in found:
-            found[strategy, T] = factorize(parse_workload("prefix-sum", T), strategy_named(strategy))
+            chosen = strategy_named(strategy)
+            taken = Participation(-(-T // 4), 4) if chosen.name.is_banded else None
+            found[strategy, T] = factorize(parse_workload("prefix-sum", T), chosen, participation=taken)
         return found[strategy, T]
 
     return of

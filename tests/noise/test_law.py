@@ -41,7 +41,19 @@ def drawn(factors, **options):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("on", ["sums", "increments"])
-@pytest.mark.parametrize("strategy", ["optimal", "streaming:2", "toeplitz-sqrt", "honaker-full", "identity"])
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        "optimal",
+        "streaming:2",
+        "blt:2",
+        "blt-normalized:3",
+        "banded",
+        "toeplitz-sqrt",
+        "honaker-full",
+        "identity",
+    ],
+)
 def test_covariance(factorization, strategy, on, dtype):
     """sigma^2 B B^T on the sums, sigma^2 (C^T C)^-1 on the increments, from C and A alone."""
     T, sigma = 12, 1.7

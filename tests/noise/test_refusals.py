@@ -8,7 +8,7 @@ import pytest
 from csgm_cli import NoiseState, NoiseStream, read_arrays
 from csgm_cli.errors import CsgmError, UsageError
 from csgm_cli.factorization import dense_factors
-from csgm_cli.model.factorization import Generators
+from csgm_cli.model.factorization import Bands, Generators
 
 IDENTITY = np.eye(3)
 OPTIONS = {"sigma": 1.0, "dim": 4, "on": "sums"}
@@ -139,6 +139,13 @@ def test_bad_arguments(changed, slug, said):
         (generators(diagonal=np.array([1.0, math.nan, 1.0])), "not-finite"),
         (generators(inputs=np.ones((3, 2), int)), "wrong-dtype"),
         (generators(inputs=None), "invalid-type"),
+        (Bands(None), "invalid-type"),
+        (Bands(np.ones((2, 3), int)), "wrong-dtype"),
+        (Bands(np.ones(3)), "shape-mismatch"),
+        (Bands(np.ones((3, 2))), "shape-mismatch"),
+        (Bands(np.ones((0, 0))), "shape-mismatch"),
+        (Bands(np.array([[1.0, 1.0], [math.inf, 0.0]])), "not-finite"),
+        (Bands(np.array([[1.0, -1.0], [1.0, 0.0]])), "out-of-range"),
     ],
 )
 def test_bad_factors(factors, slug):
@@ -159,6 +166,7 @@ HUGE = 1.5e308
         generators(outputs=np.array([[1.0, 1.0], [HUGE, -HUGE], [1.0, 1.0]])),
         generators(diagonal=np.array([1.0, 5e-324, 1.0])),
         np.array([[1.0, 0.0], [3e38, -3e38]], np.float32),
+        Bands(np.array([[1.0, 1.0, 1.0], [HUGE, HUGE, 0.0]])),
     ],
 )
 @pytest.mark.parametrize("on", ["sums", "increments"])

@@ -8,7 +8,7 @@ from csgm_cli import NoiseStream
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.factorization import dense_factors, factorize, matrix_workload, schedule_workload
 from csgm_cli.factorization.matrices.semiseparable import dense_from
-from csgm_cli.model.factorization import Generators, strategy_named
+from csgm_cli.model.factorization import Bands, Generators, strategy_named
 from csgm_cli.noise.streaming import rounded_sensitivity
 
 
@@ -38,6 +38,21 @@ def test_rounding_the_generators_is_paid_for(factorization, strategy):
     ratio = first(found).next_round() / first(Generators(*parts)).next_round()
     assert float(ratio[0]) >= sensitivity * (1 - 1e-7)
     assert 1 <= float(ratio[0]) <= max(1, sensitivity) * (1 + 3e-7)
+
+
+def test_rounding_bands_is_paid_for(factorization):
+    """As rounded generators: noise larger by at least the ratio of the norms, and hardly more."""
+    found = factorization("banded", 70)
+    rounded = found.band_matrix.astype(np.float32)
+    sensitivity = float(np.sqrt((rounded.astype(float) ** 2).sum(axis=0).max()))
+
+    def first(factors):
+        one = {"dtype": "float32", "normals": lambda *_: [1.0]}
+        return float(NoiseStream(factors, sigma=1, dim=1, on="sums", **one).next_round()[0])
+
+    ratio = first(found) / first(Bands(rounded))
+    needed = max(1.0, sensitivity / found.sensitivity)
+    assert needed * (1 - 1e-7) <= ratio <= needed * (1 + 3e-7)
 
 
 def steep(slope):

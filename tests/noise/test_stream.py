@@ -15,10 +15,17 @@ from hypothesis import strategies as st
 from csgm_cli import NoiseState, NoiseStream
 from csgm_cli.errors import UsageError
 from csgm_cli.factorization import dense_factors, factorize, schedule_workload
-from csgm_cli.model.factorization import Generators, strategy_named
+from csgm_cli.model.factorization import Bands, Generators, strategy_named
 from csgm_cli.noise.normals import CHUNK
 
-FORMS = ["streaming:3", "streaming:12", "optimal", "tree"]  # sums of 8 and more have their own order
+FORMS = [
+    "streaming:3",
+    "streaming:12",
+    "blt:2",
+    "banded",
+    "optimal",
+    "tree",
+]  # sums of 8 and more have their own order
 NO_INVERSE = ("tree", "increments")
 
 
@@ -83,6 +90,26 @@ def test_streaming_is_the_dense_product(factorization, on, dtype, error):
     else:  # other normals are drawn in float32
         z = rows_of(NoiseStream(np.eye(70, dtype=dtype), sigma=2.0, dim=40, on=on, seed=1))
         np.testing.assert_allclose(streaming, matrix @ z, rtol=0, atol=error)
+
+
+def test_bands_by_hand():
+    """C = ((2, 0, 0), (1, 1, 0), (0, 3, 4)) and z = (2, 4, 8): x = (1, 3, -1/4)."""
+    bands = Bands(np.array([[2.0, 1.0, 4.0], [1.0, 3.0, 0.0]]))
+    normals = {"normals": lambda row, chunk, length: np.full(length, 2.0 ** (row + 1))}
+    increments = rows_of(NoiseStream(bands, sigma=1.0, dim=1, on="increments", **normals))
+    np.testing.assert_allclose(increments[:, 0], [1.0, 3.0, -0.25], rtol=1e-15)
+    sums = rows_of(NoiseStream(bands, sigma=1.0, dim=1, on="sums", **normals))
+    np.testing.assert_allclose(sums[:, 0], [1.0, 4.0, 3.75], rtol=1e-15)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_bands_filter_with_exactly_the_bands(factorization, dtype):
+    """C x is the normals that were drawn, for the C of the bands and no other."""
+    matrix = factorization("banded", 70).band_matrix.astype(dtype)
+    x = rows_of(NoiseStream(Bands(matrix), sigma=1.0, dim=40, on="increments", seed=1)).astype(float)
+    z = rows_of(NoiseStream(np.eye(70, dtype=dtype), sigma=1.0, dim=40, on="increments", seed=1))
+    c = sum(np.diag(band[: 70 - lag].astype(float), -lag) for lag, band in enumerate(matrix))
+    np.testing.assert_allclose(c @ x, z, rtol=0, atol=200 * np.finfo(dtype).eps)
 
 
 @pytest.mark.parametrize("strategy", ["streaming:3", "optimal"])

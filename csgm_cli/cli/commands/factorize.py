@@ -225,13 +225,14 @@ def _groups(request: Request, workload: Workload, strategy: Strategy, bands: int
 
 def _check_memory(workload: Workload, strategy: Strategy) -> None:
     from csgm_cli.factorization import dense_bytes
+    from csgm_cli.storage.factorizations import default_groups
 
     streams = workload.matrix is None and not workload.momentum
     small = "--strategy streaming:8 writes its generators, of a size that grows like T"
     if not streams:
         small = "--arrays v writes the dual alone"
-    elif strategy.name is StrategyName.STREAMING:
-        small = "leave out B, C and C_inv: --arrays generators,v"
+    elif strategy.name.has_buffers:
+        small = f"leave out B, C and C_inv: --arrays {','.join(default_groups(strategy))}"
     check_memory(dense_bytes(workload), f"dense factors at T = {workload.T} need", small)
 
 

@@ -154,22 +154,22 @@ def usual_strategies(asked: Asked) -> tuple[FactorNorms, ...]:
 def _strategy(spec: str, label: str) -> tuple[Strategy, int]:
     """``optimal:32`` or ``streaming:4:1024``."""
     word, *numbers = spec.split(":")
-    streams = word == StrategyName.STREAMING
-    if len(numbers) != 1 + streams:
-        form = "streaming:N:T, such as streaming:4:1024" if streams else f"{word}:T, such as {word}:32"
+    has_buffers = word in list(StrategyName) and StrategyName(word).has_buffers
+    if len(numbers) != 1 + has_buffers:
+        form = f"{word}:N:T, such as {word}:4:1024" if has_buffers else f"{word}:T, such as {word}:32"
         raise UsageError("missing-rows", f"{label} must be written {form}, got {shown(spec)}")
     rows = int(Number("T").read(numbers[-1], f"T of {label}"))
-    if streams:
-        word = f"{word}:{_buffers(numbers[0], rows, label)}"
+    if has_buffers:
+        word = f"{word}:{_buffers(word, numbers[0], rows, label)}"
     return strategy_named(word), rows
 
 
-def _buffers(text: str, rows: int, label: str) -> int:
+def _buffers(word: str, text: str, rows: int, label: str) -> int:
     try:
         return int(Number("buffers").read(text, f"N of {label}"))
     except UsageError as error:
         swapped = text.isdigit() and rows in RANGES["buffers"]
-        hint = f"N comes before T: streaming:{rows}:{text}" if swapped else error.hint
+        hint = f"N comes before T: {word}:{rows}:{text}" if swapped else error.hint
         raise error.reworded(error.message, hint) from None
 
 

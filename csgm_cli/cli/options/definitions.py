@@ -79,7 +79,7 @@ def _model() -> click.ParamType[Any]:
 def _strategy() -> click.ParamType[Any]:
     from csgm_cli.model.factorization import StrategyName
 
-    words = [name.value if name is not StrategyName.STREAMING else "streaming:N" for name in StrategyName]
+    words = [f"{name.value}:N" if name.has_buffers else name.value for name in StrategyName]
     return StrategyChoice(words)
 
 
@@ -218,7 +218,7 @@ _SPECS: dict[str, _Spec] = {
     "arrays": _Spec(
         _ARRAYS,
         "Arrays to write: B, C, C_inv, v, generators, bands. Default: all that the strategy has; for"
-        " streaming:N, generators,v.",
+        " streaming:N and blt:N, no dense ones.",
         lambda: click.STRING,
         metavar="LIST",
     ),

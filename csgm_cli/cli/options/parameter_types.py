@@ -166,15 +166,16 @@ class SamplingChoice(Choice):
 
 
 class StrategyChoice(Choice):
-    """A strategy of factorization; ``streaming:N`` with N in range."""
+    """A strategy of factorization; ``streaming:N``, or another with buffers, with N in range."""
 
     def read(self, value: object, label: str) -> str:
         """Return ``value`` if it names a strategy; it is called ``label`` in an error."""
         word, colon, number = str(value).partition(":")
-        if word == "streaming" and colon and number != "N":
-            return f"{word}:{Number('buffers').read(number, f'{label} streaming:N')}"
-        if value == "streaming:N":
-            raise UsageError("not-a-number", f"{label} streaming:N needs a number for N", "streaming:4")
+        has_buffers = f"{word}:N" in self.choices
+        if has_buffers and colon and number != "N":
+            return f"{word}:{Number('buffers').read(number, f'{label} {word}:N')}"
+        if has_buffers and colon:
+            raise UsageError("not-a-number", f"{label} {value} needs a number for N", f"{word}:4")
         return super().read(value, label)
 
 

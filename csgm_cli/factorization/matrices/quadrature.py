@@ -24,15 +24,16 @@ _TAIL = 40.0
 
 @dataclass(frozen=True)
 class Poles:
-    """sum_j ``weights``_j / (x + ``shifts``_j), within ``error`` (relative) of x^(-1/2) on the interval.
+    """``constant`` + sum_j ``weights``_j / (x + ``shifts``_j), within ``error`` (relative) of x^(-1/2).
 
     Shifts ascend; both arrays have one positive entry per pole. ``error`` includes the rounding of the
-    shifts and weights themselves.
+    shifts and weights themselves, and is infinite where nothing is claimed.
     """
 
     shifts: Array
     weights: Array
     error: float
+    constant: float = 0.0
 
 
 def poles_for(low: float, high: float, error: float) -> Poles:
@@ -60,6 +61,20 @@ def inverse_sqrt_poles(low: float, high: float, count: int) -> Poles:
     weights = (2.0 * math.sqrt(low) * across / (math.pi * count)) * slopes
     nome = math.exp(-2.0 * math.pi * count * quarter / across)
     return Poles(shifts, weights, 4.0 * nome / (1.0 - nome) + 128.0 * float(np.finfo(float).eps))
+
+
+def zolotarev(low: float, high: float, count: int) -> Array:
+    """Negated poles and zeros, interlaced, of Zolotarev's approximation of type (count, count) to x^(-1/2).
+
+    2 ``count`` ascending points, each with a pole first: sc^2 at equal distances; 0 < low <= high.
+    """
+    modulus = _modulus(low, high)
+    quarter = math.pi / (2.0 * _agm(_complement(modulus)))
+    across = math.pi / (2.0 * _agm(modulus))
+    u = np.asarray(np.arange(1, count + 1) * (across / (2 * count + 1)), dtype=np.float64)
+    near = _sc(u, quarter, across, modulus)[0]
+    far = 1.0 / (modulus * near[::-1])
+    return np.asarray(low * np.concatenate([near, far]) ** 2)
 
 
 def _modulus(low: float, high: float) -> float:

@@ -48,9 +48,10 @@ def generators(workload: Workload, dual: Dual, poles: Poles, norms: Array) -> Ge
     where weights are so far apart that rounding leaves no C.
     """
     rates = structure(workload).rates
-    decays, driven = _transitions(np.asarray(dual.columns) * rates**2, np.asarray(dual.rows), poles)
+    precision = np.asarray(dual.columns) * rates**2
+    decays, driven = _transitions(precision, np.asarray(dual.rows), poles)
     with np.errstate(invalid="ignore", divide="ignore"):  # the result is checked
-        outputs, diagonal = _innovations(decays, driven)
+        outputs, diagonal = _innovations(decays, driven, poles.constant / precision)
     if not (np.isfinite(outputs).all() and (diagonal > 0).all()):
         raise NoAnswerError(
             "not-certified",
@@ -104,32 +105,35 @@ def _information(v: Array, u: Array, shifts: Array, length: int) -> Array:
     return known
 
 
-def _innovations(decays: Array, driven: Array) -> tuple[Array, Array]:
-    """Gains (T, N) and diagonal of C (T,) of the sum of the chains, from the last index to the first."""
+def _innovations(decays: Array, driven: Array, white: Array) -> tuple[Array, Array]:
+    """Gains (T, N) and diagonal of C (T,) of the sum of the chains and white noise, from the last index on.
+
+    ``white`` (T,): the variance of the noise.
+    """
     T, n = decays.shape
     length = _length(T, n)
     gains, diagonal = np.empty((T, n)), np.empty(T)
-    covariance = _covariances(decays, driven, length)
+    covariance = _covariances(decays, driven, white, length)
     for k in reversed(range(length)):
-        gain, size = _observed(covariance, decays[k::length], driven[k::length])
+        gain, size = _observed(covariance, decays[k::length], driven[k::length], white[k::length])
         gains[k::length], diagonal[k::length] = gain, size
     return gains, diagonal
 
 
-def _observed(covariance: Array, decays: Array, driven: Array) -> tuple[Array, Array]:
-    """One step of every block, in place: the states move on, and their sum is observed."""
+def _observed(covariance: Array, decays: Array, driven: Array, white: Array) -> tuple[Array, Array]:
+    """One step of every block, in place: the states move on, and their sum is observed in white noise."""
     part = covariance[: len(decays)]
     part *= decays[:, None, :]
     part *= decays[:, :, None]
     np.einsum("bii->bi", part)[...] += driven
     gain = part.sum(axis=2)
-    size = np.sqrt(gain.sum(axis=1))
+    size = np.sqrt(gain.sum(axis=1) + white)
     gain /= size[:, None]
     part -= gain[:, None, :] * gain[:, :, None]
     return gain, size
 
 
-def _covariances(decays: Array, driven: Array, length: int) -> Array:
+def _covariances(decays: Array, driven: Array, white: Array, length: int) -> Array:
     """Of the states that enter each block from the later ones (blocks, N, N).
 
     A block makes ``through`` (1 + P ``seen``)^-1 P ``through``^T + ``own`` of P (Särkkä and
@@ -145,7 +149,7 @@ def _covariances(decays: Array, driven: Array, length: int) -> Array:
     for k in reversed(range(length)):
         factors = decays[k::length]
         m = len(factors)
-        gain, size = _observed(own, factors, driven[k::length])
+        gain, size = _observed(own, factors, driven[k::length], white[k::length])
         through[:m] *= factors[:, :, None]
         heard = through[:m].sum(axis=1) / size[:, None]
         seen[:m] += heard[:, None, :] * heard[:, :, None]

@@ -1,32 +1,26 @@
 """``streaming:N``: which N poles make the best factorization with N buffers."""
 
-# ruff: noqa: N806 - T is the number of rows in every formula
-
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from csgm_cli.errors import UsageError
-from csgm_cli.factorization.matrices.quadrature import inverse_sqrt_poles
+from csgm_cli.errors import NoAnswerError, UsageError
+from csgm_cli.factorization.matrices.quadrature import Poles, zolotarev
 from csgm_cli.factorization.matrices.semiseparable import generators, row_errors
 from csgm_cli.factorization.solve.solver import column_norms, solve
+from csgm_cli.factorization.strategies.rational import best_moves, moved, residues
 from csgm_cli.factorization.workload import mean_and_max, structure
 from csgm_cli.model.factorization import Dual, Generators, Objective, Workload
 
 Array = NDArray[np.float64]
 
-#: The interval of the quadrature is tuned with so many numbers in buffers, or at T where that is fewer.
+#: The poles are tuned with so many numbers in buffers, or at T where that is fewer.
 _TUNED_NUMBERS, _TUNED_ROWS = 8192, 256
-#: The gap of the weights that it is tuned with: what many poles leave is less than that of worse ones.
+#: The gap of the weights that they are tuned with: what many poles leave is less than that of worse ones.
 _TUNED_GAP = 1e-9
-_POWER_STEPS = 300
-_SEARCH_STEPS = 10
-#: One pole has the same error along a whole curve.
-_WORTHWHILE = 1e-10
 
 
 def check_streams(workload: Workload) -> None:
@@ -42,77 +36,44 @@ def check_streams(workload: Workload) -> None:
 def streaming_generators(workload: Workload, dual: Dual, objective: Objective, buffers: int) -> Generators:
     """C with ``buffers`` numbers of state, from the optimal ``dual`` of ``workload``.
 
-    The poles are those of the quadrature on the spectrum, its ends moved by the factors that are best at a
-    moderate T: with few poles it pays to cover less. The workload must pass ``check_streams``.
+    C^T C is D_v^(-1/2) r(K^-1) D_v^(-1/2) for the r with the least error among those moved from Zolotarev's;
+    it is found at a moderate T. The workload must pass ``check_streams``.
     """
     rows = min(workload.T, max(_TUNED_ROWS, _TUNED_NUMBERS // buffers))
     few, few_dual = workload, dual
     if rows < workload.T:
         few = Workload(rows, epochs=workload.epochs)
         few_dual = solve(few, objective, _TUNED_GAP).dual
-    factors = _best_factors(few, few_dual, objective, buffers)
-    norms = column_norms(workload, objective, dual)
-    return _generators(workload, dual, buffers, _spectrum(workload, dual), factors, norms)
+    few_norms = column_norms(few, objective, few_dual)
 
-
-def _generators(
-    workload: Workload,
-    dual: Dual,
-    buffers: int,
-    spectrum: tuple[float, float],
-    factors: tuple[float, float],
-    norms: Array,
-) -> Generators:
-    low, high = spectrum[0] * math.exp(factors[0]), spectrum[1] * math.exp(factors[1])
-    return generators(workload, dual, inverse_sqrt_poles(low, max(low, high), buffers), norms)
-
-
-def _best_factors(workload: Workload, dual: Dual, objective: Objective, buffers: int) -> tuple[float, float]:
-    """Logarithmic factors for the ends of the interval, by a pattern search on the exact error."""
-    spectrum, norms = _spectrum(workload, dual), column_norms(workload, objective, dual)
-
-    def error(at: tuple[float, float]) -> float:
-        rows = row_errors(workload, _generators(workload, dual, buffers, spectrum, at, norms))
-        mean, worst = mean_and_max(workload, rows)
+    def error(points: Array) -> float:
+        try:
+            rows = row_errors(few, _generators(few, few_dual, points, few_norms))
+        except NoAnswerError:  # moved too far
+            return math.inf
+        mean, worst = mean_and_max(few, rows)
         return mean if objective is Objective.MEAN else worst
 
-    best = (0.0, 0.0)
-    least, step = error(best), 1.0
-    for _ in range(_SEARCH_STEPS):
-        low, high = best
-        around = [(low + step, high), (low - step, high), (low, high + step), (low, high - step)]
-        found = min((error(at), at) for at in around)
-        if found[0] < least * (1.0 - _WORTHWHILE):
-            least, best = found
-        else:
-            step /= 2.0
-    return best
-
-
-def _spectrum(workload: Workload, dual: Dual) -> tuple[float, float]:
-    """About the least and largest eigenvalues of (D_v^(1/2) A^T D_u A D_v^(1/2))^-1, by power iteration."""
-    root, rows = structure(workload).rates * np.sqrt(dual.columns), np.asarray(dual.rows)
-
-    def forward(x: Array) -> Array:
-        sums = np.cumsum(root * x) * rows
-        return root * np.cumsum(sums[::-1])[::-1]
-
-    def backward(x: Array) -> Array:
-        differences = -np.diff(x / root, append=0.0) / rows
-        return np.diff(differences, prepend=0.0) / root
-
-    T = len(root)
-    return 1.0 / _largest_eigenvalue(forward, np.ones(T)), _largest_eigenvalue(
-        backward, np.cos(math.pi * np.arange(T))
+    moves = best_moves(error, _first_points(few, few_dual, buffers))
+    first = _first_points(workload, dual, buffers)
+    points = moved(first, moves)
+    return _generators(
+        workload, dual, first if points is None else points, column_norms(workload, objective, dual)
     )
 
 
-def _largest_eigenvalue(matrix: Callable[[Array], Array], x: Array) -> float:
-    value = 0.0
-    for _ in range(_POWER_STEPS):
-        x = matrix(x)
-        before, value = value, float(np.linalg.norm(x))
-        x = x / value
-        if abs(value - before) <= 1e-6 * value:
-            break
-    return value
+def _generators(workload: Workload, dual: Dual, points: Array, norms: Array) -> Generators:
+    poles, zeros = points[::2], points[1::2]
+    return generators(workload, dual, Poles(poles, residues(zeros, poles), math.inf, 1.0), norms)
+
+
+def _first_points(workload: Workload, dual: Dual, buffers: int) -> Array:
+    """Zolotarev's points where most eigenvalues of K^-1 are, K = D_v^(1/2) A^T D_u A D_v^(1/2).
+
+    The largest of K is of the size of its trace. Up to what its ends add, those of K^-1 are below four times
+    the reciprocals of u_i v_i rates_i^2, of which the geometric mean is taken.
+    """
+    rows, columns = np.asarray(dual.rows), np.asarray(dual.columns) * structure(workload).rates ** 2
+    trace = float(columns @ np.cumsum(rows[::-1])[::-1])
+    high = 4.0 * math.exp(-float(np.log(rows * columns).mean()))
+    return zolotarev(min(0.5 / trace, high), high, buffers)

@@ -73,6 +73,8 @@ class StrategyName(StrEnum):
     IDENTITY = "identity"
     OUTPUT = "output"
     STREAMING = "streaming"
+    BLT = "blt"
+    BLT_NORMALIZED = "blt-normalized"
     BANDED = "banded"
     BANDED_TOEPLITZ = "banded-toeplitz"
     FIXED_ORDER = "fixed-order"
@@ -97,20 +99,25 @@ class StrategyName(StrEnum):
         """True where C has a row for each node of a tree, so that it has no inverse."""
         return self in (StrategyName.TREE, StrategyName.HONAKER_ONLINE)
 
+    @property
+    def has_buffers(self) -> bool:
+        """True where C^-1 is a filter with a chosen number of buffers: ``name:N``."""
+        return self in (StrategyName.STREAMING, StrategyName.BLT, StrategyName.BLT_NORMALIZED)
+
 
 StrategyNameLike: TypeAlias = (
     StrategyName
     | Literal[
         "optimal", "toeplitz-sqrt", "toeplitz-sqrt-normalized", "toeplitz-optimal", "tree", "honaker-online",
-        "honaker-full", "identity", "output", "streaming", "banded", "banded-toeplitz",
-        "fixed-order",
+        "honaker-full", "identity", "output", "streaming", "blt", "blt-normalized", "banded",
+        "banded-toeplitz", "fixed-order",
     ]
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Strategy:
-    """A strategy by name; ``buffers`` (in [1, 64]) belongs to ``streaming`` and to nothing else."""
+    """A strategy by name; ``buffers`` (in [1, 64]) belongs to ``streaming``, ``blt``, ``blt-normalized``."""
 
     name: StrategyName
     buffers: int | None = None
@@ -121,10 +128,10 @@ class Strategy:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", member_named(StrategyName, "strategy", self.name))
-        if (self.buffers is not None) != (self.name is StrategyName.STREAMING):
+        if (self.buffers is not None) != self.name.has_buffers:
             raise UsageError(
                 "streaming-buffers",
-                f"a number of buffers belongs to streaming and to nothing else, got {self}",
+                f"a number of buffers belongs to streaming, blt and blt-normalized, got {self}",
                 "write streaming:4",
             )
         if self.buffers is not None:
@@ -246,6 +253,18 @@ class Generators:
     diagonal: FloatArray
 
 
+@dataclass(frozen=True, eq=False)
+class Bands:
+    """Correlated noise x = C^-1 z of a lower-triangular C with b bands, with b - 1 numbers of state.
+
+    x_t = (z_t - sum_l C_(t,t-l) x_(t-l)) / C_tt over 0 < l < b.
+
+    ``matrix``: (b, T), matrix[l, j] = C[j+l, j].
+    """
+
+    matrix: AnyFloatArray
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Errors(Displayed):
     """What any A = B C has, whoever made it; `Factorization` says what the fields mean."""
@@ -324,8 +343,8 @@ class Factorization(Errors):
     ``max_squared_error``: that of the worst row. ``lower_bound``: no factorization of this workload has
     less of the chosen ``objective`` (proven, rounding included); ``gap``: how far above it this one is,
     relatively. ``iterations``: steps of the solver, 0 where nothing was solved. ``dual`` is None unless
-    ``optimal`` or ``streaming``, ``generators`` unless ``streaming``, ``series`` (the first columns of B and
-    C, shape (2, T)) unless ``toeplitz-``.
+    ``optimal`` or ``streaming``, ``generators`` unless ``strategy`` has buffers, ``series`` (the first
+    columns of B and C, shape (2, T)) unless ``toeplitz-``.
     ``participation``: of one client in the T steps, None where it takes part once and then everything starts
     anew. ``bands``: C_ij = 0 for i - j >= bands, None unless ``banded``; then ``band_matrix`` is C, shape
     (bands, T): band_matrix[l, j] = C[j+l, j]. The bound is that of all C with so many bands, which

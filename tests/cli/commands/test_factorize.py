@@ -92,7 +92,7 @@ def test_compare(csgm, reference):
     for strategy, mse in expected.items():
         assert rows[strategy]["mean_squared_error"] == pytest.approx(mse, rel=1e-9)
         assert rows[strategy]["gap"] == pytest.approx(mse / expected["optimal"] - 1, abs=2e-9)
-    assert rows.keys() > {"streaming:2", "streaming:4", "streaming:8", "toeplitz-optimal", "honaker-full"}
+    assert rows.keys() > {"streaming:2", "streaming:4", "streaming:8", "blt:4", "toeplitz-optimal"}
     assert len({row["lower_bound"] for row in rows.values()}) == 1
 
 
@@ -181,6 +181,9 @@ def test_pickled_workload_is_never_unpickled(csgm, place):
         ("--T 8 --strategy optimum", "unknown-choice"),
         ("--T 8 --strategy streaming", "unknown-choice"),
         ("--T 8 --strategy streaming:N", "not-a-number"),
+        ("--T 8 --strategy blt:N", "not-a-number"),
+        ("--T 8 --strategy blt:17", "out-of-range"),
+        ("--T 8 --strategy blt-normalized:2 --workload momentum=0.9", "not-prefix-sum"),
         ("--T 8 --strategy streaming:0", "out-of-range"),
         ("--T 8 --strategy streaming:65", "out-of-range"),
         ("--T 8 --strategy streaming:2 --workload momentum=0.9", "no-streaming-form"),

@@ -9,7 +9,17 @@ from tests.cli.inspections import PREFIX, T, failed, inspected, sealed
 
 
 @pytest.mark.parametrize(
-    "strategy", ["optimal", "streaming:3", "toeplitz-sqrt", "tree", "honaker-full", "output"]
+    "strategy",
+    [
+        "optimal",
+        "streaming:3",
+        "blt:2",
+        "blt-normalized:3",
+        "toeplitz-sqrt",
+        "tree",
+        "honaker-full",
+        "output",
+    ],
 )
 @pytest.mark.parametrize("suffix", ["npz", "safetensors", "json", "csv"])
 def test_what_factorize_writes(csgm, place, strategy, suffix):

@@ -181,6 +181,8 @@ SPECS = [
     ("optimal", "missing-rows", "must be written optimal:T"),
     ("tree:4:4", "missing-rows", "must be written tree:T"),
     ("streaming:4", "missing-rows", "must be written streaming:N:T"),
+    ("blt:4", "missing-rows", "must be written blt:N:T, such as blt:4:1024"),
+    ("blt:17:32", "out-of-range", "blt takes 1 to 16 buffers, got 17"),
     ("streaming:0:8", "out-of-range", "N of --factorization must be an integer in [1, 64]"),
     ("streaming:N:8", "out-of-range", "got 'N'"),
     ("nosuch:32", "unknown-choice", "must be a file or one of optimal"),
@@ -204,6 +206,7 @@ def test_specs_that_name_nothing(csgm, spec, slug, said):
     ("spec", "hint"),
     [
         ("streaming:1024:4", "N comes before T: streaming:4:1024"),
+        ("blt-normalized:1024:4", "N comes before T: blt-normalized:4:1024"),
         ("prefix8", "did you mean prefix8.npz?"),
         (".git/../prefix8", "did you mean .git/../prefix8.npz?"),
         ("32", "a strategy goes before T: optimal:32"),
@@ -371,3 +374,14 @@ def test_many_rows(csgm, monkeypatch, spec):
     assert exact["mse"]["total"] == pytest.approx(loose["mse"]["total"], rel=2e-6)
     assert [document["inputs"]["sensitivity"] for document in found] == pytest.approx([1, 1], rel=1e-11)
     assert exact["epsilon"] == pytest.approx(loose["epsilon"], rel=1e-9)
+
+
+@pytest.mark.parametrize("spec", ["blt:2:16", "blt-normalized:2:16", "streaming:2:16"])
+def test_buffers_change_the_error_alone(csgm, spec):
+    """The largest column norm of C is 1, so that sigma is that of independent noise."""
+    line = "calibrate --epsilon 5 --delta 1e-6 --mechanism gaussian --format json"
+    ours, independent = (
+        csgm(f"{line} --factorization {name} {SIZES}").document["result"] for name in (spec, "identity:16")
+    )
+    assert ours["sigma"] == pytest.approx(independent["sigma"], rel=1e-9)
+    assert ours["mse"]["total"] < independent["mse"]["total"] / 2

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csgm_cli.factorization.matrices.quadrature import inverse_sqrt_poles, poles_for
+from csgm_cli.factorization.matrices.quadrature import inverse_sqrt_poles, poles_for, zolotarev
 
 RATIOS = (16.0, 100.0, 1e4, 1e8, 1e13)
 
@@ -63,3 +63,21 @@ def test_counts_of_the_theory():
     """24 to 40 poles for 1e-12 at the condition numbers of T = 32 to 8192."""
     assert len(poles_for(1.0, 4 * 32.0**2, 1e-12).shifts) <= 24
     assert len(poles_for(1.0, 4 * 8192.0**2, 1e-12).shifts) <= 40
+
+
+@pytest.mark.parametrize(("ratio", "count"), [(100.0, 1), (100.0, 3), (1e6, 2), (1e6, 8)])
+def test_zolotarev_equioscillates(ratio, count):
+    """log(sqrt(x) r(x)) has 2 count + 2 extrema of one size, which shows that r is the best of its type."""
+    points = zolotarev(3.0, 3.0 * ratio, count)
+    assert len(points) == 2 * count
+    assert (np.diff(points) > 0).all()
+    x = np.geomspace(3.0, 3.0 * ratio, 200_001)
+    deviation = 0.5 * np.log(x)
+    for pole, zero in points.reshape(-1, 2):
+        deviation += np.log((x + zero) / (x + pole))
+    inner = np.flatnonzero(np.diff(np.sign(np.diff(deviation)))) + 1
+    extrema = deviation[[0, *inner, -1]]
+    assert len(extrema) == 2 * count + 2
+    signs = np.where(np.arange(len(extrema)) % 2 == 0, 1.0, -1.0)
+    centred = (extrema - (deviation.max() + deviation.min()) / 2) * signs
+    np.testing.assert_allclose(centred, centred[0], rtol=1e-6, atol=1e-12)

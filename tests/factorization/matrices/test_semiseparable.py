@@ -1,6 +1,7 @@
 """The recursions of the streaming form: in blocks they are what they are row by row, in more digits."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -23,17 +24,17 @@ from csgm_cli.model.factorization import Dual, Workload
 MORE_DIGITS = np.longdouble
 
 
-def example(T, n, seed=0, rates=None):
+def example(T, n, seed=0, rates=None, constant=0.0):
     """A workload without momentum, uneven weights on both sides, and the generators of ``n`` poles."""
     rng = np.random.default_rng(seed)
     workload = Workload(T) if rates is None else schedule_workload(rates)
     dual = Dual(np.exp(rng.uniform(-2, 2, T)), np.exp(rng.uniform(-2, 2, T)))
-    poles = inverse_sqrt_poles(0.1 / T**2, 10.0, n)
+    poles = replace(inverse_sqrt_poles(0.1 / T**2, 10.0, n), constant=constant)
     return workload, dual, poles, generators(workload, dual, poles, np.ones(T))
 
 
 def chains(workload, dual, poles):
-    """Decays, outputs and diagonal of C before its columns are scaled, row by row: filter the sum of chains.
+    """Decays, outputs and diagonal of C before its columns are scaled: filter the chains in white noise.
 
     For states before their decay, so that the inputs are 1.
     """
@@ -51,8 +52,8 @@ def chains(workload, dual, poles):
         covariance = covariance * decays[i] * decays[i][:, None]
         covariance = covariance + np.diag(poles.weights * u[i] * decays[i])
         gain = covariance.sum(axis=1)
-        diagonal[i] = np.sqrt(gain.sum())
-        gains[i] = gain / np.sqrt(gain.sum())
+        diagonal[i] = np.sqrt(gain.sum() + poles.constant / v[i])
+        gains[i] = gain / diagonal[i]
         covariance = covariance - np.outer(gains[i], gains[i])
     before = np.vstack([np.ones(n), decays[:-1]])
     return before, gains * before, diagonal
@@ -82,10 +83,11 @@ def errors_row_by_row(rates, g):
     return found
 
 
+@pytest.mark.parametrize("constant", [0.0, 0.3])
 @pytest.mark.parametrize(("T", "n"), [(63, 1), (64, 4), (1000, 2), (1025, 8), (5000, 24), (20_000, 4)])
-def test_generators_row_by_row(T, n):
+def test_generators_row_by_row(T, n, constant):
     """Blocks of any number and length give the filter of the whole."""
-    workload, dual, poles, g = example(T, n)
+    workload, dual, poles, g = example(T, n, constant=constant)
     decays, outputs, diagonal = chains(workload, dual, poles)
     np.testing.assert_allclose(g.decays, decays.astype(float), rtol=1e-13)
     np.testing.assert_allclose(g.outputs, outputs.astype(float), rtol=1e-10)
@@ -103,6 +105,20 @@ def test_norms_and_errors_row_by_row(T, n):
     assert float(np.abs(column_norms_squared(g) / exact - 1).max()) < norm_margin(g) / 2
     expected = errors_row_by_row(rates, g).astype(float)
     np.testing.assert_allclose(row_errors(workload, g), expected, rtol=1e-11)
+
+
+def test_gram_matrix_of_a_rational_function():
+    """Before its columns are scaled C^T C is D_v^(-1/2) r(K^-1) D_v^(-1/2), by dense eigenvectors."""
+    workload, dual, poles, g = example(90, 3, rates=np.linspace(0.5, 2.0, 90), constant=0.2)
+    root = np.sqrt(dual.columns)
+    w = np.sqrt(dual.rows)[:, None] * dense(workload) * root
+    _, values, vectors = np.linalg.svd(w)
+    x = values**-2.0
+    r = poles.constant + (poles.weights / (x[:, None] + poles.shifts)).sum(axis=1)
+    gram = (vectors.T * r) @ vectors / root / root[:, None]
+    norms = np.sqrt(np.diag(gram))
+    c = dense_from(g)
+    np.testing.assert_allclose(c.T @ c, gram / norms / norms[:, None], rtol=1e-8, atol=1e-10)
 
 
 @given(T=st.integers(1, 150), n=st.integers(1, 6), seed=st.integers(0, 2**32 - 1), length=st.integers(1, 160))
