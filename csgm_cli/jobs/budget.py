@@ -67,7 +67,7 @@ def check_population(
 
 
 #: The share of a release, how many more rounds of it fit, and the noise multiplier that it needs.
-_Part: TypeAlias = tuple[float, int, float | None]
+_Part: TypeAlias = tuple[float, int | None, float | None]
 
 
 @lru_cache(maxsize=256)
@@ -117,7 +117,7 @@ def _parts(
     """Computed once for equal releases."""
     used = replace(limit, delta=min(limit.delta, LARGEST_TARGET_DELTA))
     headroom, holds = Headroom(tuple(counted), accountant, used), spent.value <= limit.epsilon
-    known: dict[Release, tuple[int, float | None]] = {}
+    known: dict[Release, tuple[int | None, float | None]] = {}
     for index, release in enumerate(counted):
         if release not in known:
             more = headroom.more_rounds(index) if holds else 0

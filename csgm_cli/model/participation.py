@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 from csgm_cli.errors import UsageError
-from csgm_cli.ranges import settle
+from csgm_cli.ranges import RANGES, check_range, check_type, settle
+
+#: Relative rounding of norms that are related.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -41,3 +45,47 @@ class Participation:
                 f"{bands} bands need a separation of at least {bands}, got {self.min_separation}: columns"
                 " of C that one client touches would overlap",
             )
+
+
+@dataclass(frozen=True)
+class RepeatedParticipation(Participation):
+    """The sensitivities of C for a client that takes part so often in a run without a restart.
+
+    With c_j the columns of C that the client touches and v_j its vectors, of norm 1 at most:
+
+    ``joint_sensitivity``: at least the largest norm of sum_j c_j v_j^T, for vectors that are sent whole;
+    ``is_exact`` if it is attained. ``release_sensitivity``: at least the square root of the largest
+    eigenvalue of the Gram matrix of the c_j. Masked vectors are covered by as many releases as there are
+    participations, each of this sensitivity (docs/theory.md, "Repeated participation"); ``is_attained`` if
+    some client attains them. ``UsageError`` for numbers that no matrix has.
+    """
+
+    joint_sensitivity: float
+    release_sensitivity: float
+    is_exact: bool
+    is_attained: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("joint_sensitivity", "release_sensitivity"):
+            value = check_range(name, getattr(self, name), RANGES["sensitivity"])
+            object.__setattr__(self, name, value)
+        check_type("is_exact", self.is_exact, bool)
+        check_type("is_attained", self.is_attained, bool)
+        if self.mean_sensitivity > self.release_sensitivity * (1.0 + _ROUNDING):
+            raise UsageError(
+                "out-of-range",
+                f"joint_sensitivity {self.joint_sensitivity!r} is more than {self.participations} releases"
+                f" of release_sensitivity {self.release_sensitivity!r} have",
+            )
+
+    @property
+    def mean_sensitivity(self) -> float:
+        """Of each of ``participations`` releases that together have the joint sensitivity."""
+        mean = self.joint_sensitivity / math.sqrt(self.participations)
+        return math.nextafter(mean, math.inf) if self.participations > 1 else mean
+
+    def with_participations(self, count: int) -> RepeatedParticipation:
+        """As many releases of the same sensitivities."""
+        joint = self.joint_sensitivity * math.sqrt(count / self.participations)
+        return replace(self, participations=count, joint_sensitivity=joint)

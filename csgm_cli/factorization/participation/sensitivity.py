@@ -1,0 +1,88 @@
+"""Sensitivities of C for a client that takes part in up to k steps, at least b apart.
+
+The proofs are in docs/theory.md, "Repeated participation".
+
+The exact joint sensitivity is a maximum of a quadratic form over patterns, which is NP-hard in general. It
+is computed where only neighbouring participations overlap, and elsewhere bounded from above and from below.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from csgm_cli.factorization.participation.patterns import heaviest, heaviest_path, longest, row_sums
+from csgm_cli.model.participation import RepeatedParticipation
+
+if TYPE_CHECKING:
+    from csgm_cli.factorization.participation.gram import Gram
+
+Array = NDArray[np.float64]
+
+#: Relative difference between an upper and a lower bound up to which they are one number.
+_MEET = 1e-10
+#: Steps of the power iteration; its bound on the eigenvalue holds after any number of them.
+_POWER_STEPS = 50
+
+
+def repeated_participation(gram: Gram, participations: int) -> RepeatedParticipation:
+    """The sensitivities of C with this Gram matrix, rounded up.
+
+    ``participations`` counts as at most ceil(T / separation).
+    """
+    k = min(participations, longest(gram.T, gram.separation))
+    sums = gram.diagonal if gram.is_orthogonal else row_sums(gram, k)
+    ordered = _ordered(gram, k)
+    joint, is_exact = _joint_square(gram, k, sums, ordered)
+    release = min(float(sums.max()), largest_eigenvalue_bound(ordered))
+    is_attained = heaviest(gram.diagonal, k, gram.separation) >= k * release * (1.0 - _MEET)
+    return RepeatedParticipation(
+        k,
+        gram.separation,
+        math.nextafter(math.sqrt(joint + k * k * gram.rounding), math.inf),
+        math.nextafter(math.sqrt(release + k * gram.rounding), math.inf),
+        is_exact,
+        is_attained,
+    )
+
+
+def _ordered(gram: Gram, k: int) -> Array:
+    """No pattern of k participations has a Gram matrix with a larger entry anywhere: (k, k)."""
+    return gram.majorant.at(np.arange(k) * gram.separation)
+
+
+def _joint_square(gram: Gram, k: int, sums: Array, ordered: Array) -> tuple[float, bool]:
+    """At least the largest sum over a pattern of X_ij <v_i, v_j>, and whether that is attained."""
+    if gram.is_orthogonal:
+        return heaviest(gram.diagonal, k, gram.separation), True
+    if len(gram.overlaps) <= gram.separation:
+        return heaviest_path(gram, k), True
+    upper = min(heaviest(sums, k, gram.separation), float(ordered.sum()))
+    return upper, _regular_patterns(gram, k) >= upper * (1.0 - _MEET)
+
+
+def _regular_patterns(gram: Gram, k: int) -> float:
+    """A lower bound: the largest sum over steps exactly b apart, with the signs of the first of them."""
+    best = 0.0
+    for start in range(min(gram.separation, gram.T)):
+        found = gram.at(np.arange(start, gram.T, gram.separation)[:k])
+        signs = np.where(found[0] < 0.0, -1.0, 1.0)
+        best = max(best, float(signs @ found @ signs))
+    return best
+
+
+def largest_eigenvalue_bound(matrix: Array) -> float:
+    """At least the largest eigenvalue of a symmetric nonnegative matrix with a positive diagonal.
+
+    For every positive x it is at most max_i (M x)_i / x_i (Collatz and Wielandt).
+    """
+    x = np.ones(len(matrix))
+    bounds = []
+    for _ in range(_POWER_STEPS):
+        y = matrix @ x
+        bounds.append(float((y / x).max()))
+        x = y / y.max()
+    return min(bounds) * (1.0 + 2.0**-40)
