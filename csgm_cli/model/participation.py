@@ -47,6 +47,27 @@ class Participation:
             )
 
 
+def overridden(
+    declared: Participation | None,
+    T: int,  # noqa: N803 - the name everywhere
+    participations: int | None,
+    min_separation: int | None,
+) -> Participation | None:
+    """What was ``declared``, with each number that is given in its place; None where there is neither.
+
+    The separation is at least 1, and participations are at most ceil(T / min_separation), which they are
+    without a number.
+    """
+    if participations is None and min_separation is None:
+        return declared
+    if min_separation is None:
+        min_separation = 1 if declared is None else declared.min_separation
+    most = -(-T // min_separation)
+    if participations is None:
+        participations = most if declared is None else declared.participations
+    return Participation(min(participations, most), min_separation)
+
+
 @dataclass(frozen=True)
 class RepeatedParticipation(Participation):
     """The sensitivities of C for a client that takes part so often in a run without a restart.

@@ -73,7 +73,12 @@ def _overlaps(X: Array, separation: int) -> Array:  # noqa: N803 - as above
     found = np.zeros((max(0, T - separation), T))
     for e, row in enumerate(found):
         row[: T - separation - e] = np.diagonal(X, separation + e)
-    return found[: 1 + int(np.flatnonzero(found.any(axis=1)).max(initial=-1))]
+    return _trimmed(found)
+
+
+def _trimmed(overlaps: Array) -> Array:
+    """Without the last rows that are all zeros."""
+    return overlaps[: 1 + int(np.flatnonzero(overlaps.any(axis=1)).max(initial=-1))]
 
 
 def _disjoint(x: Array, separation: int) -> bool:
@@ -86,3 +91,14 @@ def _disjoint(x: Array, separation: int) -> bool:
     last = np.where(held.any(axis=0), len(x) - 1 - held[::-1].argmax(axis=0), -1)
     later = np.minimum.accumulate(first[::-1])[::-1]
     return bool((last[:-separation] < later[separation:]).all())
+
+
+def gram_of_bands(bands: Array, separation: int) -> Gram:
+    """The Gram matrix of the columns of a banded C from its bands, O(T) for each pair of bands."""
+    p, T = bands.shape
+    diagonal = np.einsum("lj,lj->j", bands, bands)
+    overlaps = np.zeros((max(0, p - separation), T))
+    for e, row in enumerate(overlaps):
+        gap = separation + e
+        np.einsum("lj,lj->j", bands[gap:, : T - gap], bands[: p - gap, gap:], out=row[: T - gap])
+    return Gram(diagonal, _trimmed(overlaps), separation, (p + 2) * 2.0**-53 * float(diagonal.max()))
