@@ -1,7 +1,4 @@
-"""The frozen values of factorizations A = B C and of their noise; arrays are NumPy's, which is not imported.
-
-A module of its own, so that commands without factorizations start without it.
-"""
+"""The frozen values of factorizations A = B C; arrays are NumPy's, which is not imported."""
 
 from __future__ import annotations
 
@@ -227,7 +224,7 @@ class Generators:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _Errors(Displayed):
+class Errors(Displayed):
     """What any A = B C has, whoever made it; `Factorization` says what the fields mean."""
 
     workload: Workload
@@ -291,7 +288,7 @@ class _Errors(Displayed):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Factorization(_Errors):
+class Factorization(Errors):
     """A = B C, and what noise it needs.
 
     ``sensitivity_squared``: largest squared column norm of C. ``mean_squared_error``: ||B||_F^2
@@ -314,48 +311,6 @@ class Factorization(_Errors):
     notices: tuple[Notice, ...] = ()
 
 
-@dataclass(frozen=True)
-class Claim:
-    """One thing that a file of arrays says of itself, against what was computed from the arrays.
-
-    ``name``: one of the keys of a factorization's result, ``sha256``, or what every file claims by being
-    one: ``product`` (B C = A: the largest entry of the difference, relative), ``inverse`` (C_inv C = 1,
-    likewise) and ``generators`` (B, C and C_inv are those of the streaming form, likewise); of those
-    ``claimed`` is 0, and None for arrays made elsewhere, which come without claims.
-    ``bands``: C has no more; ``min_separation``: columns of C so far apart have no row in common, by
-    structural zeros (``computed``: the least such separation); ``participations``: T has room for so many.
-    ``dual``: arrays that are said to be optimal have no more error than the dual in the same file attains.
-    ``strategy``: any other has the errors of its name, a streaming form its number of buffers.
-    """
-
-    name: str
-    claimed: bool | int | float | str | None
-    computed: bool | int | float | str | None
-    holds: bool
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Inspection(_Errors):
-    """All numbers of a factorization recomputed from its arrays, and whether its ``claims`` hold.
-
-    The fields are those of `Factorization`; ``strategy`` is what the file says, None where it says nothing.
-    ``iterations``: steps that the solver took to find the bound, 0 where the file's dual proves it.
-    """
-
-    claims: tuple[Claim, ...] = ()
-
-    @property
-    def holds(self) -> bool:
-        """True where every claim does."""
-        return all(claim.holds for claim in self.claims)
-
-    def _shown(self) -> Mapping[str, object]:
-        return {"holds": self.holds, **super()._shown()}
-
-    def _details(self) -> Mapping[str, object]:
-        return {f"claim {claim.name}": "holds" if claim.holds else "fails" for claim in self.claims}
-
-
 @dataclass(frozen=True, eq=False)
 class Factors:
     """B and C as arrays: T x T and lower-triangular, except for ``tree`` and ``honaker-``.
@@ -370,31 +325,3 @@ class Factors:
     sensitivity: float
     mean_squared_error: float
     max_squared_error: float
-
-
-class NoiseOn(StrEnum):
-    """What correlated noise is added to: the rows of X as they come, or the rows of A X that are released."""
-
-    INCREMENTS = "increments"
-    SUMS = "sums"
-
-
-NoiseOnLike: TypeAlias = NoiseOn | Literal["increments", "sums"]
-
-
-def noise_on_named(value: NoiseOnLike) -> NoiseOn:
-    """The member of that name; ``UsageError`` (slug ``unknown-choice``) for any other word."""
-    return NoiseOn(member_named(NoiseOn, "on", value))
-
-
-@dataclass(frozen=True)
-class NoiseState:
-    """All that a `NoiseStream` needs to go on from round ``t``, besides its own arguments: keep it secret.
-
-    Whoever has the ``seed`` can subtract the noise, so it is not in ``repr``; it is None where the normals
-    are the caller's own. ``fingerprint`` tells whether the noise that goes on is the noise that was begun.
-    """
-
-    t: int
-    fingerprint: str
-    seed: int | None = field(default=None, repr=False)
