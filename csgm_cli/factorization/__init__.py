@@ -14,6 +14,7 @@ from csgm_cli.factorization.factorize import default_tolerance, factorize
 from csgm_cli.factorization.inspection import inspect_arrays
 from csgm_cli.factorization.memory import dense_bytes, solving_bytes
 from csgm_cli.factorization.norms import factor_norms, norms_of_arrays
+from csgm_cli.factorization.participation.measure import repeated_bytes
 from csgm_cli.factorization.workload import matrix_workload, parse_workload, schedule_workload
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "matrix_workload",
     "norms_of_arrays",
     "parse_workload",
+    "repeated_bytes",
     "rounded",
     "rows_of",
     "rows_take_all",

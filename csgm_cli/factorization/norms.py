@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +43,7 @@ from csgm_cli.model.factorization import (
 from csgm_cli.model.mechanism import FactorNorms, RowNorms
 from csgm_cli.model.participation import Participation  # noqa: TC001 - type hints can be read
 from csgm_cli.ranges import check_type
+from csgm_cli.roots import root_above
 
 Array = NDArray[np.float64]
 
@@ -129,7 +129,7 @@ def noise_sensitivity(workload: Workload, name: str, matrix: NDArray[np.floating
     """
     with np.errstate(all="ignore"):  # the result is checked
         squares = list(_squares_of_noise(workload, name, matrix))
-    return _root_above(squares[0]) if squares and math.isfinite(squares[0]) else math.inf
+    return root_above(squares[0]) if squares and math.isfinite(squares[0]) else math.inf
 
 
 def _squares_of_noise(workload: Workload, name: str, matrix: NDArray[np.floating]) -> Iterator[float]:
@@ -174,7 +174,7 @@ def _norms(workload: Workload, strategy: Strategy | None, squared: float, rows: 
         workload.T,
         workload.name,
         None if strategy is None else str(strategy),
-        _root_above(squared),
+        root_above(squared),
         RowNorms(
             float(norms.min()),
             float(norms.mean()),
@@ -185,9 +185,3 @@ def _norms(workload: Workload, strategy: Strategy | None, squared: float, rows: 
             float(summed[-1]),
         ),
     )
-
-
-def _root_above(x: float) -> float:
-    """The square root of ``x``, or the next float above it."""
-    root = math.sqrt(x)
-    return root if Fraction(root) ** 2 >= Fraction(x) else math.nextafter(root, math.inf)

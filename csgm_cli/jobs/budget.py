@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from csgm_cli.accounting.accountants import LARGEST_TARGET_DELTA, Answer, spent_epsilon, uses_profile
 from csgm_cli.accounting.headroom import FEW_RELEASES, Headroom, shares
-from csgm_cli.jobs.account import check_accountant, conversion_of, notices_of, one_round, verified_by
+from csgm_cli.jobs.account import (
+    check_accountant,
+    conversion_of,
+    notices_of,
+    one_round,
+    overlapping,
+    verified_by,
+)
 from csgm_cli.jobs.statement import assumptions_of
 from csgm_cli.model.budget import Population, ReleaseStanding, Standing
 from csgm_cli.model.mechanism import Accountant, AccountantLike, Target, accountant_named
@@ -54,7 +61,7 @@ def check_population(
     uncounted = [
         Notice(notice.slug, f"release {release.name}: {notice.message}")
         for release in population.counted
-        for notice in one_round(release.mechanism)
+        for notice in (*one_round(release.mechanism), *overlapping(release.mechanism))
     ]
     notices = (*uncounted, *guarantee.notices, *_rough_room(population, counted, accountant))
     guarantee = replace(guarantee, notices=notices)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from csgm_cli.errors import NoAnswerError, UsageError
 from csgm_cli.model.mechanism import Accountant, FactorNorms, Mechanism
 from csgm_cli.model.mechanism_table import Geometry
+from csgm_cli.model.participation import REPEATED_KEYS, repeated_from
 from csgm_cli.model.result import Calibration
 from csgm_cli.ranges import Range, check_range, check_type, member_named, settle
 
@@ -29,6 +30,7 @@ _INPUTS = (
     *("mechanism", "gamma", "norm_ratio", "l2_norm", "dim", "cohort_size", "rounds", "sampling_rate"),
     *("training_rounds", "adjacency", "epochs"),
     *("factorization", "T", "workload", "strategy", "sensitivity", "factorization_sha256"),
+    *REPEATED_KEYS,
 )
 #: Tolerance in log delta of a recomputed guarantee (`csgm account --from` reports 2e-9 of epsilon).
 _SAME_LOG_DELTA = 1e-6
@@ -111,6 +113,12 @@ class Plan:
                 raise UsageError(
                     "cannot-run", f"running a mechanism needs {name}", f"calibrate with `{name}`"
                 )
+        if self.mechanism.repeated is not None:
+            raise UsageError(
+                "cannot-run",
+                "a run in which clients take part several times without a restart cannot be run here",
+                "calibrate with `epochs`, after each of which the noise starts anew",
+            )
         if self.length > self.dim and self._relies_on_dim:
             raise UsageError(
                 "cannot-run",
@@ -219,6 +227,7 @@ def _saved_mechanism(saved: Mapping[str, Any]) -> Mechanism:
             inputs["strategy"],
             inputs["sensitivity"],
             sha256=inputs["factorization_sha256"],
+            repeated=repeated_from(inputs),
         )
     return Mechanism(
         inputs["mechanism"],

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-from csgm_cli.errors import UsageError
+from csgm_cli.errors import UsageError, shown
 from csgm_cli.ranges import RANGES, check_range, check_type, settle
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: The names of a `RepeatedParticipation` in results and lock files.
+REPEATED_KEYS = (
+    "participations", "min_separation", "joint_sensitivity", "joint_sensitivity_bound", "release_sensitivity",
+)  # fmt: skip
+#: Whether a joint sensitivity is attained, or an upper bound.
+_EXACT, _UPPER = "exact", "upper-bound"
 #: Relative rounding of norms that are related.
 _ROUNDING = 1e-9
 
@@ -106,7 +116,34 @@ class RepeatedParticipation(Participation):
         mean = self.joint_sensitivity / math.sqrt(self.participations)
         return math.nextafter(mean, math.inf) if self.participations > 1 else mean
 
+    @property
+    def named(self) -> dict[str, int | float | str]:
+        """Everything that privacy depends on, by `REPEATED_KEYS`."""
+        return {
+            "participations": self.participations,
+            "min_separation": self.min_separation,
+            "joint_sensitivity": self.joint_sensitivity,
+            "joint_sensitivity_bound": _EXACT if self.is_exact else _UPPER,
+            "release_sensitivity": self.release_sensitivity,
+        }
+
     def with_participations(self, count: int) -> RepeatedParticipation:
         """As many releases of the same sensitivities."""
         joint = self.joint_sensitivity * math.sqrt(count / self.participations)
         return replace(self, participations=count, joint_sensitivity=joint)
+
+
+def repeated_from(values: Mapping[str, Any]) -> RepeatedParticipation | None:
+    """What `RepeatedParticipation.named` wrote into ``values``; None without participations.
+
+    ``UsageError`` for values that are not such.
+    """
+    if values.get("participations") is None:
+        return None
+    bound = values.get("joint_sensitivity_bound")
+    if bound not in (_EXACT, _UPPER):
+        allowed = f"{_EXACT} or {_UPPER}"
+        raise UsageError("unknown-choice", f"joint_sensitivity_bound must be {allowed}, got {shown(bound)}")
+    held: dict[str, Any] = {name: values.get(name) for name in REPEATED_KEYS}
+    held["is_exact"] = held.pop("joint_sensitivity_bound") == _EXACT
+    return RepeatedParticipation(**held)

@@ -29,6 +29,7 @@ from csgm_cli.model.factorization import (
 )
 from csgm_cli.model.mechanism import Accountant, Bound, Conversion, FactorNorms, Mechanism, Target
 from csgm_cli.model.mechanism_table import Geometry
+from csgm_cli.model.participation import RepeatedParticipation
 from csgm_cli.model.result import (
     Account,
     Calibration,
@@ -147,6 +148,18 @@ STREAM = {
     "factorization_sha256": "0" * 64,
 }
 
+#: A client takes part several times without a restart, and columns of C overlap.
+REPEATED = RepeatedParticipation(4, 8, 2.1000000001, 1.1000000001, is_exact=True)
+COMES_BACK = replace(
+    FACTORIZED,
+    mechanism=replace(L2_CSGM, factorization=replace(FACTORS, repeated=REPEATED)),
+    guarantee=replace(
+        FACTORIZED.guarantee,
+        assumptions=("clipping-enforced", "bounded-participations", "min-separation", *ASSUMPTIONS[2:]),
+    ),
+)
+RUN = {**STREAM, "rounds": 4, "epochs": 1, **REPEATED.named}
+
 SETTING = {
     "l2_norm": 1.0,
     "rounds": 1,
@@ -188,6 +201,10 @@ def _calibrations():
     yield "calibrate-bare", document.calibration_document(inputs, BARE)
     inputs = {"mechanism": "l2-csgm", **TARGET, "gamma": 0.01, **SIZES, **STREAM}
     yield "calibrate-factorized", document.calibration_document(inputs, FACTORIZED)
+    inputs = {"mechanism": "l2-csgm", **TARGET, "gamma": 0.01, **SIZES, **RUN}
+    yield "calibrate-repeated", document.calibration_document(inputs, COMES_BACK)
+    inputs = {"mechanism": "gaussian", **TARGET, "gamma": 1.0, "norm_ratio": None, **SETTING, **RUN}
+    yield "calibrate-repeated-bare", document.calibration_document(inputs, BARE)
     inputs = {"mechanism": "l2-csgm", **TARGET, "gamma": 0.01, **SIZES, **SAMPLING}
     yield "calibrate-sampled", document.calibration_document(inputs, SAMPLED)
 

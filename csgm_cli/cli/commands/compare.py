@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from csgm_cli.cli.command import Command
 from csgm_cli.cli.exits import ExitCode
 from csgm_cli.cli.inputs.mechanisms import (
+    asked_factorization,
     build_geometry,
     build_participation,
     common_arguments,
@@ -82,9 +83,9 @@ def _other_strategies(request: Request) -> tuple[FactorNorms, ...]:
     """Return the factorizations to compare with the given one."""
     if request["factorization"] is None:
         return ()
-    from csgm_cli.cli.inputs.factorizations import load_factorization, usual_strategies
+    from csgm_cli.cli.inputs.factorizations import usual_strategies
 
-    return usual_strategies(load_factorization(request["factorization"]))
+    return usual_strategies(asked_factorization(request))
 
 
 command = Command(

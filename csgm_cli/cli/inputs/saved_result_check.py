@@ -18,6 +18,7 @@ from csgm_cli.jobs.utility import (
 from csgm_cli.model.certificate import Proof
 from csgm_cli.model.geometry import rounds_from_participation
 from csgm_cli.model.mechanism import Bound
+from csgm_cli.model.participation import REPEATED_KEYS
 from csgm_cli.model.result import Guarantee, Notice
 from csgm_cli.storage.saved import AGREEMENT, bad_result, is_positive
 from csgm_cli.version import __version__, is_this_release
@@ -35,7 +36,9 @@ _SOLVED = 1e-3
 #: Two solutions of one factorization agree in the largest column norm of C to this.
 _SAME_NORM = 1e-8
 #: Inputs that are there with a factorization only.
-_OF_FACTORIZATION = ("T", "workload", "strategy", "sensitivity", "factorization_sha256", "epochs")
+_OF_FACTORIZATION = (
+    "T", "workload", "strategy", "sensitivity", "factorization_sha256", "epochs", *REPEATED_KEYS,
+)  # fmt: skip
 #: Inputs that csgm 0.1.0 left null where their other form was given, or did not have.
 _NOT_ALWAYS_SAID = ("compression", "linf_norm", "sampling_rate")
 #: Words of the statement for these bounds in results without the key ``proof``.

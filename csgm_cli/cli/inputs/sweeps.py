@@ -39,6 +39,8 @@ _SETTLED_BY = {
     "rounds": {"rounds", "population_size", "training_rounds", "cohort_size"},
     "sampling_rate": {"sampling_rate", "client_sampling", "population_size", "cohort_size"},
     "epochs": {"epochs"},
+    "participations": {"participations", "min_separation"},
+    "min_separation": {"participations", "min_separation"},
 }
 
 

@@ -170,6 +170,16 @@ _SPECS: dict[str, _Spec] = {
         "Number of epochs of T steps (training rounds / T, rounded up); a client takes part in at most one"
         " step per epoch. Default: 1.",
     ),
+    "participations": _Spec(
+        _COHORT,
+        "How often one client takes part in the T steps of a factorization, without a restart. Default: what"
+        " the file says; with --min-separation, T / min-separation.",
+    ),
+    "min_separation": _Spec(
+        _COHORT,
+        "Least number of steps from one participation of a client to the next. Default: what the file says;"
+        " with --participations, 1.",
+    ),
     "accountant": _Spec(
         _ACCOUNTING,
         "Privacy accountant: exact (Gaussian only), rdp (Renyi, fast), paper (Renyi, integer orders), tight"
@@ -298,7 +308,7 @@ SEARCHABLE = frozenset(
 MECHANISM = ("gamma", "compression", "norm_ratio", "linf_norm", "l2_norm", "adjacency")
 COHORT = (
     "dim", "cohort_size", "rounds", "sampling_rate", "client_sampling", "population_size", "training_rounds",
-    "factorization", "epochs",
+    "factorization", "epochs", "participations", "min_separation",
 )  # fmt: skip
 OUTPUT = ("format", "output", "config", "show_inputs", "quiet")
 

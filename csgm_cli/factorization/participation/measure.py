@@ -23,12 +23,13 @@ from csgm_cli.factorization.pair import noise_quotient, pair_of
 from csgm_cli.factorization.participation.gram import Gram, gram_of, gram_of_bands
 from csgm_cli.factorization.participation.sensitivity import repeated_participation
 from csgm_cli.model.factorization import DENSE, Factorization, Objective, StrategyName, Workload
-from csgm_cli.model.participation import Participation, RepeatedParticipation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
+
+    from csgm_cli.model.participation import Participation, RepeatedParticipation
 
 #: Relative error of a C that is computed from how it was made.
 _COMPUTED = 2.0**-40

@@ -8,7 +8,6 @@ is computed where only neighbouring participations overlap, and elsewhere bounde
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from csgm_cli.factorization.participation.patterns import heaviest, heaviest_path, longest, row_sums
 from csgm_cli.model.participation import RepeatedParticipation
+from csgm_cli.roots import root_above
 
 if TYPE_CHECKING:
     from csgm_cli.factorization.participation.gram import Gram
@@ -39,11 +39,12 @@ def repeated_participation(gram: Gram, participations: int) -> RepeatedParticipa
     joint, is_exact = _joint_square(gram, k, sums, ordered)
     release = min(float(sums.max()), largest_eigenvalue_bound(ordered))
     is_attained = heaviest(gram.diagonal, k, gram.separation) >= k * release * (1.0 - _MEET)
+    row = gram.rounding * (1 if gram.is_orthogonal else k)
     return RepeatedParticipation(
         k,
         gram.separation,
-        math.nextafter(math.sqrt(joint + k * k * gram.rounding), math.inf),
-        math.nextafter(math.sqrt(release + k * gram.rounding), math.inf),
+        root_above(joint + k * row),
+        root_above(release + row),
         is_exact,
         is_attained,
     )

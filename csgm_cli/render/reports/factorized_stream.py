@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from csgm_cli.errors import one_line
+from csgm_cli.model.mechanism_table import has_gamma
 from csgm_cli.render.reports.parts import Fact, error_parts_text
 from csgm_cli.rounding import exact, round_up
 
@@ -26,10 +27,26 @@ def stream_setting(inputs: Document) -> tuple[Fact, ...]:
         facts.append(Fact("factorization", f"{size} ({one_line(inputs['factorization'])})"))
         column = "largest column norm of C; sigma covers it"
         facts.append(Fact("sensitivity", round_up(inputs["sensitivity"], _DIGITS), column))
+    if inputs.get("participations") is not None:
+        return (*facts, *_repeated(inputs))
     if isinstance(inputs["epochs"], int | float):
         epochs = inputs["epochs"]
         facts.append(Fact("epochs", exact(epochs), _EPOCHS if epochs > 1 else _ONE_EPOCH))
     return tuple(facts)
+
+
+def _repeated(inputs: Document) -> tuple[Fact, ...]:
+    """How often a client takes part in a run without a restart, and what that costs."""
+    if "joint_sensitivity" not in inputs or isinstance(inputs["participations"], list):
+        return ()
+    apart = f"per client, {exact(inputs['min_separation'])} or more steps apart, no restart"
+    facts = [Fact("participations", exact(inputs["participations"]), apart)]
+    joint, release = (round_up(inputs[f"{name}_sensitivity"], _DIGITS) for name in ("joint", "release"))
+    if has_gamma(inputs.get("mechanism")) and inputs.get("gamma") != 1.0:
+        count, note = f"{exact(inputs['rounds'])} releases", f"with new masks, each of sensitivity {release}"
+        return (*facts, Fact("counted as", count, note))
+    word = "exact" if inputs["joint_sensitivity_bound"] == "exact" else "an upper bound"
+    return (*facts, Fact("joint", joint, f"sensitivity of all participations together, {word}"))
 
 
 def row_noise(result: Document) -> tuple[Fact, ...]:

@@ -32,8 +32,11 @@ _SAMPLING = {
     "participation-secret": "secret",
     "fixed-denominator": "fixed denominator",
 }
-#: That a client takes part once in each counted round or epoch is stated beside their number.
-_STATED_ELSEWHERE = {"one-participation-per-round", "one-participation-per-epoch"}
+#: How often a client takes part is stated beside the number of rounds, epochs or participations.
+_STATED_ELSEWHERE = {
+    "one-participation-per-round", "one-participation-per-epoch", "bounded-participations", "min-separation",
+    "masks-fresh",
+}  # fmt: skip
 
 
 def setting(inputs: Document) -> tuple[Fact, ...]:
