@@ -10,6 +10,7 @@ from csgm_cli.factorization import (
     inspect_arrays,
     inspecting_bytes,
     norms_of_arrays,
+    over_epochs,
     parse_workload,
     repeated_bytes,
     rows_of,
@@ -91,7 +92,7 @@ def inspect_undescribed(
 
 def inspect_described(saved: SavedArrays, said: Description, progress: Progress | None) -> Inspection:
     """Return what came of the claims of a file that says what it holds; errors as in `inspect_arrays`."""
-    workload = workload_of(said.workload, saved.arrays)
+    workload = over_epochs(workload_of(said.workload, saved.arrays), said.epochs)
     _check_room(workload, saved)
     return inspect_arrays(
         workload,

@@ -15,7 +15,7 @@ from csgm_cli.factorization.inspection import inspect_arrays
 from csgm_cli.factorization.memory import dense_bytes, solving_bytes
 from csgm_cli.factorization.norms import factor_norms, norms_of_arrays
 from csgm_cli.factorization.participation.measure import repeated_bytes
-from csgm_cli.factorization.workload import matrix_workload, parse_workload, schedule_workload
+from csgm_cli.factorization.workload import matrix_workload, over_epochs, parse_workload, schedule_workload
 
 __all__ = [
     "compare_strategies",
@@ -30,6 +30,7 @@ __all__ = [
     "inspecting_bytes",
     "matrix_workload",
     "norms_of_arrays",
+    "over_epochs",
     "parse_workload",
     "repeated_bytes",
     "rounded",

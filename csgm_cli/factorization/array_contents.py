@@ -14,7 +14,12 @@ from csgm_cli.errors import UsageError, shown
 from csgm_cli.factorization.matrices.triangular import PANEL
 from csgm_cli.factorization.memory import bands_bytes, solving_bytes
 from csgm_cli.factorization.strategies.streaming import check_streams
-from csgm_cli.factorization.workload import matrix_workload, parse_workload, schedule_workload
+from csgm_cli.factorization.workload import (
+    matrix_workload,
+    parse_workload,
+    row_weights,
+    schedule_workload,
+)
 from csgm_cli.model.factorization import (
     DENSE,
     GENERATORS,
@@ -168,7 +173,7 @@ def dual_of(workload: Workload, arrays: Arrays, objective: Objective) -> Dual | 
     if v is None:
         return None
     if objective is Objective.MEAN:
-        return Dual(v, np.ones(len(v)))
+        return Dual(v, row_weights(workload))
     if u is None and not workload.is_toeplitz:
         raise incomplete("its dual v lacks u, which the max error of this workload needs")
     return Dual(v, v[::-1].copy() if u is None else u)

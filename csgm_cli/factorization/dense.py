@@ -19,7 +19,7 @@ from csgm_cli.factorization.solve.singular_values import singular_pairs
 from csgm_cli.factorization.solve.solver import column_norms
 from csgm_cli.factorization.strategies import tree
 from csgm_cli.factorization.strategies.toeplitz import column_norms as column_norms_of
-from csgm_cli.factorization.workload import columns, dense, inverse_norm_bound, solve, structure
+from csgm_cli.factorization.workload import columns, dense, inverse_norm_bound, mean_and_max, solve, structure
 from csgm_cli.model.factorization import (
     Dual,
     Factorization,
@@ -61,7 +61,7 @@ def dense_factors(factorization: Factorization, precision: Precision = "float64"
     name = factorization.strategy.name
     if name.has_nodes:
         c, b = tree.nodes(factorization.T), tree.prefixes(factorization.T, name)
-        return _measured(b.astype(precision), c.astype(precision), None)
+        return _measured(factorization.workload, b.astype(precision), c.astype(precision), None)
     c = _factor(factorization)
     # Norms of the identity are no sums: by itself it needs no scale, which would only round A.
     sensitivity = factorization.sensitivity
@@ -71,7 +71,7 @@ def dense_factors(factorization: Factorization, precision: Precision = "float64"
     c_inverse = _inverse(factorization.workload, b, c)
     b = _rounded("B", b, 1.0 / scale, precision, axis=1)
     c_inverse = _rounded("C^-1", c_inverse, 1.0 / scale, precision, axis=1)
-    return _measured(b, _rounded("C", c, scale, precision, axis=0), c_inverse)
+    return _measured(factorization.workload, b, _rounded("C", c, scale, precision, axis=0), c_inverse)
 
 
 def _inverse(workload: Workload, b: Array, c: Array) -> Array:
@@ -97,11 +97,10 @@ def _rounded(name: str, x: Array, scale: float, precision: Precision, axis: int)
     return found
 
 
-def _measured(b: Array, c: Array, inverse: Array | None) -> Factors:
+def _measured(workload: Workload, b: Array, c: Array, inverse: Array | None) -> Factors:
     """With the sensitivity and the errors of exactly these numbers."""
     squared = float(_squares(c, axis=0).max())
-    rows = _squares(b, axis=1)
-    return Factors(b, c, inverse, squared**0.5, squared * float(rows.mean()), squared * float(rows.max()))
+    return Factors(b, c, inverse, squared**0.5, *mean_and_max(workload, squared * _squares(b, axis=1)))
 
 
 def _squares(x: Array, axis: int) -> Array:

@@ -17,7 +17,7 @@ from csgm_cli.factorization.inspection import alike
 from csgm_cli.factorization.matrices.semiseparable import cast, column_norms_squared, norm_margin, row_errors
 from csgm_cli.factorization.norms import noise_sensitivity, norms_of_arrays, norms_of_pair
 from csgm_cli.factorization.pair import Pair, pair_of, squared_norms
-from csgm_cli.factorization.workload import inverse_norm_bound
+from csgm_cli.factorization.workload import inverse_norm_bound, mean_and_max
 from csgm_cli.model.factorization import DENSE, StrategyName
 from csgm_cli.ranges import check_range
 
@@ -101,7 +101,7 @@ def _measured(
         if {"B", "C_inv"} == set(kept):  # a reader has C from its inverse: B must be of that one
             inverted = _pair(limit, factors, ["C_inv"])
             factors = replace(factors, B=inverted.B.astype(precision))
-        squared, mean, worst = _pair(limit, factors, kept).measured()
+        squared, mean, worst = _pair(limit, factors, kept).measured(factorization.workload)
         if "C" in kept or squared <= factorization.sensitivity_squared:
             measured = replace(
                 factorization,
@@ -205,12 +205,13 @@ def _streaming(factorization: Factorization, exact: Generators, precision: Preci
         scale *= most / squared**0.5 * (1.0 - float(np.finfo(precision).eps))
         g = _rounded(exact, precision, scale)
     rows = squared * row_errors(factorization.workload, cast(g, np.float64))
+    mean, worst = mean_and_max(factorization.workload, rows)
     return replace(
         factorization,
         generators=g,
         sensitivity_squared=squared,
-        mean_squared_error=float(rows.mean()),
-        max_squared_error=float(rows.max()),
+        mean_squared_error=mean,
+        max_squared_error=worst,
     )
 
 

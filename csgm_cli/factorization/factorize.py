@@ -13,7 +13,7 @@ from csgm_cli.factorization.solve.oracle import oracle_for
 from csgm_cli.factorization.solve.solver import Progress, Solution, certificate, lower_bound, solve
 from csgm_cli.factorization.strategies import toeplitz, tree
 from csgm_cli.factorization.strategies.streaming import check_streams, streaming_generators
-from csgm_cli.factorization.workload import column_norms_squared, row_norms_squared
+from csgm_cli.factorization.workload import column_norms_squared, mean_and_max, row_norms_squared
 from csgm_cli.model.factorization import (
     Dual,
     Factorization,
@@ -90,6 +90,7 @@ def factorize(
     tolerance = default_tolerance(workload) if tolerance is None else check_range("tolerance", tolerance)
     name = strategy.name
     _check_rows(workload, name)
+    _check_epochs(workload, objective)
 
     def solved() -> Factorization:
         solution = solve(workload, objective, tolerance, start=start, progress=progress)
@@ -105,6 +106,16 @@ def factorize(
     return _unsolved(workload, strategy, objective, optimum)
 
 
+def _check_epochs(workload: Workload, objective: Objective) -> None:
+    """``UsageError`` (slug ``epochs-objective``) for the max error over several epochs."""
+    if workload.epochs > 1 and objective is not Objective.MEAN:
+        raise UsageError(
+            "epochs-objective",
+            f"over {workload.epochs} epochs the mean error is minimised, not the {objective}",
+            "--objective mean",
+        )
+
+
 def _unsolved(
     workload: Workload, strategy: Strategy, objective: Objective, optimum: Factorization | None
 ) -> Factorization:
@@ -117,8 +128,7 @@ def _unsolved(
         strategy,
         objective,
         sensitivity_squared,
-        sensitivity_squared * float(rows.mean()),
-        sensitivity_squared * float(rows.max()),
+        *mean_and_max(workload, sensitivity_squared * rows),
         bound,
         series=series,
         notices=_padding(workload.T) if name.is_tree else (),
@@ -134,7 +144,7 @@ def _optimal(workload: Workload, objective: Objective, solution: Solution) -> Fa
     """Both errors of the solution: the one that was solved for is its certified upper bound."""
     dual = solution.dual
     rows = optimal_rows(workload, solution)
-    mean, worst = float(rows.mean()), float(rows.max())
+    mean, worst = mean_and_max(workload, rows)
     if objective is Objective.MEAN:
         mean = solution.upper
     else:
@@ -172,8 +182,7 @@ def _streaming(
         strategy,
         objective,
         1.0,
-        float(rows.mean()),
-        float(rows.max()),
+        *mean_and_max(workload, rows),
         optimum.lower_bound,
         iterations=optimum.iterations,
         dual=optimum.dual,

@@ -31,7 +31,7 @@ from csgm_cli.factorization.matrices.semiseparable import column_norms_squared, 
 from csgm_cli.factorization.matrices.triangular import unit_columns
 from csgm_cli.factorization.pair import Pair, pair_of
 from csgm_cli.factorization.solve.solver import Progress, lower_bound
-from csgm_cli.factorization.workload import columns
+from csgm_cli.factorization.workload import columns, mean_and_max
 from csgm_cli.model.factorization import (
     Claim,
     Dual,
@@ -165,12 +165,11 @@ def _measured(
     workload: Workload, pair: Pair | None, generators: Generators | None
 ) -> tuple[float, float, float] | None:
     if pair is not None:
-        return pair.measured()
+        return pair.measured(workload)
     if generators is None:
         return None
     squared = float(column_norms_squared(generators).max())
-    rows = squared * row_errors(workload, generators)
-    return squared, float(rows.mean()), float(rows.max())
+    return squared, *mean_and_max(workload, squared * row_errors(workload, generators))
 
 
 def _bound(

@@ -20,7 +20,7 @@ from csgm_cli.factorization.matrices.triangular import (
     right_quotient,
     unit_columns,
 )
-from csgm_cli.factorization.workload import columns
+from csgm_cli.factorization.workload import columns, mean_and_max
 
 if TYPE_CHECKING:
     from csgm_cli.model.factorization import Workload
@@ -35,11 +35,10 @@ class Pair:
     B: NDArray[Any]
     C: NDArray[Any]
 
-    def measured(self) -> tuple[float, float, float]:
+    def measured(self, workload: Workload) -> tuple[float, float, float]:
         """Squared sensitivity, mean and largest squared error."""
         squared = float(squared_norms(self.C, axis=0).max())
-        rows = squared * squared_norms(self.B, axis=1)
-        return squared, float(rows.mean()), float(rows.max())
+        return squared, *mean_and_max(workload, squared * squared_norms(self.B, axis=1))
 
     def residual(self, a: Columns) -> float:
         """The largest entry of B C - A, each over its row's norm in B and column's in C; NaN beyond float64.

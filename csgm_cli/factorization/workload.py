@@ -233,6 +233,30 @@ def column_norms_squared(workload: Workload) -> Array:
     return _driven_variances(structure(workload).flipped)[::-1].copy()
 
 
+def over_epochs(workload: Workload, epochs: int) -> Workload:
+    """The same in so many epochs; ``UsageError`` (slug ``matrix-epochs``) for a matrix in more than one."""
+    epochs = int(check_range("epochs", epochs))
+    if workload.matrix is not None and epochs > 1:
+        raise UsageError(
+            "matrix-epochs",
+            "a workload that is a matrix does not say what later epochs carry on: epochs must be 1",
+        )
+    return replace(workload, epochs=epochs)
+
+
+def row_weights(workload: Workload) -> Array:
+    """How often each row counts in T times the mean error: the last one for all later epochs, too."""
+    weights = np.ones(workload.T)
+    weights[-1] += 0.5 * workload.T * (workload.epochs - 1)
+    return weights
+
+
+def mean_and_max(workload: Workload, rows: Array) -> tuple[float, float]:
+    """Mean and largest error over all epochs, from the squared norms of the ``rows`` of B."""
+    carried = (workload.epochs - 1) * float(rows[-1])
+    return float(rows.mean()) + carried / 2.0, float(rows.max()) + carried
+
+
 def _driven_variances(a: Structure) -> Array:
     """Variances of A w for white w: m = right m + w, y = left y + rate m."""
     if a.right == 0.0 and a.left == 1.0:

@@ -71,6 +71,7 @@ _FACTORIZATION_KEYS = (
     "lower_bound",
     "gap",
     "iterations",
+    "epochs",
     "participations",
     "min_separation",
     "bands",

@@ -64,6 +64,7 @@ class Description:
     numbers: Mapping[str, float]
     participation: Participation | None = None
     bands: int | None = None
+    epochs: int = 1
 
 
 def _groups_of(strategy: Strategy) -> tuple[str, ...]:
@@ -135,6 +136,7 @@ def file_of(factorization: Factorization, factors: Factors | None, names: Collec
         "objective": factorization.objective.value,
         **{name: getattr(factorization, name) for name in _NUMBERS},
         **{name: count for name in _COUNTS if (count := getattr(factorization, name)) is not None},
+        **_epochs(factorization.workload),
         "versions": {"csgm": __version__, **{name: version(name) for name in ("numpy", "scipy")}},
     }
     return ArrayFile(arrays, metadata)
@@ -166,7 +168,22 @@ def description_of(saved: SavedArrays) -> Description | None:
         numbers,
         participation,
         _bands(saved, strategy, int(numbers["T"]), participation),
+        _epochs_of(saved, participation),
     )
+
+
+def _epochs(workload: Workload) -> dict[str, Any]:
+    """The epochs where there are several; files of earlier versions know but one."""
+    return {"epochs": workload.epochs} if workload.epochs > 1 else {}
+
+
+def _epochs_of(saved: SavedArrays, participation: Participation | None) -> int:
+    epochs = _count(saved, "epochs")
+    if epochs is None:
+        return 1
+    if epochs > 1 and participation is not None:
+        raise UsageError("broken-file", "its metadata give both epochs and participations without a restart")
+    return int(check_range("epochs", epochs))
 
 
 def _participation(saved: SavedArrays) -> Participation | None:
@@ -237,6 +254,7 @@ def _problem(workload: Workload, objective: Objective) -> dict[str, Any]:
         "workload": workload.name,
         "objective": objective.value,
         "workload_sha256": digest(ArrayFile(_described_by(workload), {})),
+        **_epochs(workload),
     }
 
 

@@ -46,7 +46,10 @@ STREAMING = {
     (256, 6): 4.6e-6,
     (256, 8): 3.4e-8,
 }
-ALL = [name.value for name in StrategyName if name is not StrategyName.STREAMING] + ["streaming:3"]
+ALL = [
+    *(name.value for name in StrategyName if name is not StrategyName.STREAMING and not name.is_banded),
+    "streaming:3",
+]
 
 
 def direct_errors(workload, b, c):

@@ -65,6 +65,7 @@ FACTORIZE_KEYS = [
     "lower_bound",
     "gap",
     "iterations",
+    "epochs",
     "participations",
     "min_separation",
     "bands",

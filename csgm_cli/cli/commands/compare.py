@@ -27,6 +27,7 @@ from csgm_cli.model.mechanism import Target
 if TYPE_CHECKING:
     from csgm_cli.cli.options.request import Request
     from csgm_cli.model.mechanism import FactorNorms
+    from csgm_cli.model.result import Notice
 
 
 def run(request: Request) -> ExitCode:
@@ -42,7 +43,7 @@ def run(request: Request) -> ExitCode:
     gammas = _gammas(request)
     geometry, geometry_notices = build_geometry(request)
     took_part, participation_notices = build_participation(request)
-    others = _other_strategies(request)
+    others, epochs_notices = _other_strategies(request, took_part.epochs)
     target = Target(request["epsilon"], request["delta"])
     arguments = {
         "gammas": gammas,
@@ -59,6 +60,7 @@ def run(request: Request) -> ExitCode:
         *geometry_notices,
         *participation_notices,
         *one_round(request),
+        *epochs_notices,
         *delta_notices(request, [request["delta"]]),
     )
     comparison = replace(comparison, notices=(*notices, *comparison.notices))
@@ -79,13 +81,16 @@ def _gammas(request: Request) -> tuple[float, ...]:
     return tuple(gammas)
 
 
-def _other_strategies(request: Request) -> tuple[FactorNorms, ...]:
-    """Return the factorizations to compare with the given one."""
+def _other_strategies(
+    request: Request, epochs: int | None
+) -> tuple[tuple[FactorNorms, ...], tuple[Notice, ...]]:
+    """Return the factorizations to compare with the given one, and whether it is for other epochs."""
     if request["factorization"] is None:
-        return ()
-    from csgm_cli.cli.inputs.factorizations import usual_strategies
+        return (), ()
+    from csgm_cli.cli.inputs.factorizations import epochs_notice, usual_strategies
 
-    return usual_strategies(asked_factorization(request))
+    asked = asked_factorization(request)
+    return usual_strategies(asked), epochs_notice(asked, epochs or 1)
 
 
 command = Command(

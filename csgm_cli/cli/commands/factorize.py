@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 _ARRAYS = ("arrays", "dtype", "force")
 _SOLVED = (StrategyName.OPTIMAL, StrategyName.STREAMING)
+_EPOCHS = (
+    "Epochs of T steps in which the noise starts anew: minimise the mean error over all of them, with what an"
+    " epoch carries into the later ones. Default: 1."
+)
 #: Rows of C in a picture, at equal distances.
 _ROWS = 4
 
@@ -32,7 +36,9 @@ _ROWS = 4
 def run(request: Request) -> ExitCode:
     """Solve, write the arrays, and report."""
     check_plot(request if request["compare"] else request.without(["output"]))
-    workload = build_workload(request)
+    from csgm_cli.factorization import over_epochs
+
+    workload = over_epochs(build_workload(request), request["epochs"] or 1)
     try:
         return _factorize(request, workload)
     except MemoryError:
@@ -45,7 +51,7 @@ def _factorize(request: Request, workload: Workload) -> ExitCode:
 
     if request["tolerance"] is None:
         request = Request({**request.values, "tolerance": default_tolerance(workload)}, request.sources)
-    settled = {"T": workload.T, "workload": workload.name}
+    settled = {"T": workload.T, "workload": workload.name, "epochs": workload.epochs}
     if request["compare"]:
         return _compare(request, workload, settled)
     from csgm_cli.factorization import factorize, solving_bytes
@@ -204,6 +210,7 @@ command = Command(
     suffix: .npz, .safetensors (an extra), .json, .csv (a folder, a file per array) or .npy (one array).""",
     options=[
         *options("T", "workload", "objective", "strategy", "tolerance", "compare"),
+        option("epochs", text=_EPOCHS),
         *options(*_ARRAYS, "checkpoint"),
         option("output", text="Write the arrays to this file."),
         *options("value", "plot", "plot_size", *(name for name in OUTPUT if name != "output")),

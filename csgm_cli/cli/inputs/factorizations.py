@@ -18,16 +18,18 @@ from csgm_cli.errors import StorageError, UsageError, shown
 from csgm_cli.hints import did_you_mean
 from csgm_cli.model.factorization import Objective, Strategy, StrategyName, Workload, strategy_named
 from csgm_cli.model.participation import overridden
+from csgm_cli.model.result import Notice
 from csgm_cli.ranges import RANGES
 from csgm_cli.storage.memory import check_memory
 
 if TYPE_CHECKING:
     from csgm_cli.model.mechanism import FactorNorms
     from csgm_cli.model.participation import Participation
-    from csgm_cli.model.result import Notice
 
 #: To which gap a file's optimum is solved, where it has no dual.
 TOLERANCE = 1e-9
+#: Strategies with the least error for some number of epochs.
+_SOLVED = (StrategyName.OPTIMAL, StrategyName.STREAMING, StrategyName.TOEPLITZ_OPTIMAL)
 #: What a comparison puts beside the factorization that was asked about.
 _USUAL = (StrategyName.IDENTITY, StrategyName.TREE, StrategyName.HONAKER_ONLINE, StrategyName.HONAKER_FULL)
 
@@ -73,6 +75,23 @@ def load_factorization(
         if os.path.lexists(spec):
             raise
         raise error.reworded(error.message, _instead_of(spec, label)) from None
+
+
+def epochs_notice(asked: Asked, epochs: int) -> tuple[Notice, ...]:
+    """Say that the error was minimised over another number of ``epochs``, where that makes another C."""
+    made_for = asked.workload.epochs
+    solved = asked.norms.strategy is not None and asked.norms.strategy.startswith(_SOLVED)
+    if made_for == epochs or not solved or asked.workload.matrix is not None:
+        return ()
+    message = (
+        f"the factorization minimises the error over {_counted(made_for)}, not {epochs}:"
+        f" csgm factorize --epochs {epochs} --output FILE makes one that does"
+    )
+    return (Notice("other-epochs", message),)
+
+
+def _counted(epochs: int) -> str:
+    return "1 epoch" if epochs == 1 else f"{epochs} epochs"
 
 
 def beside(spec: str, file: str) -> str:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from csgm_cli.factorization.solve.curvature import curvature
 from csgm_cli.factorization.solve.problem import LEAST_SHARE
+from csgm_cli.factorization.workload import row_weights
 from csgm_cli.model.factorization import Dual, Objective
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ def interior(problem: Problem, start: Point, tolerance: float) -> Iterator[Point
     left = _LAST_STEPS
     while left:
         theta = np.maximum(theta, 2.0 * LEAST_SHARE * theta.max(axis=0))
-        dual = Dual(theta[:, 0].copy(), theta[:, 1].copy() if rows else np.ones(len(theta)))
+        u = theta[:, 1].copy() if rows else row_weights(problem.workload)
+        dual = Dual(theta[:, 0].copy(), u)
         point = problem.at(problem.pack(dual))
         yield point
         theta = _weights(point.dual, rows=rows)

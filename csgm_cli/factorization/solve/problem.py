@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from csgm_cli.errors import UsageError
+from csgm_cli.factorization.workload import row_weights
 from csgm_cli.model.factorization import Dual, Objective, Workload
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class Problem:
     def first(self) -> Array:
         """Exact at T <= 2 for prefix sums; elsewhere one plain step from equal weights."""
         T = self.workload.T
-        if T <= 2 and self.workload.name == "prefix-sum":
+        if T <= 2 and self.workload.name == "prefix-sum" and self.workload.epochs == 1:
             ratio = _GOLDEN_SQUARED if self.objective is Objective.MEAN else 2.0
             return self.normalized(np.log(np.array([ratio, 1.0])[-T:]))
         x = self.equal()
@@ -122,7 +123,7 @@ class Problem:
 
     def _dual(self, weight: Array) -> Dual:
         if self.objective is Objective.MEAN:
-            return Dual(weight, np.ones(self.workload.T))
+            return Dual(weight, row_weights(self.workload))
         if self._rows_apart:
             return Dual(*np.split(weight, 2))
         return Dual(weight, weight[::-1].copy())
@@ -131,7 +132,8 @@ class Problem:
         """Certified bounds: errors of phi and of these few operations on the safe side."""
         v, u, h = dual.columns, dual.rows, found.h
         error = found.error + self.workload.T * 2.0**-53
-        lower = h**2 / float(v.sum() * u.sum()) * (1.0 - 3.0 * error)
+        weight = float(self.workload.T) if self.objective is Objective.MEAN else float(u.sum())
+        lower = h**2 / (float(v.sum()) * weight) * (1.0 - 3.0 * error)
         columns = float(((found.columns + found.absolute) / v).max())
         if self.objective is Objective.MEAN:
             rows = h / self.workload.T

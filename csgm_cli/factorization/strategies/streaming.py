@@ -14,7 +14,7 @@ from csgm_cli.errors import UsageError
 from csgm_cli.factorization.matrices.quadrature import inverse_sqrt_poles
 from csgm_cli.factorization.matrices.semiseparable import generators, row_errors
 from csgm_cli.factorization.solve.solver import column_norms, solve
-from csgm_cli.factorization.workload import structure
+from csgm_cli.factorization.workload import mean_and_max, structure
 from csgm_cli.model.factorization import Dual, Generators, Objective, Workload
 
 Array = NDArray[np.float64]
@@ -48,7 +48,7 @@ def streaming_generators(workload: Workload, dual: Dual, objective: Objective, b
     rows = min(workload.T, max(_TUNED_ROWS, _TUNED_NUMBERS // buffers))
     few, few_dual = workload, dual
     if rows < workload.T:
-        few = Workload(rows)
+        few = Workload(rows, epochs=workload.epochs)
         few_dual = solve(few, objective, _TUNED_GAP).dual
     factors = _best_factors(few, few_dual, objective, buffers)
     norms = column_norms(workload, objective, dual)
@@ -73,7 +73,8 @@ def _best_factors(workload: Workload, dual: Dual, objective: Objective, buffers:
 
     def error(at: tuple[float, float]) -> float:
         rows = row_errors(workload, _generators(workload, dual, buffers, spectrum, at, norms))
-        return float(rows.mean() if objective is Objective.MEAN else rows.max())
+        mean, worst = mean_and_max(workload, rows)
+        return mean if objective is Objective.MEAN else worst
 
     best = (0.0, 0.0)
     least, step = error(best), 1.0

@@ -119,7 +119,8 @@ def optimal_series(workload: Workload, objective: Objective) -> tuple[Array, Arr
 
     _require_toeplitz(workload)
     a, T = series(workload), workload.T
-    weights = np.arange(T, 0.0, -1.0) / T if objective is Objective.MEAN else np.ones(T)
+    carried = 0.5 * (workload.epochs - 1)
+    weights = np.arange(T, 0.0, -1.0) / T + carried if objective is Objective.MEAN else np.ones(T)
 
     def loss(x: Array) -> tuple[float, Array]:
         """Return log ||c||^2 + log of the weighted ||b||^2, at c = (1, x)."""

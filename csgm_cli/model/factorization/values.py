@@ -158,12 +158,15 @@ class Workload:
     Without ``matrix``: A = S diag(learning_rates) M, S prefix sums and M_ij = momentum^(i-j) for i >= j, so
     that row i is what i+1 steps of SGD with momentum do to a model. ``learning_rates``: T positive
     numbers, None where all are 1. Build it with ``csgm_cli.factorization.workload``, which checks.
+    ``epochs``: how often noise and sums start anew, the last row of each epoch being carried into all later
+    ones; B and C are those of one epoch, errors those over all rows of all epochs.
     """
 
     T: int
     momentum: float = 0.0
     learning_rates: FloatArray | None = None
     matrix: FloatArray | None = None
+    epochs: int = 1
 
     @property
     def name(self) -> str:
@@ -252,6 +255,11 @@ class Errors(Displayed):
     def T(self) -> int:  # noqa: N802 - the name of the dimension everywhere
         """Number of rows of the workload."""
         return self.workload.T
+
+    @property
+    def epochs(self) -> int:
+        """The epochs whose errors are counted; the noise starts anew in each."""
+        return self.workload.epochs
 
     @property
     def sensitivity(self) -> float:

@@ -131,6 +131,9 @@ def _setting(result: Document) -> tuple[Fact, ...]:
 
 def _participation(result: Document) -> tuple[Fact, ...]:
     facts = []
+    if result["epochs"] > 1:
+        apart = "the noise starts anew in each; errors are over all of them"
+        facts.append(Fact("epochs", exact(result["epochs"]), apart))
     if result["participations"] is not None:
         apart = f"of one client in the T steps, at least {exact(result['min_separation'])} steps apart"
         facts.append(Fact("participations", exact(result["participations"]), apart))
