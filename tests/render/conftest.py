@@ -141,6 +141,8 @@ STREAM = {
     "sampling_rate": 1.0,
     "factorization": "prefix32.npz",
     "epochs": 16,
+    "participations": None,
+    "min_separation": None,
     "T": 32,
     "workload": "prefix-sum",
     "strategy": "optimal",

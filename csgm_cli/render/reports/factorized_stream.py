@@ -27,7 +27,7 @@ def stream_setting(inputs: Document) -> tuple[Fact, ...]:
         facts.append(Fact("factorization", f"{size} ({one_line(inputs['factorization'])})"))
         column = "largest column norm of C; sigma covers it"
         facts.append(Fact("sensitivity", round_up(inputs["sensitivity"], _DIGITS), column))
-    if inputs.get("participations") is not None:
+    if any(inputs.get(name, "varied") is not None for name in ("participations", "min_separation")):
         return (*facts, *_repeated(inputs))
     if isinstance(inputs["epochs"], int | float):
         epochs = inputs["epochs"]
@@ -37,9 +37,9 @@ def stream_setting(inputs: Document) -> tuple[Fact, ...]:
 
 def _repeated(inputs: Document) -> tuple[Fact, ...]:
     """How often a client takes part in a run without a restart, and what that costs."""
-    if "joint_sensitivity" not in inputs or isinstance(inputs["participations"], list):
+    if "joint_sensitivity" not in inputs or not isinstance(inputs.get("participations"), int):
         return ()
-    apart = f"per client, {exact(inputs['min_separation'])} or more steps apart, no restart"
+    apart = f"of one client, {exact(inputs['min_separation'])} or more steps apart"
     facts = [Fact("participations", exact(inputs["participations"]), apart)]
     joint, release = (round_up(inputs[f"{name}_sensitivity"], _DIGITS) for name in ("joint", "release"))
     if has_gamma(inputs.get("mechanism")) and inputs.get("gamma") != 1.0:
