@@ -145,10 +145,9 @@ def test_too_many_rows_for_overlaps(csgm):
 
 
 def test_sweep_over_participations(csgm):
-    line = (
-        f"sweep --epsilon 5 --delta 1e-6 --gamma 0.1 {SIZES} --factorization identity:16 --min-separation 4"
-    )
-    document = csgm(f"{line} --vary participations=1,2,4 --format json").document
+    line = f"sweep --epsilon 5 --delta 1e-6 --gamma 0.1 {SIZES} --vary participations=1,2,4"
+    line = f"{line} --factorization identity:16 --min-separation 4"
+    document = csgm(f"{line} --format json").document
     jsonschema.validate(document, load_schema("sweep"))
     text = csgm(line).stdout
     assert text.startswith("participations")
