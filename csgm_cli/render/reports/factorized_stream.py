@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 _EPOCHS = "a client takes part in at most one step of each"
 _ONE_EPOCH = "a client takes part in at most one step; pass --epochs if training repeats"
+#: Inputs of which a sweep may vary any.
+_REPEATED = {"participations", "min_separation"}
 #: Of the sensitivity, which is 1 but for rounding where it is best.
 _DIGITS = 10
 
@@ -27,7 +29,9 @@ def stream_setting(inputs: Document) -> tuple[Fact, ...]:
         facts.append(Fact("factorization", f"{size} ({one_line(inputs['factorization'])})"))
         column = "largest column norm of C; sigma covers it"
         facts.append(Fact("sensitivity", round_up(inputs["sensitivity"], _DIGITS), column))
-    if any(inputs.get(name, "varied") is not None for name in ("participations", "min_separation")):
+    if not _REPEATED.isdisjoint(inputs.get("vary") or ()):
+        return tuple(facts)
+    if inputs["participations"] is not None:
         return (*facts, *_repeated(inputs))
     if isinstance(inputs["epochs"], int | float):
         epochs = inputs["epochs"]
@@ -37,8 +41,6 @@ def stream_setting(inputs: Document) -> tuple[Fact, ...]:
 
 def _repeated(inputs: Document) -> tuple[Fact, ...]:
     """How often a client takes part in a run without a restart, and what that costs."""
-    if "joint_sensitivity" not in inputs or not isinstance(inputs.get("participations"), int):
-        return ()
     apart = f"of one client, {exact(inputs['min_separation'])} or more steps apart"
     facts = [Fact("participations", exact(inputs["participations"]), apart)]
     joint, release = (round_up(inputs[f"{name}_sensitivity"], _DIGITS) for name in ("joint", "release"))
