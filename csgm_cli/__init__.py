@@ -81,6 +81,7 @@ if TYPE_CHECKING:
         Target,
     )
     from csgm_cli.model.mechanism_table import Geometry, MechanismName
+    from csgm_cli.model.participation import Participation
     from csgm_cli.model.result import Account, Calibration, Guarantee, Notice
     from csgm_cli.noise.stream import NoiseStream
     from csgm_cli.simulation.audit import audit_epsilon
@@ -136,6 +137,7 @@ _HOMES = {
     "NoiseState": "model.factorization.noise",
     "Notice": "model.result",
     "Objective": "model.factorization.values",
+    "Participation": "model.participation",
     "Plan": "model.comparison",
     "Strategy": "model.factorization.values",
     "StrategyName": "model.factorization.values",
@@ -192,6 +194,7 @@ __all__ = [  # spelled out for type checkers; a test keeps it equal to _HOMES
     "NoiseStream",
     "Notice",
     "Objective",
+    "Participation",
     "Plan",
     "Population",
     "Release",

@@ -65,8 +65,8 @@ def read_factorization(
             if not claim.holds:
                 raise _broken(claim, found.workload.name, made_elsewhere=not saved.metadata)
         asked = overridden(found.participation, found.T, participations, min_separation)
-        if asked is not None:
-            needed = repeated_bytes(found.workload, banded="bands" in saved.arrays)
+        if asked is not None and "bands" not in saved.arrays:
+            needed = repeated_bytes(found.workload)
             check_memory(needed, f"the sensitivity of several participations with T = {found.T} needs")
         norms = norms_of_arrays(found.workload, saved.arrays, found.objective, found.strategy, asked)
     return replace(norms, sha256=saved.actual_hash), found.workload

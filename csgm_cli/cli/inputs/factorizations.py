@@ -211,8 +211,8 @@ def _check_repeated(workload: Workload, name: StrategyName, asked: Participation
     """Raise ``UsageError`` (slug ``too-large``) where several participations take too large arrays."""
     from csgm_cli.factorization import repeated_bytes
 
-    if asked is not None and name is not StrategyName.IDENTITY:
-        needed = repeated_bytes(workload, banded=False)
+    if asked is not None:
+        needed = repeated_bytes(workload, name)
         check_memory(needed, f"{name} with several participations in {workload.T} steps needs", FEWER_ROWS)
 
 

@@ -21,7 +21,10 @@ from csgm_cli.factorization.matrices.triangular import left_quotient
 from csgm_cli.factorization.memory import dense_bytes
 from csgm_cli.factorization.pair import noise_quotient, pair_of
 from csgm_cli.factorization.participation.gram import Gram, gram_of, gram_of_bands
-from csgm_cli.factorization.participation.sensitivity import repeated_participation
+from csgm_cli.factorization.participation.sensitivity import (
+    repeated_participation,
+    toeplitz_participation,
+)
 from csgm_cli.model.factorization import DENSE, Factorization, Objective, StrategyName, Workload
 
 if TYPE_CHECKING:
@@ -33,17 +36,26 @@ if TYPE_CHECKING:
 
 #: Relative error of a C that is computed from how it was made.
 _COMPUTED = 2.0**-40
+#: Strategies other than bands that take no T x T array.
+_SMALL = (StrategyName.IDENTITY, StrategyName.TOEPLITZ_SQRT)
 #: T x T float64 arrays alive at the peak: X, its diagonals twice, and tables of partial sums.
 _GRAM_ARRAYS = 6
 
 
-def repeated_bytes(workload: Workload, *, banded: bool) -> int:
-    """About the peak memory of `participation_of_arrays`, or of a factorization that is not ``banded``."""
-    return 0 if banded else dense_bytes(workload) + 8 * _GRAM_ARRAYS * workload.T**2
+def repeated_bytes(workload: Workload, strategy: StrategyName | None = None) -> int:
+    """About the peak memory of `participation_of`, or of `participation_of_arrays` without bands."""
+    if strategy in _SMALL or (strategy is not None and strategy.is_banded):
+        return 0
+    return dense_bytes(workload) + 8 * _GRAM_ARRAYS * workload.T**2
 
 
 def participation_of(found: Factorization, asked: Participation) -> RepeatedParticipation:
     """The sensitivities of the C of ``found`` for clients that take part as ``asked``."""
+    if found.series is not None and found.strategy.name is not StrategyName.TOEPLITZ_SQRT_NORMALIZED:
+        series = np.asarray(found.series)[1]
+        fast = toeplitz_participation(series, asked.participations, asked.min_separation, _COMPUTED)
+        if fast is not None:
+            return fast
     return repeated_participation(_gram(found, asked.min_separation), asked.participations)
 
 

@@ -27,6 +27,8 @@ def longest(T: int, separation: int) -> int:  # noqa: N803 - as above
 def heaviest(weights: Array, k: int, separation: int) -> float:
     """Max over patterns of the sum of ``weights`` (T,), O(T k)."""
     T = len(weights)
+    if weights.min() == weights.max():
+        return min(k, longest(T, separation)) * float(weights[0])
     limited = k < longest(T, separation)
     # best[c] after step i: of at most c participations up to there (any number where k does not bind).
     recent = deque([np.zeros(k + 1 if limited else 1)] * separation, maxlen=separation)

@@ -24,6 +24,8 @@ Array = NDArray[np.float64]
 
 #: Relative difference between an upper and a lower bound up to which they are one number.
 _MEET = 1e-10
+#: Two sums in a row of up to k entries round by up to this times k.
+_SUMMED = 2.0**-52
 #: Steps of the power iteration; its bound on the eigenvalue holds after any number of them.
 _POWER_STEPS = 50
 
@@ -39,7 +41,8 @@ def repeated_participation(gram: Gram, participations: int) -> RepeatedParticipa
     joint, is_exact = _joint_square(gram, k, sums, ordered)
     release = min(float(sums.max()), largest_eigenvalue_bound(ordered))
     is_attained = heaviest(gram.diagonal, k, gram.separation) >= k * release * (1.0 - _MEET)
-    row = gram.rounding * (1 if gram.is_orthogonal else k)
+    entry = gram.rounding + k * _SUMMED * float(gram.diagonal.max())
+    row = entry * (1 if gram.is_orthogonal else k)
     return RepeatedParticipation(
         k,
         gram.separation,
@@ -47,6 +50,35 @@ def repeated_participation(gram: Gram, participations: int) -> RepeatedParticipa
         root_above(release + row),
         is_exact,
         is_attained,
+    )
+
+
+def toeplitz_participation(
+    series: Array, participations: int, separation: int, error: float = 0.0
+) -> RepeatedParticipation | None:
+    """As `repeated_participation`, for the lower-triangular Toeplitz C with this first column, O(T k).
+
+    None unless its entries are nonnegative and never increase: the worst pattern is then 0, b, 2b, ...
+    ``error``: of X, relative to its largest entry, beside the rounding here.
+    """
+    T = len(series)  # noqa: N806 - what it is called in every formula
+    if (series < 0.0).any() or (np.diff(series) > 0.0).any():
+        return None
+    k = min(participations, longest(T, separation))
+    ordered = np.zeros((k, k))
+    for lag in range(k):
+        sums = np.cumsum(series[: T - lag * separation] * series[lag * separation :])
+        rows = np.arange(k - lag)
+        ordered[rows, rows + lag] = sums[T - 1 - (rows + lag) * separation]
+    ordered = np.maximum(ordered, ordered.T)
+    row = k * float(ordered.max()) * ((T + 2) * 2.0**-53 + k * _SUMMED + error)
+    return RepeatedParticipation(
+        k,
+        separation,
+        root_above(float(ordered.sum()) + k * row),
+        root_above(largest_eigenvalue_bound(ordered) + row),
+        is_exact=True,
+        is_attained=k == 1,
     )
 
 

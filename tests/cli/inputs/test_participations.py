@@ -8,6 +8,11 @@ import pytest
 
 import csgm_cli as csgm_api
 from csgm_cli.errors import UsageError
+from csgm_cli.factorization.bands.measure import measured
+from csgm_cli.model.factorization import Factorization, Objective, Strategy, Workload
+from csgm_cli.model.participation import Participation
+from csgm_cli.storage.arrays import write_arrays
+from csgm_cli.storage.factorizations import file_of
 from csgm_cli.storage.schema import load_schema
 from tests.cli.questions import CALIBRATE_SIZED, SIZES
 
@@ -101,6 +106,48 @@ def test_statement_and_assumptions(csgm, banded):
     assert "takes part in up to 4 steps" in csgm(f"{line} --statement").stdout
 
 
+@pytest.fixture
+def declared(place):
+    """A banded factorization whose file says how often a client takes part."""
+    bands = np.zeros((BANDS, T))
+    bands[0], bands[1, :-1] = 0.8, 0.6
+    bands[0, -1] = 1.0
+    numbers = measured(Workload(T), Objective.MEAN, bands)
+    found = Factorization(
+        Workload(T),
+        Strategy("banded"),
+        Objective.MEAN,
+        *numbers,
+        band_matrix=bands,
+        bands=BANDS,
+        participation=Participation(3, 2),
+    )
+    write_arrays(str(place / "declared.npz"), file_of(found, None, ["bands"]))
+    return "declared.npz"
+
+
+def test_a_file_that_says_how_often(csgm, declared):
+    """What it says holds, and each option replaces its part of it."""
+    line = f"{CALIBRATE_SIZED} --factorization {declared}"
+
+    def found(options):
+        outcome = csgm(f"{line} {options} --format json")
+        inputs, slugs = outcome.document["inputs"], {w["slug"] for w in outcome.document["warnings"]}
+        assert "one-round" not in slugs
+        return (
+            inputs["participations"],
+            inputs["min_separation"],
+            inputs["rounds"],
+            "overlapping-columns" in slugs,
+        )
+
+    assert found("") == (3, 2, 3, False)
+    assert found("--participations 2") == (2, 2, 2, False)
+    assert found("--min-separation 1") == (3, 1, 3, True)
+    assert found("--min-separation 5") == (2, 5, 2, False)  # ceil(8 / 5)
+    assert found("--participations 9 --min-separation 2") == (4, 2, 4, False)
+
+
 CONFLICTS = [
     ("--rounds 3", "--factorization and --rounds 3 disagree: a client takes part 4 times"),
     ("--epochs 4", "4 participations are those of one run without a restart, but epochs is 4"),
@@ -138,9 +185,10 @@ def test_values_out_of_range(csgm, option, value, said):
 
 
 def test_too_many_rows_for_overlaps(csgm):
-    """Only the identity and bands do without T x T arrays."""
+    """Only the identity, the square root and bands do without T x T arrays."""
     line = f"{CALIBRATE_SIZED} --participations 2 --min-separation 1000 --format json --factorization"
-    assert csgm(f"{line} toeplitz-sqrt:1e7").document["error"]["slug"] == "too-large"
+    assert csgm(f"{line} optimal:1e6").document["error"]["slug"] == "too-large"
+    assert csgm(f"{line} toeplitz-sqrt:1e5").document["inputs"]["joint_sensitivity_bound"] == "exact"
     assert csgm(f"{line} identity:1e4").document["inputs"]["release_sensitivity"] == 1.0
 
 

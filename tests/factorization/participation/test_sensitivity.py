@@ -11,6 +11,7 @@ from csgm_cli.factorization.participation.gram import gram_of
 from csgm_cli.factorization.participation.sensitivity import (
     largest_eigenvalue_bound,
     repeated_participation,
+    toeplitz_participation,
 )
 
 #: Above rounding.
@@ -127,6 +128,19 @@ def test_published_square_root(T, k, b, mean):
     assert found.is_exact
     rows = np.cumsum(c[:, 0] ** 2)  # B is C
     assert rows.mean() * found.mean_sensitivity**2 == pytest.approx(mean, rel=1e-9)
+
+
+@pytest.mark.parametrize(("T", "k", "b"), [(12, 3, 3), (12, 9, 1), (50, 4, 7), (50, 1, 7)])
+@pytest.mark.parametrize("series", [lambda T: square_root(T)[:, 0], lambda T: 0.7 ** np.arange(T)])
+def test_toeplitz_without_a_matrix(T, k, b, series):
+    """The same as from all of C; other coefficients are refused."""
+    c = series(T)
+    fast, dense = toeplitz_participation(c, k, b), repeated_participation(gram_of(toeplitz(c), b), k)
+    assert (fast.participations, fast.is_exact) == (dense.participations, dense.is_exact)
+    assert fast.joint_sensitivity == pytest.approx(dense.joint_sensitivity, rel=1e-12)
+    assert fast.release_sensitivity == pytest.approx(dense.release_sensitivity, rel=1e-9)
+    assert toeplitz_participation(c[::-1], k, b) is None
+    assert toeplitz_participation(-c, k, b) is None
 
 
 def test_quadratic_pattern_beyond_reach_is_an_upper_bound():
