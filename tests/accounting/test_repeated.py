@@ -30,11 +30,11 @@ def mechanism(c, k, b, name="l2-csgm", gamma=GAMMA, adjacency="add-remove", **ge
     return csgm.Mechanism(name, gamma, geometry, adjacency=adjacency, factorization=norms_of(c, k, b))
 
 
-def transcripts(c, steps, second, points=81):
+def transcripts(c, steps, second, points=81, gamma=GAMMA):
     """Deltas of adding and of removing a client, by an integral over all rows of C G + Z.
 
     The client sends +SHIFT at the first of two ``steps`` and ``second(rows before the second step)`` at the
-    second, each with probability GAMMA.
+    second, each with probability ``gamma``.
     """
     axis = np.linspace(-5.5, 7.5, points)
     rows = np.meshgrid(*[axis] * len(c), indexing="ij", sparse=True)
@@ -43,7 +43,7 @@ def transcripts(c, steps, second, points=81):
     values = (SHIFT, second(rows[: steps[1]]))
     ratio = 0.0
     for masks in ((0, 0), (0, 1), (1, 0), (1, 1)):
-        weight = math.prod(GAMMA if sent else 1 - GAMMA for sent in masks)
+        weight = math.prod(gamma if sent else 1 - gamma for sent in masks)
         moved = [
             sum(m * v * c[i, j] for m, v, j in zip(masks, values, steps, strict=True)) for i in range(len(c))
         ]
@@ -111,6 +111,19 @@ def test_overlapping_columns_cost_more_than_releases(strategy):
     if strategy == "constant":
         ratios = [found / naive for found, naive in zip(add, TWO_ADD, strict=True)]
         assert ratios == pytest.approx(OVERLAPPING_ADD, abs=6e-3)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_adaptive_vectors_that_are_sent_whole(strategy):
+    """No strategy exceeds the Gaussian mechanism of the joint sensitivity, which constant vectors attain."""
+    r = 0.46
+    c = np.array([[math.sqrt(1 - r * r), 0], [r, 1]])
+    found = transcripts(c, (0, 1), STRATEGIES[strategy], points=301, gamma=1.0)
+    limits = proven(mechanism(c, 2, 1, "gaussian", 1.0))
+    for deltas in found:
+        assert all(delta <= limit + 1e-5 for delta, limit in zip(deltas, limits, strict=True))
+        if strategy == "constant":
+            assert deltas == pytest.approx(limits, abs=1e-4)
 
 
 def test_overlapping_columns_have_no_lower_bound():

@@ -45,8 +45,8 @@ def _repeated(inputs: Document) -> tuple[Fact, ...]:
     facts = [Fact("participations", exact(inputs["participations"]), apart)]
     joint, release = (round_up(inputs[f"{name}_sensitivity"], _DIGITS) for name in ("joint", "release"))
     if has_gamma(inputs.get("mechanism")) and inputs.get("gamma") != 1.0:
-        count, note = f"{exact(inputs['rounds'])} releases", f"with new masks, each of sensitivity {release}"
-        return (*facts, Fact("counted as", count, note))
+        count = f"{exact(inputs['rounds'])} releases"
+        return (*facts, Fact("counted as", count, f"each of sensitivity {release}"))
     word = "exact" if inputs["joint_sensitivity_bound"] == "exact" else "an upper bound"
     return (*facts, Fact("joint", joint, f"sensitivity of all participations together, {word}"))
 
