@@ -7,6 +7,7 @@ or writes files.
 """
 
 from csgm_cli.factorization.array_contents import inspecting_bytes, rows_of, workload_of, workload_within
+from csgm_cli.factorization.bands.factorize import band_tolerance
 from csgm_cli.factorization.comparison import compare_strategies, compared_bytes, strategies_by_size
 from csgm_cli.factorization.dense import dense_factors, factor_rows, rows_take_all
 from csgm_cli.factorization.export import rounded
@@ -18,6 +19,7 @@ from csgm_cli.factorization.participation.measure import repeated_bytes
 from csgm_cli.factorization.workload import matrix_workload, over_epochs, parse_workload, schedule_workload
 
 __all__ = [
+    "band_tolerance",
     "compare_strategies",
     "compared_bytes",
     "default_tolerance",

@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from csgm_cli.errors import UsageError, shown
+from csgm_cli.factorization.bands.factorize import check_bandable
 from csgm_cli.factorization.matrices.triangular import PANEL
 from csgm_cli.factorization.memory import bands_bytes, solving_bytes
+from csgm_cli.factorization.solve.problem import LEAST_SHARE
 from csgm_cli.factorization.strategies.streaming import check_streams
 from csgm_cli.factorization.workload import (
     matrix_workload,
@@ -24,6 +26,7 @@ from csgm_cli.model.factorization import (
     DENSE,
     GENERATORS,
     SIDES,
+    BandedDual,
     Dual,
     Generators,
     Objective,
@@ -139,32 +142,45 @@ def bands_of(workload: Workload, arrays: Arrays) -> Array | None:
     """
     if "bands" not in arrays:
         return None
-    if others := sorted(arrays.keys() & {*DENSE, *GENERATORS, "v", "u"}):
+    if others := sorted(arrays.keys() & {*DENSE, *GENERATORS, "v"}):
         raise UsageError(
             "conflicting-arrays",
             f"it holds {others[0]} beside bands, which are a factorization by themselves",
         )
     check_bandable(workload)
-    bands = wide(arrays["bands"])
+    return _checked_bands(workload, arrays, "bands")
+
+
+def banded_dual_of(workload: Workload, arrays: Arrays, objective: Objective) -> BandedDual | None:
+    """What proves the bound on the error of bands in ``arrays``; None where C itself has to.
+
+    ``UsageError`` (slug ``incomplete-arrays``) where the max error lacks the weights u, (``bad-dual``) where
+    these are not positive and of comparable size.
+    """
+    if "bound_bands" not in arrays:
+        return None
+    proof = _checked_bands(workload, arrays, "bound_bands")
+    if objective is Objective.MEAN:
+        return BandedDual(np.ones(workload.T), proof)
+    if "u" not in arrays:
+        raise incomplete("its bound on the max error lacks the weights u")
+    u = wide(arrays["u"])
+    if not u.min() >= LEAST_SHARE * u.max() > 0.0:
+        raise UsageError("bad-dual", "the weights u must be positive and of comparable size")
+    return BandedDual(u, proof)
+
+
+def _checked_bands(workload: Workload, arrays: Arrays, name: str) -> Array:
+    bands = wide(arrays[name])
     check_range("bands", len(bands))
     if len(bands) > workload.T:
-        message = f"bands has shape {bands.shape}: C with T = {workload.T} has no more bands than rows"
+        message = f"{name} has shape {bands.shape}: C with T = {workload.T} has no more bands than rows"
         raise UsageError("shape-mismatch", message, "was it transposed?")
     if any(bands[row, -row:].any() for row in range(1, len(bands))):
-        raise UsageError("out-of-range", "bands[l, j] must be 0 where j + l >= T: C has no such row")
+        raise UsageError("out-of-range", f"{name}[l, j] must be 0 where j + l >= T: C has no such row")
     if not (bands[0] > 0).all():
-        raise UsageError("out-of-range", "the diagonal of C, bands[0], must be positive")
+        raise UsageError("out-of-range", f"the diagonal of C, {name}[0], must be positive")
     return bands
-
-
-def check_bandable(workload: Workload) -> None:
-    """``UsageError`` (slug ``no-banded-form``) for workloads with momentum and for matrices."""
-    if workload.matrix is not None or workload.momentum:
-        raise UsageError(
-            "no-banded-form",
-            f"bands need prefix-sum or learning rates without momentum, got {workload.name}",
-            "leave momentum to the optimizer that takes the released sums",
-        )
 
 
 def dual_of(workload: Workload, arrays: Arrays, objective: Objective) -> Dual | None:

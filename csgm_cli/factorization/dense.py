@@ -65,7 +65,7 @@ def dense_factors(factorization: Factorization, precision: Precision = "float64"
     c = _factor(factorization)
     # Norms of the identity are no sums: by itself it needs no scale, which would only round A.
     sensitivity = factorization.sensitivity
-    scale = sensitivity if name is StrategyName.IDENTITY else _scale(c, sensitivity, precision)
+    scale = sensitivity if name is StrategyName.IDENTITY else fitting_scale(c, sensitivity, precision)
     # From the exact C: what belongs to the rounded one is as far from it as the condition of C says.
     b = right_quotient(columns(factorization.workload, 0, factorization.T), c)
     c_inverse = _inverse(factorization.workload, b, c)
@@ -109,7 +109,7 @@ def _squares(x: Array, axis: int) -> Array:
     return np.asarray(np.einsum(subscripts, x, x, dtype=np.float64))
 
 
-def _scale(c: Array, sensitivity: float, precision: Precision) -> float:
+def fitting_scale(c: Array, sensitivity: float, precision: Precision) -> float:
     """By what to scale C so that no column norm exceeds ``sensitivity`` after rounding to ``precision``."""
     limit = sensitivity * (1.0 - _MARGIN)
     scale, extra = 1.0, float(np.finfo(precision).eps) / 16.0
@@ -137,6 +137,8 @@ def _factor(factorization: Factorization) -> Array:
         if name is StrategyName.TOEPLITZ_SQRT_NORMALIZED:
             c /= np.sqrt(_squares(c, axis=0))
         return c
+    if factorization.band_matrix is not None:
+        return _from_bands(np.asarray(factorization.band_matrix, np.float64))
     if name is StrategyName.HONAKER_FULL:
         nodes = tree.nodes(workload.T)
         return _reversed_cholesky(nodes.T @ nodes)
@@ -167,11 +169,22 @@ def factor_rows(factorization: Factorization, rows: Sequence[int]) -> list[Array
         normal = strategy.name is StrategyName.TOEPLITZ_SQRT_NORMALIZED
         norms = column_norms_of(c) if normal else np.full(len(c), factorization.sensitivity)
         return [c[t::-1] / norms[: t + 1] for t in rows]
+    if factorization.band_matrix is not None:
+        bands = np.asarray(factorization.band_matrix) / factorization.sensitivity
+        return [_band_row(bands, t) for t in rows]
     g = factorization.generators
     if g is None:
         assert factorization.dual is not None  # optimal
         g = _generators(workload, factorization.objective, factorization.dual, _ROW_ERROR)
     return [row_from(g, t) for t in rows]
+
+
+def _band_row(bands: Array, t: int) -> Array:
+    """C[t, 0], ..., C[t, t]."""
+    row = np.zeros(t + 1)
+    held = np.arange(min(len(bands), t + 1))
+    row[t - held] = bands[held, t - held]
+    return row
 
 
 def _optimal_factor(workload: Workload, objective: Objective, dual: Dual) -> Array:
@@ -210,6 +223,15 @@ def _reversed_triangle(m: Array) -> Array:
 def _reversed_cholesky(x: Array) -> Array:
     """The lower-triangular C with C^T C = x: Cholesky from the last index to the first."""
     return np.ascontiguousarray(np.linalg.cholesky(x[::-1, ::-1])[::-1, ::-1].T)
+
+
+def _from_bands(bands: Array) -> Array:
+    """C from its bands."""
+    T = bands.shape[1]
+    c = np.zeros((T, T))
+    for at, band in enumerate(bands):
+        np.fill_diagonal(c[at:], band[: T - at])
+    return c
 
 
 def _toeplitz_matrix(series: Array) -> Array:

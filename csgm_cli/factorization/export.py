@@ -11,7 +11,8 @@ import numpy as np
 
 from csgm_cli.errors import NoAnswerError, UsageError
 from csgm_cli.factorization.array_contents import AGREE
-from csgm_cli.factorization.dense import Precision, dense_factors
+from csgm_cli.factorization.bands.factorize import banded_factorization
+from csgm_cli.factorization.dense import Precision, dense_factors, fitting_scale
 from csgm_cli.factorization.factorize import factorization_of
 from csgm_cli.factorization.inspection import alike
 from csgm_cli.factorization.matrices.semiseparable import cast, column_norms_squared, norm_margin, row_errors
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 #: By how much more sensitivity noise made with the rounded arrays may need than their C has.
 _FAITHFUL = {"float32": 1e-3, "float64": 1e-6}
+#: By how much rounding may enlarge a gap that is larger than the tolerance: a strategy's, not a solver's.
+_ROUNDED_GAP = 1.01
 #: What may be written where all arrays together ask for too much.
 _FEWER = (("C", "C_inv"), ("B", "C"))
 
@@ -50,6 +53,8 @@ def rounded(
     than those of their strategy. ``UsageError`` (slug ``out-of-range``) for numbers that ``precision`` cannot
     hold, or beyond what mechanisms take.
     """
+    if factorization.band_matrix is not None:
+        return _rounded_bands(factorization, precision, tolerance), None
     attained = factorization
     if factorization.generators is not None:
         factorization = _streaming(factorization, factorization.generators, precision)
@@ -72,6 +77,30 @@ def rounded(
             "`dtype` float64" if precision == "float32" else "`strategy` optimal",
         )
     return factorization, factors
+
+
+def _rounded_bands(factorization: Factorization, precision: Precision, tolerance: float) -> Factorization:
+    """With bands in ``precision``, columns no longer than they were, measured again."""
+    bands = np.array(factorization.band_matrix, dtype=np.float64)
+    bands *= fitting_scale(bands, factorization.sensitivity, precision)
+    found = banded_factorization(
+        factorization.workload,
+        factorization.strategy,
+        factorization.objective,
+        factorization.participation,
+        bands.astype(precision).astype(np.float64),
+        factorization.band_dual,
+    )
+    if found.gap > max(tolerance, factorization.gap * _ROUNDED_GAP):
+        raise NoAnswerError(
+            "not-certified",
+            f"the bands in {precision} would have a gap of {found.gap:.2g}, where {factorization.gap:.2g} was"
+            " certified",
+            "`dtype` float64" if precision == "float32" else "use a larger `tolerance`",
+        )
+    check_range("sensitivity", found.sensitivity)
+    bands = np.asarray(found.band_matrix, dtype=precision)
+    return replace(found, band_matrix=bands, iterations=factorization.iterations)
 
 
 def noise_matrix(

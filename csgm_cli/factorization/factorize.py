@@ -4,10 +4,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
 from csgm_cli.errors import UsageError
+from csgm_cli.factorization.bands.factorize import banded
 from csgm_cli.factorization.matrices.semiseparable import row_errors
 from csgm_cli.factorization.solve.oracle import oracle_for
 from csgm_cli.factorization.solve.solver import Progress, Solution, certificate, lower_bound, solve
@@ -32,6 +35,9 @@ from csgm_cli.model.factorization import (
 )
 from csgm_cli.model.result import Notice
 from csgm_cli.ranges import check_range
+
+if TYPE_CHECKING:
+    from csgm_cli.model.participation import Participation
 
 Array = NDArray[np.float64]
 
@@ -67,6 +73,8 @@ def factorize(
     objective: ObjectiveLike = Objective.MEAN,
     tolerance: float | None = None,
     *,
+    participation: Participation | None = None,
+    bands: int | None = None,
     start: Dual | None = None,
     optimum: Factorization | None = None,
     progress: Progress | None = None,
@@ -80,6 +88,9 @@ def factorize(
     the solver. ``optimum``: the optimal factorization for the same workload and objective, if it is known:
     its bound is used and nothing solved. The bound of other strategies is otherwise that of equal weights, a
     few per cent lower.
+    ``participation``: how often one client takes part without a restart, for ``banded`` and
+    ``banded-toeplitz``, whose C has as many ``bands`` as there are steps of separation, or fewer. Their bound
+    is that of all C with so many bands, and their default gap that of `band_tolerance`.
 
     Raises ``UsageError`` where the strategy does not apply to the workload or would take hours for its T
     (slug ``too-large``), or the objective is unknown, and
@@ -87,8 +98,19 @@ def factorize(
     """
     workload, strategy = as_workload(workload), as_strategy(strategy)
     objective = objective_named(objective)
-    tolerance = default_tolerance(workload) if tolerance is None else check_range("tolerance", tolerance)
+    if tolerance is not None:
+        tolerance = check_range("tolerance", tolerance)
     name = strategy.name
+    if name.is_banded:
+        return banded(
+            workload, strategy, objective, _taken(strategy, participation), bands, tolerance, progress
+        )
+    if participation is not None or bands is not None:
+        raise UsageError(
+            "conflicting-options",
+            f"{strategy} is for clients that take part once: participations need banded or banded-toeplitz",
+        )
+    tolerance = default_tolerance(workload) if tolerance is None else tolerance
     _check_rows(workload, name)
     _check_epochs(workload, objective)
 
@@ -96,14 +118,19 @@ def factorize(
         solution = solve(workload, objective, tolerance, start=start, progress=progress)
         return _optimal(workload, objective, solution)
 
-    if name.is_banded:
-        raise UsageError("missing-option", f"{name} needs the separation of a client's participations")
     if name is StrategyName.OPTIMAL:
         return solved()
     if name is StrategyName.STREAMING:
         check_streams(workload)
         return _streaming(workload, strategy, objective, optimum or solved())
     return _unsolved(workload, strategy, objective, optimum)
+
+
+def _taken(strategy: Strategy, participation: Participation | None) -> Participation:
+    if participation is None:
+        message = f"{strategy} needs the least separation of a client's participations"
+        raise UsageError("missing-option", message, "for example `min_separation` 32")
+    return participation
 
 
 def _check_epochs(workload: Workload, objective: Objective) -> None:

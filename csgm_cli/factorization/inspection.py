@@ -17,6 +17,7 @@ from csgm_cli.factorization.array_contents import (
     AGREE,
     MEASURED,
     Arrays,
+    banded_dual_of,
     bands_of,
     check_arrays,
     dual_of,
@@ -33,6 +34,7 @@ from csgm_cli.factorization.pair import Pair, pair_of
 from csgm_cli.factorization.solve.solver import Progress, lower_bound
 from csgm_cli.factorization.workload import columns, mean_and_max
 from csgm_cli.model.factorization import (
+    BandedDual,
     Claim,
     Dual,
     Factorization,
@@ -92,7 +94,8 @@ def inspect_arrays(
     check_arrays(workload, arrays)
     with np.errstate(all="ignore"):  # the result is checked
         if (matrix := bands_of(workload, arrays)) is not None:
-            found = _inspected_bands(workload, matrix, objective, strategy, claimed)
+            dual = banded_dual_of(workload, arrays, objective)
+            found = _inspected_bands(workload, matrix, objective, strategy, claimed, dual)
             found = replace(found, participation=participation, bands=bands or len(matrix))
             return replace(found, claims=(*found.claims, *_band_claims(found, matrix)))
         found = _inspected(workload, arrays, objective, strategy, claimed, progress)
@@ -105,8 +108,9 @@ def _inspected_bands(
     objective: Objective,
     strategy: Strategy | None,
     claimed: Mapping[str, float] | None,
+    dual: BandedDual | None,
 ) -> Inspection:
-    numbers = measured(workload, objective, bands)
+    numbers = measured(workload, bands, dual)
     require_finite(numbers)
     found = Inspection(workload, strategy, objective, *numbers)
     return replace(found, claims=tuple(_number_claims(found, claimed or {})))

@@ -18,20 +18,22 @@ _SOLVER_ARRAYS, _STRUCTURED_ARRAYS, _DENSE_ARRAYS = 7, 3.5, 7.25
 _BLOCK_ARRAYS, _LEAST_BLOCK = 40, 16
 
 
-def solving_bytes(workload: Workload, strategy: Strategy) -> int:
-    """About the peak memory of `factorize`."""
+def bands_bytes(T: int, bands: int) -> int:  # noqa: N803 - the number of rows in every formula
+    """About the peak memory of one evaluation of a banded C."""
+    size = max(bands, _LEAST_BLOCK)
+    return 8 * _BLOCK_ARRAYS * (T + size) * size
+
+
+def solving_bytes(workload: Workload, strategy: Strategy, bands: int | None = None) -> int:
+    """About the peak memory of `factorize`, with so many ``bands``."""
+    if bands is not None:
+        return bands_bytes(workload.T, bands)
     if workload.matrix is not None:
         return 8 * _SOLVER_ARRAYS * workload.T**2
     row = _PER_ROW["momentum" if workload.momentum else "solver"]
     if strategy.name is StrategyName.TOEPLITZ_OPTIMAL:
         row = max(row, _PER_ROW["search"])
     return workload.T * max(row, _PER_ROW["stream"] + _PER_ROW["buffer"] * (strategy.buffers or 0))
-
-
-def bands_bytes(T: int, bands: int) -> int:  # noqa: N803 - the number of rows in every formula
-    """About the peak memory of one evaluation of a banded C."""
-    size = max(bands, _LEAST_BLOCK)
-    return 8 * _BLOCK_ARRAYS * (T + size) * size
 
 
 def dense_bytes(workload: Workload) -> int:

@@ -33,7 +33,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "C_inv": ("C_inv",),
     "v": ("v", "u"),
     "generators": GENERATORS,
-    "bands": ("bands",),
+    "bands": ("bands", "u", "bound_bands"),
 }
 
 #: Numbers of the result that a file repeats.
@@ -110,10 +110,10 @@ def shapes_of(
         rows = sum(-(-T >> height) for height in range(1 + (T - 1).bit_length()))
     sides: dict[str, tuple[int, ...]] = {"B": (T, rows), "C": (rows, T), "C_inv": (T, T)}
     sides |= {"v": (T,), "u": (T,), "diagonal": (T,)}
-    sides["bands"] = (bands or 1, T)
+    sides |= dict.fromkeys(("bands", "bound_bands"), (bands or 1, T))
     sides |= dict.fromkeys(("decays", "inputs", "outputs"), (T, strategy.buffers or 1))
     found = {array: sides[array] for name in names for array in GROUPS[name]}
-    if workload.is_toeplitz or "v" not in names:  # u is v reversed
+    if "bands" not in names and (workload.is_toeplitz or "v" not in names):  # u is v reversed
         found.pop("u", None)
     return found | {name: array.shape for name, array in _described_by(workload).items()}
 
@@ -128,7 +128,7 @@ def file_of(factorization: Factorization, factors: Factors | None, names: Collec
     if factorization.generators is not None and "generators" in names:
         arrays |= {name: getattr(factorization.generators, name) for name in GENERATORS}
     if factorization.band_matrix is not None and "bands" in names:
-        arrays["bands"] = factorization.band_matrix
+        arrays |= _banded(factorization)
     metadata = {
         "kind": "factorization",
         "workload": factorization.workload.name,
@@ -268,6 +268,15 @@ def _weights(workload: Workload, objective: Objective, dual: Dual) -> dict[str, 
     """v, and u where it is neither all ones nor v reversed."""
     follows = objective is Objective.MEAN or workload.is_toeplitz
     return {"v": dual.columns} if follows else {"v": dual.columns, "u": dual.rows}
+
+
+def _banded(factorization: Factorization) -> dict[str, Any]:
+    """The bands, and what proves their bound where they do not: weights where these are not all ones."""
+    dual = factorization.band_dual
+    if dual is None:
+        return {"bands": factorization.band_matrix}
+    proof = {"bands": factorization.band_matrix, "bound_bands": dual.bands}
+    return proof if factorization.objective is Objective.MEAN else {**proof, "u": dual.rows}
 
 
 def _text(saved: SavedArrays, name: str) -> str:

@@ -371,6 +371,7 @@ def _factorizations():
         Workload(32), Strategy("optimal"), Objective.MEAN, 0.99999999, 3.57999071, 4.32369721, 3.57999070, 17
     )
     asked = {"T": 32, "workload": "prefix-sum", "objective": "mean", "epochs": 1, "tolerance": 1e-9}
+    asked |= dict.fromkeys(("participations", "min_separation", "bands"))
     written = {"arrays": ["B", "v"], "dtype": "float64"}
     nothing = {"arrays": None, "dtype": None}
     yield "factorize", document.factorization_document({**asked, "strategy": "optimal", **written}, optimal)

@@ -12,6 +12,7 @@ from csgm_cli.cli.inputs.mechanisms import inputs
 from csgm_cli.cli.inputs.workloads import FEWER_ROWS, build_workload
 from csgm_cli.cli.options.definitions import OUTPUT, option, options
 from csgm_cli.cli.options.request import Exclusive, Request
+from csgm_cli.cli.options.sources import Rank
 from csgm_cli.cli.output.elapsed_time import working
 from csgm_cli.cli.output.plot import check_plot, report_with_picture
 from csgm_cli.cli.output.solver_progress import Progress
@@ -21,6 +22,7 @@ from csgm_cli.storage.memory import check_memory
 
 if TYPE_CHECKING:
     from csgm_cli.model.factorization import Dual, Factorization, Workload
+    from csgm_cli.model.participation import Participation
     from csgm_cli.render.plots.figure import Figure
 
 _ARRAYS = ("arrays", "dtype", "force")
@@ -29,6 +31,11 @@ _EPOCHS = (
     "Epochs of T steps in which the noise starts anew: minimise the mean error over all of them, with what an"
     " epoch carries into the later ones. Default: 1."
 )
+_PARTICIPATIONS = (
+    "How often one client takes part in the T steps at most, without a restart. Default: T / min-separation,"
+    " rounded up."
+)
+_SEPARATION = "Least number of steps from one participation of a client to the next; 1 for the next step."
 #: Rows of C in a picture, at equal distances.
 _ROWS = 4
 
@@ -39,6 +46,7 @@ def run(request: Request) -> ExitCode:
     from csgm_cli.factorization import over_epochs
 
     workload = over_epochs(build_workload(request), request["epochs"] or 1)
+    request = _with_strategy(request)
     try:
         return _factorize(request, workload)
     except MemoryError:
@@ -47,24 +55,41 @@ def run(request: Request) -> ExitCode:
 
 
 def _factorize(request: Request, workload: Workload) -> ExitCode:
-    from csgm_cli.factorization import default_tolerance
-
+    participation = _participation(request, workload)
+    bands = _bands(request, workload, participation)
     if request["tolerance"] is None:
-        request = Request({**request.values, "tolerance": default_tolerance(workload)}, request.sources)
-    settled = {"T": workload.T, "workload": workload.name, "epochs": workload.epochs}
+        tolerance = _tolerance(request, workload, bands)
+        request = Request({**request.values, "tolerance": tolerance}, request.sources)
+    settled = {"T": workload.T, "workload": workload.name, "epochs": workload.epochs, "bands": bands}
+    if participation is not None:
+        settled |= {
+            "participations": participation.participations,
+            "min_separation": participation.min_separation,
+        }
     if request["compare"]:
         return _compare(request, workload, settled)
     from csgm_cli.factorization import factorize, solving_bytes
     from csgm_cli.render.document import factorization_document
 
     strategy, objective = strategy_named(request["strategy"]), Objective(request["objective"])
-    groups = _groups(request, workload, strategy)
-    check_memory(solving_bytes(workload, strategy), f"{strategy} at T = {workload.T} needs", FEWER_ROWS)
+    groups = _groups(request, workload, strategy, bands)
+    check_memory(
+        solving_bytes(workload, strategy, bands), f"{strategy} at T = {workload.T} needs", FEWER_ROWS
+    )
     if request["plot"] is not None:
         _check_rows(workload, strategy)
     start, progress = _resumed(request, workload, strategy, objective)
     with working():
-        found = factorize(workload, strategy, objective, request["tolerance"], start=start, progress=progress)
+        found = factorize(
+            workload,
+            strategy,
+            objective,
+            request["tolerance"],
+            participation=participation,
+            bands=bands,
+            start=start,
+            progress=progress,
+        )
         progress.finish()
         steps = f", {found.iterations} steps" if found.iterations else ""
         took = progress.seconds
@@ -78,6 +103,45 @@ def _factorize(request: Request, workload: Workload) -> ExitCode:
         console.note(f"wrote the folder {request['output']}, with one .csv file per array and metadata.json")
     console.elapsed(f"solved in {took:.3g} s{steps}")
     return ExitCode.OK
+
+
+def _with_strategy(request: Request) -> Request:
+    """Return the request with the strategy ``banded`` where a separation is given, and no strategy."""
+    if request["min_separation"] is None or request.rank(["strategy"]) is not Rank.DEFAULT:
+        return request
+    return Request({**request.values, "strategy": StrategyName.BANDED.value}, request.sources)
+
+
+def _participation(request: Request, workload: Workload) -> Participation | None:
+    """Return how often one client takes part; as often as there is room for, unless given."""
+    from csgm_cli.model.participation import Participation
+
+    separation, count = request["min_separation"], request["participations"]
+    if separation is None:
+        if given := list(request.given(("participations", "bands"))):
+            raise UsageError(
+                "missing-option",
+                f"{request.label(given)} needs --min-separation",
+                "the least number of steps between two participations",
+            )
+        return None
+    found = Participation(-(-workload.T // separation) if count is None else count, separation)
+    found.check(workload.T, request["bands"])
+    return found
+
+
+def _bands(request: Request, workload: Workload, participation: Participation | None) -> int | None:
+    if participation is None:
+        return None
+    return min(workload.T, request["bands"] or participation.min_separation)
+
+
+def _tolerance(request: Request, workload: Workload, bands: int | None) -> float:
+    from csgm_cli.factorization import band_tolerance, default_tolerance
+
+    if bands is None:
+        return default_tolerance(workload)
+    return band_tolerance(workload.T, bands, Objective(request["objective"]))
 
 
 def _compare(request: Request, workload: Workload, settled: dict[str, object]) -> ExitCode:
@@ -125,7 +189,7 @@ def _rows_of(found: Factorization) -> Figure:
     return rows_figure(found, list(zip(rows, factor_rows(found, rows), strict=True)))
 
 
-def _groups(request: Request, workload: Workload, strategy: Strategy) -> tuple[str, ...]:
+def _groups(request: Request, workload: Workload, strategy: Strategy, bands: int | None) -> tuple[str, ...]:
     """Return what is to be written; all that would keep it from being written is found out before solving."""
     if request["output"] is None:
         if given := list(request.given(_ARRAYS)):
@@ -140,7 +204,7 @@ def _groups(request: Request, workload: Workload, strategy: Strategy) -> tuple[s
     if not set(DENSE).isdisjoint(groups):
         _check_memory(workload, strategy)
     itemsize = 4 if _precision(request["dtype"]) == "float32" else 8
-    shapes = shapes_of(workload, strategy, groups)
+    shapes = shapes_of(workload, strategy, groups, bands)
     check_destination(request["output"], shapes, itemsize=itemsize, force=request["force"])
     return groups
 
@@ -211,6 +275,9 @@ command = Command(
     options=[
         *options("T", "workload", "objective", "strategy", "tolerance", "compare"),
         option("epochs", text=_EPOCHS),
+        option("participations", text=_PARTICIPATIONS),
+        option("min_separation", text=_SEPARATION),
+        *options("bands"),
         *options(*_ARRAYS, "checkpoint"),
         option("output", text="Write the arrays to this file."),
         *options("value", "plot", "plot_size", *(name for name in OUTPUT if name != "output")),
@@ -218,6 +285,10 @@ command = Command(
     examples=(
         "csgm factorize --T 32 --output prefix32.npz",
         "csgm factorize --T 1000 --objective max --compare",
+        "csgm factorize --T 512 --min-separation 32 --participations 16",
     ),
-    exclusives=(Exclusive(("compare",), ("strategy", "output", *_ARRAYS, "checkpoint", "value")),),
+    exclusives=(
+        Exclusive(("compare",), ("strategy", "output", *_ARRAYS, "checkpoint", "value")),
+        Exclusive(("epochs",), ("participations", "min_separation", "bands")),
+    ),
 )

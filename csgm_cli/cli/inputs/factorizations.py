@@ -56,7 +56,7 @@ def load_factorization(
     that is no factorization or whose claims do not hold. ``StorageError``: a file that cannot be read.
     """
     word, colon, _ = spec.partition(":")
-    names = [name.value for name in StrategyName if not name.is_banded]
+    names = [name.value for name in StrategyName]
     if word in names:
         strategy, rows = _strategy(spec, label)
         with working():
@@ -186,6 +186,7 @@ def _buffers(text: str, rows: int, label: str) -> int:
 def _solved(strategy: Strategy, rows: int, participations: int | None, min_separation: int | None) -> Asked:
     """Cached: many points of a sweep, or releases of a budget, use the same one."""
     from csgm_cli.factorization import (
+        band_tolerance,
         default_tolerance,
         factor_norms,
         factorize,
@@ -194,13 +195,19 @@ def _solved(strategy: Strategy, rows: int, participations: int | None, min_separ
     )
 
     workload = parse_workload("prefix-sum", rows)
+    asked = overridden(None, rows, participations, min_separation)
+    made_for = asked if strategy.name.is_banded and min_separation is not None else None
+    bands = None if made_for is None else min(rows, made_for.min_separation)
     tolerance = default_tolerance(workload)
+    if bands is not None:
+        tolerance = band_tolerance(rows, bands, Objective.MEAN)
     progress = Progress(tolerance)
-    check_memory(solving_bytes(workload, strategy), f"{strategy} with {rows} rows needs", FEWER_ROWS)
+    check_memory(solving_bytes(workload, strategy, bands), f"{strategy} with {rows} rows needs", FEWER_ROWS)
+    _check_repeated(workload, strategy.name, asked)
     try:
-        asked = overridden(None, rows, participations, min_separation)
-        _check_repeated(workload, strategy.name, asked)
-        found = factorize(workload, strategy, Objective.MEAN, tolerance, progress=progress)
+        found = factorize(
+            workload, strategy, Objective.MEAN, tolerance, participation=made_for, progress=progress
+        )
         progress.finish()
         return Asked(factor_norms(found, asked), workload, found.notices)
     except MemoryError:

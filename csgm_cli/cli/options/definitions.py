@@ -79,8 +79,7 @@ def _model() -> click.ParamType[Any]:
 def _strategy() -> click.ParamType[Any]:
     from csgm_cli.model.factorization import StrategyName
 
-    names = [name for name in StrategyName if not name.is_banded]
-    words = [name.value if name is not StrategyName.STREAMING else "streaming:N" for name in names]
+    words = [name.value if name is not StrategyName.STREAMING else "streaming:N" for name in StrategyName]
     return StrategyChoice(words)
 
 
@@ -204,16 +203,22 @@ _SPECS: dict[str, _Spec] = {
         _objective,
         "mean",
     ),
-    "strategy": _Spec(_PROBLEM, "Factorization strategy:", _strategy, "optimal", "STRATEGY"),
+    "strategy": _Spec(
+        _PROBLEM, "Factorization strategy (with --min-separation: banded):", _strategy, "optimal", "STRATEGY"
+    ),
     "tolerance": _Spec(_PROBLEM, "Certified relative gap to solve to. Default: 1e-9, or 1e-6 for many rows."),
+    "bands": _Spec(
+        _PROBLEM,
+        "Bands of C, for --min-separation: C_ij is 0 for i - j at or above this. Default: min-separation.",
+    ),
     "compare": _Spec(_PROBLEM, "Compare all strategies with the certified optimum.", Switch),
     "checkpoint": _Spec(
         _OUTPUT, "Save the state in this file, and resume from it.", File, metavar="FILE.npz"
     ),
     "arrays": _Spec(
         _ARRAYS,
-        "Arrays to write: B, C, C_inv, v, generators. Default: all that the strategy has; for streaming:N,"
-        " generators,v.",
+        "Arrays to write: B, C, C_inv, v, generators, bands. Default: all that the strategy has; for"
+        " streaming:N, generators,v.",
         lambda: click.STRING,
         metavar="LIST",
     ),

@@ -34,7 +34,7 @@ class Progress:
         """Since the beginning."""
         return monotonic() - self._started
 
-    def __call__(self, iteration: int, gap: float, dual: Dual) -> None:
+    def __call__(self, iteration: int, gap: float, dual: Dual | None) -> None:
         """Show the gap once a second has passed; keep the best weights every two."""
         if math.isinf(self._first):
             self._first = gap

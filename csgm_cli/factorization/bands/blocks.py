@@ -13,6 +13,7 @@ is inverted but the L_k, so that no condition number is squared. O(T b^2) operat
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -100,7 +101,7 @@ def bands_from(lower: Array, left: Array, shape: tuple[int, int]) -> Array:
     columns = flat[:, : 2 * m * m].reshape(K, m, 2 * m)
     columns[:, :, :m] = lower.transpose(0, 2, 1)
     columns[:-1, :, m:] = left[1:].transpose(0, 2, 1)
-    return trimmed(np.ascontiguousarray(flat.reshape(K, m, 2 * m + 1)[:, :, :p].reshape(K * m, p)[:T].T))
+    return trimmed(flat.reshape(K, m, 2 * m + 1)[:, :, :p].reshape(K * m, p)[:T].T)
 
 
 def trimmed(bands: Array) -> Array:
@@ -129,16 +130,20 @@ class Evaluation:
         return float(self.weights @ self.rows)
 
 
-def evaluate(bands: Array, weights: Array) -> Evaluation:
-    """The errors of C and their gradient; ``weights`` u, shape (T,), positive."""
+def evaluate(bands: Array, weights: Array | Callable[[Array], Array]) -> Evaluation:
+    """The errors of C and their gradient.
+
+    ``weights``: u, shape (T,), positive; or a function that makes them of the errors.
+    """
     blocks = blocks_of(bands)
-    m, covariances = blocks.size, blocks.covariances
+    m, covariances, rows = blocks.size, blocks.covariances, blocks.row_errors()
+    weights = weights(rows) if callable(weights) else weights
     values = _value_forms(blocks, weights)
     # L^-T J^T Lambda, J = [I; 1^T].
     seen = blocks.inverse.transpose(0, 2, 1) @ (values[:, :m] + values[:, m:])
     left = np.zeros_like(blocks.lower)
     left[1:] = seen[1:] @ (blocks.steps[1:] @ covariances[:-1, :, :m])
-    return Evaluation(blocks, blocks.row_errors(), weights, seen @ covariances[:, :, :m], left)
+    return Evaluation(blocks, rows, weights, seen @ covariances[:, :, :m], left)
 
 
 def dual_blocks(found: Evaluation) -> tuple[Array, Array]:

@@ -42,12 +42,13 @@ def repeated_participation(gram: Gram, participations: int) -> RepeatedParticipa
     release = min(float(sums.max()), largest_eigenvalue_bound(ordered))
     is_attained = heaviest(gram.diagonal, k, gram.separation) >= k * release * (1.0 - _MEET)
     entry = gram.rounding + k * _SUMMED * float(gram.diagonal.max())
-    row = entry * (1 if gram.is_orthogonal else k)
+    # Columns that share no row add nothing to the row sums, and only the diagonal to the joint sum.
+    one, all_steps = (gram.rounding, k * entry) if gram.is_orthogonal else (k * entry, k * k * entry)
     return RepeatedParticipation(
         k,
         gram.separation,
-        root_above(joint + k * row),
-        root_above(release + row),
+        root_above(joint + all_steps),
+        root_above(release + one),
         is_exact,
         is_attained,
     )

@@ -28,7 +28,8 @@ from csgm_cli.model.factorization import Dual, Objective, Workload
 from csgm_cli.ranges import check_range
 
 Array = NDArray[np.float64]
-Progress = Callable[[int, float, Dual], None]
+#: Step, gap, and the weights from which the solver can go on, where it has some.
+Progress = Callable[[int, float, Dual | None], None]
 
 #: Step limits of the fixed point, and of Newton's method, which needs at most about fifty.
 _MOST_STEPS, _MOST_NEWTON_STEPS = 1000, 120

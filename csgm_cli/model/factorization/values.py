@@ -41,6 +41,7 @@ SIDES: dict[str, tuple[str, ...]] = {
     "diagonal": ("T",),
     "series": ("2", "T"),
     "bands": ("P", "T"),
+    "bound_bands": ("P", "T"),
 }
 #: Those that are T x T but for trees.
 DENSE = ("B", "C", "C_inv")
@@ -212,6 +213,17 @@ class Dual:
 
 
 @dataclass(frozen=True, eq=False)
+class BandedDual:
+    """What proves a lower bound on the error of bands: weights of ``rows``, and the best C for them.
+
+    ``rows``: T positive numbers; ``bands``: that C, or one close to it, shape (P, T).
+    """
+
+    rows: FloatArray
+    bands: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
 class Generators:
     """Correlated noise x = C^-1 z, one step at a time, with N numbers of state per model coordinate.
 
@@ -308,7 +320,8 @@ class Factorization(Errors):
     C, shape (2, T)) unless ``toeplitz-``.
     ``participation``: of one client in the T steps, None where it takes part once and then everything starts
     anew. ``bands``: C_ij = 0 for i - j >= bands, None unless ``banded``; then ``band_matrix`` is C, shape
-    (bands, T): band_matrix[l, j] = C[j+l, j]. The bound is that of all C with so many bands.
+    (bands, T): band_matrix[l, j] = C[j+l, j]. The bound is that of all C with so many bands, which
+    ``band_dual`` proves where C itself does not (None).
     """
 
     strategy: Strategy
@@ -316,6 +329,7 @@ class Factorization(Errors):
     generators: Generators | None = None
     series: FloatArray | None = None
     band_matrix: FloatArray | None = None
+    band_dual: BandedDual | None = None
     notices: tuple[Notice, ...] = ()
 
 

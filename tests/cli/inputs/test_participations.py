@@ -8,11 +8,6 @@ import pytest
 
 import csgm_cli as csgm_api
 from csgm_cli.errors import UsageError
-from csgm_cli.factorization.bands.measure import measured
-from csgm_cli.model.factorization import Factorization, Objective, Strategy, Workload
-from csgm_cli.model.participation import Participation
-from csgm_cli.storage.arrays import write_arrays
-from csgm_cli.storage.factorizations import file_of
 from csgm_cli.storage.schema import load_schema
 from tests.cli.questions import CALIBRATE_SIZED, SIZES
 
@@ -107,22 +102,10 @@ def test_statement_and_assumptions(csgm, banded):
 
 
 @pytest.fixture
-def declared(place):
+def declared(csgm):
     """A banded factorization whose file says how often a client takes part."""
-    bands = np.zeros((BANDS, T))
-    bands[0], bands[1, :-1] = 0.8, 0.6
-    bands[0, -1] = 1.0
-    numbers = measured(Workload(T), Objective.MEAN, bands)
-    found = Factorization(
-        Workload(T),
-        Strategy("banded"),
-        Objective.MEAN,
-        *numbers,
-        band_matrix=bands,
-        bands=BANDS,
-        participation=Participation(3, 2),
-    )
-    write_arrays(str(place / "declared.npz"), file_of(found, None, ["bands"]))
+    line = f"factorize --T {T} --min-separation 2 --participations 3 --output declared.npz"
+    assert csgm(line).status == 0
     return "declared.npz"
 
 
@@ -146,6 +129,22 @@ def test_a_file_that_says_how_often(csgm, declared):
     assert found("--min-separation 1") == (3, 1, 3, True)
     assert found("--min-separation 5") == (2, 5, 2, False)  # ceil(8 / 5)
     assert found("--participations 9 --min-separation 2") == (4, 2, 4, False)
+
+
+@pytest.mark.parametrize("strategy", ["banded", "banded-toeplitz"])
+def test_banded_strategies(csgm, strategy):
+    """Solved for as many bands as the separation: four rounds, whatever the columns' norm is."""
+    line = f"{CALIBRATE_SIZED} --factorization {strategy}:16"
+    inputs = csgm(f"{line} --min-separation 4 --format json").document["inputs"]
+    assert (inputs["rounds"], inputs["strategy"]) == (4, strategy)
+    assert inputs["release_sensitivity"] == pytest.approx(inputs["sensitivity"], rel=1e-9)
+    rounds = float(csgm(f"{CALIBRATE_SIZED} --rounds 4 --value").stdout)
+    found = float(csgm(f"{line} --min-separation 4 --value").stdout)
+    assert found == pytest.approx(rounds * inputs["sensitivity"], rel=1e-9)
+    for options in ("", "--participations 2"):
+        outcome = csgm(f"{line} {options}")
+        assert (outcome.status, outcome.stdout) == (2, "")
+        assert "--min-separation" in outcome.stderr
 
 
 CONFLICTS = [

@@ -23,7 +23,7 @@ def held(make_bands):
         csgm.Workload(T),
         Strategy("banded"),
         Objective.MEAN,
-        *measured(csgm.Workload(T), Objective.MEAN, bands),
+        *measured(csgm.Workload(T), bands),
         participation=Participation(3, 4),
         bands=P,
         band_matrix=bands,
