@@ -8,7 +8,12 @@ or writes files.
 
 from csgm_cli.factorization.array_contents import inspecting_bytes, rows_of, workload_of, workload_within
 from csgm_cli.factorization.bands.factorize import band_tolerance
-from csgm_cli.factorization.comparison import compare_strategies, compared_bytes, strategies_by_size
+from csgm_cli.factorization.comparison import (
+    compare_participations,
+    compare_strategies,
+    compared_bytes,
+    strategies_by_size,
+)
 from csgm_cli.factorization.dense import dense_factors, factor_rows, rows_take_all
 from csgm_cli.factorization.export import rounded
 from csgm_cli.factorization.factorize import default_tolerance, factorize
@@ -20,6 +25,7 @@ from csgm_cli.factorization.workload import matrix_workload, over_epochs, parse_
 
 __all__ = [
     "band_tolerance",
+    "compare_participations",
     "compare_strategies",
     "compared_bytes",
     "default_tolerance",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from csgm_cli.errors import CsgmError
 from csgm_cli.factorization.factorize import factorize
 from csgm_cli.factorization.memory import solving_bytes
-from csgm_cli.factorization.workload import leading
+from csgm_cli.factorization.workload import leading, over_epochs
 from csgm_cli.model.factorization import (
     Factorization,
     Objective,
@@ -16,14 +17,19 @@ from csgm_cli.model.factorization import (
     StrategyName,
     Workload,
     WorkloadLike,
+    as_workload,
+    objective_named,
 )
 from csgm_cli.model.result import Notice
 
 if TYPE_CHECKING:
     from csgm_cli.factorization.solve.solver import Progress
+    from csgm_cli.model.participation import Participation
 
 #: Buffers of the streaming forms that are compared.
 _BUFFERS = (2, 4, 8)
+#: A streaming form that is restarted, for comparison.
+_RESTARTED = Strategy(StrategyName.STREAMING, 4)
 #: Of these, the one in a picture; and the sizes there, each so many times the one before.
 _PICTURED, _STEP = 4, 4
 
@@ -45,8 +51,64 @@ def compare_strategies(
     return _beside(optimum, _others(_BUFFERS), tolerance)
 
 
-def compared_bytes(workload: Workload) -> int:
-    """About the peak memory of `compare_strategies`; nothing is allocated."""
+def compare_participations(
+    workload: WorkloadLike,
+    participation: Participation,
+    bands: int | None = None,
+    objective: ObjectiveLike = Objective.MEAN,
+    tolerance: float | None = None,
+    *,
+    progress: Progress | None = None,
+) -> tuple[tuple[Factorization, ...], tuple[Notice, ...]]:
+    """Banded factorizations beside restarts after each ``min_separation`` steps, at equal privacy.
+
+    Each row is as many releases of sensitivity 1 as there are participations. The ``lower_bound`` of all is
+    that of the banded C; restarts (with more than one epoch) minimise the mean error over all their epochs.
+    ``UsageError`` and ``NoAnswerError`` as for `factorize`.
+    """
+    workload, objective = as_workload(workload), objective_named(objective)
+    names = [StrategyName.BANDED] + [StrategyName.BANDED_TOEPLITZ] * workload.is_toeplitz
+    best, *toeplitz = (
+        factorize(
+            workload,
+            name,
+            objective,
+            tolerance,
+            participation=participation,
+            bands=bands,
+            progress=progress,
+        )
+        for name in names
+    )
+    alone = factorize(workload, StrategyName.IDENTITY, objective)
+    restarts, notices = _restarts(workload, participation.min_separation)
+    others = [
+        replace(row, objective=objective, lower_bound=best.lower_bound, dual=None)
+        for row in (*toeplitz, *restarts, alone)
+    ]
+    return (best, *others), notices
+
+
+def _restarts(workload: Workload, rows: int) -> tuple[list[Factorization], tuple[Notice, ...]]:
+    """Factorizations of so many ``rows`` that start anew until T is reached; and where that is later."""
+    rows = min(rows, workload.T)
+    epochs = -(-workload.T // rows)
+    if workload.learning_rates is not None:
+        message = "restarts are left out: learning rates differ from epoch to epoch"
+        return [], (Notice("strategy-left-out", message),)
+    again = over_epochs(leading(workload, rows), epochs)
+    optimum = factorize(again, Strategy(StrategyName.OPTIMAL))
+    found, _ = _beside(optimum, [_RESTARTED, Strategy(StrategyName.TREE)], None)
+    if epochs * rows == workload.T:
+        return list(found), ()
+    message = f"restarts have {epochs * rows} steps, {epochs} times {rows}, instead of {workload.T}"
+    return list(found), (Notice("restart-padded", message),)
+
+
+def compared_bytes(workload: Workload, bands: int | None = None) -> int:
+    """About the peak memory of `compare_strategies`, or with ``bands`` of `compare_participations`."""
+    if bands is not None:
+        return solving_bytes(workload, Strategy(StrategyName.BANDED), bands)
     return max(
         solving_bytes(workload, strategy) for strategy in (Strategy(StrategyName.OPTIMAL), *_others(_BUFFERS))
     )

@@ -67,7 +67,7 @@ def _factorize(request: Request, workload: Workload) -> ExitCode:
             "min_separation": participation.min_separation,
         }
     if request["compare"]:
-        return _compare(request, workload, settled)
+        return _compare(request, workload, settled, participation, bands)
     from csgm_cli.factorization import factorize, solving_bytes
     from csgm_cli.render.document import factorization_document
 
@@ -144,17 +144,29 @@ def _tolerance(request: Request, workload: Workload, bands: int | None) -> float
     return band_tolerance(workload.T, bands, Objective(request["objective"]))
 
 
-def _compare(request: Request, workload: Workload, settled: dict[str, object]) -> ExitCode:
-    from csgm_cli.factorization import compare_strategies, compared_bytes
+def _compare(
+    request: Request,
+    workload: Workload,
+    settled: dict[str, object],
+    participation: Participation | None,
+    bands: int | None,
+) -> ExitCode:
+    from csgm_cli.factorization import compare_participations, compare_strategies, compared_bytes
     from csgm_cli.render.document import strategies_document
 
-    needed = compared_bytes(workload)
+    if participation is not None and request["plot"] is not None:
+        raise UsageError("conflicting-options", "--plot has no picture of restarts and bands")
+    needed = compared_bytes(workload, bands)
     check_memory(needed, f"the strategies at T = {workload.T} need", "one --strategy alone may need less")
     progress = Progress(request["tolerance"])
     with working():
-        rows, notices = compare_strategies(
-            workload, Objective(request["objective"]), request["tolerance"], progress=progress
-        )
+        objective, tolerance = Objective(request["objective"]), request["tolerance"]
+        if participation is None:
+            rows, notices = compare_strategies(workload, objective, tolerance, progress=progress)
+        else:
+            rows, notices = compare_participations(
+                workload, participation, bands, objective, tolerance, progress=progress
+            )
         progress.finish()
         figure = _by_size(request, workload) if request["plot"] is not None else None
     settled |= {"strategy": None, "arrays": None, "dtype": None}

@@ -26,6 +26,8 @@ Array = NDArray[np.float64]
 
 #: The default gaps: of the mean error, of the mean error of so many numbers, and of the max error.
 _TOLERANCE, _LOOSE, _MANY_NUMBERS, _OF_MAX = 1e-6, 1e-3, 1_000_000, 5e-3
+#: Columns of this norm have at most norm 1, rounding included.
+_AT_MOST = 1.0 - 1e-14
 
 
 def band_tolerance(T: int, bands: int, objective: Objective) -> float:
@@ -64,7 +66,7 @@ def banded(
     participation.check(workload.T, bands)
     if tolerance is None:
         tolerance = band_tolerance(workload.T, count, objective)
-    start = toeplitz_bands(workload.T, count, objective)
+    start = toeplitz_bands(workload.T, count, objective) * _AT_MOST
     is_toeplitz = strategy.name is StrategyName.BANDED_TOEPLITZ
     if is_toeplitz and start.size > _MANY_NUMBERS:  # too long a search for a bound alone
         return banded_factorization(workload, strategy, objective, participation, start)
@@ -104,9 +106,13 @@ def _optimum(
 
     if objective is Objective.MEAN:
         bands, steps = solve_bands(start, 1.0 / rates, np.ones(workload.T), tolerance, follow)
-        return bands * rates, None, steps
+        return bands * (_AT_MOST * rates), None, steps
     found = solve_max_error(start, 1.0 / rates, tolerance, follow)
-    return found.bands * rates, BandedDual(found.weights, found.bound_bands * rates), found.iterations
+    return (
+        found.bands * (_AT_MOST * rates),
+        BandedDual(found.weights, found.bound_bands * rates),
+        found.iterations,
+    )
 
 
 def banded_factorization(

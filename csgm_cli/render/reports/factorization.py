@@ -41,24 +41,34 @@ def factorize_report(inputs: Document, result: Document) -> Report:
     if "rows" not in result:
         return Report(facts=(*_errors(result), *_certificate(result), *_setting(result)))
     rows = result["rows"]
+    repeated = rows[0]["participations"] is not None
     columns: list[Column] = [
         ("strategy", lambda row: row["strategy"]),
+        ("restarts", _restarts),
         ("mean squared error", lambda row: round_up(row["mean_squared_error"])),
         ("rmse", lambda row: round_up(row["rmse"])),
         ("max squared error", lambda row: round_up(row["max_squared_error"])),
         ("sensitivity", lambda row: round_up(row["sensitivity"])),
         ("excess", lambda row: round_up(row["gap"], 3)),
     ]
+    without = ("rmse", "sensitivity") if repeated else ("restarts",)
+    columns = [column for column in columns if column[0] not in without]
+    of = "no banded C is below it" if repeated else "no factorization has a smaller error"
     facts = (
         *_setting({**rows[0], "strategy": None}),
         Fact(
             "lower bound",
             round_down(rows[0]["lower_bound"]),
-            "no factorization has a smaller error; excess is relative to it",
+            f"{of}; excess is relative to it",
         ),
         Fact("tolerance", exact(inputs["tolerance"]), "certified relative gap of the optimum"),
     )
     return Report(table=table(columns, rows), facts=facts)
+
+
+def _restarts(row: Document) -> str:
+    """How often the noise starts anew."""
+    return exact(row["epochs"] - 1) if row["epochs"] > 1 else "none"
 
 
 def inspect_report(inputs: Document, result: Document) -> Report:
@@ -135,7 +145,7 @@ def _participation(result: Document) -> tuple[Fact, ...]:
         apart = "the noise starts anew in each; errors are over all of them"
         facts.append(Fact("epochs", exact(result["epochs"]), apart))
     if result["participations"] is not None:
-        apart = f"of one client in the T steps, at least {exact(result['min_separation'])} steps apart"
+        apart = f"of one client, at least {exact(result['min_separation'])} steps apart"
         facts.append(Fact("participations", exact(result["participations"]), apart))
     if result["bands"] is not None:
         facts.append(Fact("bands", exact(result["bands"]), "C_ij is 0 for i - j at or above this"))

@@ -2,10 +2,12 @@
 
 import json
 
+import jsonschema
 import numpy as np
 import pytest
 
 from csgm_cli.storage.arrays import read_arrays
+from csgm_cli.storage.schema import load_schema
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -68,6 +70,21 @@ def test_strategy_and_participations_by_default(csgm):
     assert found["result"]["strategy"] == "banded"
     assert found["inputs"]["strategy"] == "banded"
     assert csgm("factorize --T 30 --min-separation 8").stdout.count("participations") == 1
+
+
+def test_compare_puts_bands_beside_restarts(csgm):
+    """The text fits into 80 columns; the document meets its schema."""
+    outcome = csgm("factorize --T 32 --min-separation 8 --compare")
+    assert outcome.status == 0, outcome.stderr
+    assert "restarts" in outcome.stdout.splitlines()[0]
+    assert max(map(len, outcome.stdout.splitlines())) <= 80
+    document = csgm("factorize --T 32 --min-separation 8 --compare --format json").document
+    jsonschema.Draft202012Validator(load_schema("factorize")).validate(document)
+    assert [row["strategy"] for row in document["result"]["rows"]][:3] == [
+        "banded",
+        "banded-toeplitz",
+        "optimal",
+    ]
 
 
 @pytest.mark.parametrize(
