@@ -20,7 +20,9 @@ from csgm_cli.factorization import (
 from csgm_cli.factorization.workload import dense
 from csgm_cli.model.factorization import StrategyName, strategy_named
 
-STRATEGIES = [name.value for name in StrategyName if name is not StrategyName.STREAMING]
+STRATEGIES = [
+    name.value for name in StrategyName if name is not StrategyName.STREAMING and not name.is_banded
+]
 
 
 def arrays_of(factors):
