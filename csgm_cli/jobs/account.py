@@ -244,10 +244,10 @@ def overlapping(mechanism: Mechanism) -> tuple[Notice, ...]:
     factor = factors.release_sensitivity / factors.sensitivity
     if factor <= 1.0 + _ORTHOGONAL:
         return ()
+    by = "" if factors.strategy is None else f" ({factors.strategy})"
     said = (
-        f"columns of C that are {factors.repeated.min_separation} or more steps apart overlap, so that each"
-        f" participation counts as a release with clip norms {round_up(factor)} times as large; those of a"
-        " banded factorization with up to that many bands do not"
+        f"columns of C{by} that are {factors.repeated.min_separation} or more steps apart overlap: each"
+        f" participation counts as a release with clip norms {round_up(factor)} times as large"
     )
     return (Notice("overlapping-columns", said),)
 

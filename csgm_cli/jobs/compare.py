@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from csgm_cli.errors import NoAnswerError, UsageError, VerificationError
-from csgm_cli.jobs.account import check_accountant, epsilon_guarantee, one_round, overlapping
+from csgm_cli.jobs.account import check_accountant, epsilon_guarantee, one_round
 from csgm_cli.jobs.calibrate import calibrate, described, with_errors
 from csgm_cli.jobs.privunit import check_shuffle, privunit_rows
 from csgm_cli.jobs.utility import require_error_inputs, sigma_at_equal_error
@@ -177,9 +177,7 @@ def _mechanisms_and_accountant(
     counted = reference.with_releases(reference.releases)  # so that not every row has the same notice
     mechanisms, notices = _mechanisms(counted, gammas, others)
     used = common_accountant(mechanisms, accountant)
-    given = [mechanism for mechanism in mechanisms if mechanism.factorization == reference.factorization]
-    overlaps = dict.fromkeys(notice for mechanism in given for notice in overlapping(mechanism))
-    return mechanisms, used, [*one_round(reference), *overlaps, *notices]
+    return mechanisms, used, [*one_round(reference), *notices]
 
 
 def _mechanisms(
