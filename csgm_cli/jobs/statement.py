@@ -21,6 +21,8 @@ ASSUMPTIONS = {
     "min-separation": "any two of these steps are at least the stated number of steps apart",
     "trusted-server": "the server adds the noise and reveals only its output",
     "masks-secret": "the masks are not revealed",
+    "fixed-order": "all clients take part in the same order in every pass, so that the steps of one client"
+    " are exactly the stated number of steps apart",
     "masks-fresh": "a client draws a new mask in every step",
     "masks-bernoulli": "every coordinate is sent independently with probability gamma",
     "participation-poisson": "in each round every client takes part independently with the stated"
@@ -84,7 +86,10 @@ def assumptions_of(mechanism: Mechanism, bound: Bound) -> tuple[str, ...]:
 
 def _counted(mechanism: Mechanism) -> tuple[str, ...]:
     if mechanism.repeated is not None:
-        return ("bounded-participations", "min-separation")
+        return (
+            "bounded-participations",
+            "fixed-order" if mechanism.repeated.fixed_order else "min-separation",
+        )
     return (f"one-participation-per-{'round' if mechanism.factorization is None else 'epoch'}",)
 
 
@@ -129,9 +134,10 @@ def _composed(mechanism: Mechanism) -> str:
         rounds = f"{count} round{'s' * (count > 1)}, in {'each of ' * (count > 1)}which"
         return f"{rounds} a client takes part with probability {mechanism.sampling_rate!r}"
     if (repeated := mechanism.repeated) is not None:
+        how = "exactly" if repeated.fixed_order else "at least"
         return (
             f"a run without a restart, in which a client takes part in up to {count}"
-            f" step{'s' * (count > 1)}, at least {repeated.min_separation} apart{_weighed(mechanism)}"
+            f" step{'s' * (count > 1)}, {how} {repeated.min_separation} apart{_weighed(mechanism)}"
         )
     if mechanism.factorization is None:
         return f"{count} release{'s' * (count > 1)} that a client can influence"

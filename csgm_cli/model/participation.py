@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 #: The names of a `RepeatedParticipation` in results and lock files.
 REPEATED_KEYS = (
-    "participations", "min_separation", "joint_sensitivity", "joint_sensitivity_bound", "release_sensitivity",
+    "participations", "min_separation", "fixed_order", "joint_sensitivity", "joint_sensitivity_bound",
+    "release_sensitivity",
 )  # fmt: skip
 #: Whether a joint sensitivity is attained, or an upper bound.
 _EXACT, _UPPER = "exact", "upper-bound"
@@ -26,15 +27,18 @@ _ROUNDING = 1e-9
 class Participation:
     """Take part at most ``participations`` times in T steps, any two at least ``min_separation`` steps apart.
 
-    Adjacent steps have separation 1. Both are in [1, 1e8].
+    Adjacent steps have separation 1. Both are in [1, 1e8]. ``fixed_order``: clients come back in the same
+    order in every pass, so that the steps of one client are exactly ``min_separation`` apart.
     """
 
     participations: int
     min_separation: int
+    fixed_order: bool = False
 
     def __post_init__(self) -> None:
         settle(self, "participations")
         settle(self, "min_separation")
+        check_type("fixed_order", self.fixed_order, bool)
 
     def check(self, T: int, bands: int | None = None) -> None:  # noqa: N803 - the name everywhere
         """Raise ``UsageError`` unless T steps have room for it, and ``bands`` keep columns orthogonal.
@@ -66,19 +70,21 @@ def overridden(
     """What was ``declared``, with each number that is given in its place; None where there is neither.
 
     The separation is at least 1, and participations are at most ceil(T / min_separation), which they are
-    without a number.
+    without a number. Another separation than a fixed order has drops that.
     """
     if participations is None and min_separation is None:
         return declared
+    fixed_order = declared is not None and declared.fixed_order
+    fixed_order = fixed_order and min_separation in (None, declared and declared.min_separation)
     if min_separation is None:
         min_separation = 1 if declared is None else declared.min_separation
     most = -(-T // min_separation)
     if participations is None:
         participations = most if declared is None else declared.participations
-    return Participation(min(participations, most), min_separation)
+    return Participation(min(participations, most), min_separation, fixed_order)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RepeatedParticipation(Participation):
     """The sensitivities of C for a client that takes part so often in a run without a restart.
 
@@ -122,6 +128,7 @@ class RepeatedParticipation(Participation):
         return {
             "participations": self.participations,
             "min_separation": self.min_separation,
+            "fixed_order": self.fixed_order,
             "joint_sensitivity": self.joint_sensitivity,
             "joint_sensitivity_bound": _EXACT if self.is_exact else _UPPER,
             "release_sensitivity": self.release_sensitivity,

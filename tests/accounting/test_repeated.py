@@ -9,6 +9,7 @@ import csgm_cli as csgm
 from csgm_cli.factorization.participation.gram import gram_of
 from csgm_cli.factorization.participation.sensitivity import repeated_participation
 from csgm_cli.model.mechanism import FactorNorms
+from csgm_cli.model.participation import Participation
 
 GAMMA, SHIFT = 0.3, 1.5
 EPSILONS = (0.2, 0.5, 1.0, 2.0)
@@ -21,7 +22,7 @@ OVERLAPPING_ADD = (1.13, 1.19, 1.33, 1.79)
 
 def norms_of(c, k, b):
     sensitivity = math.sqrt((c**2).sum(axis=0).max())
-    repeated = repeated_participation(gram_of(c, b), k)
+    repeated = repeated_participation(gram_of(c, b), Participation(k, b))
     return FactorNorms(c.shape[1], "matrix", None, sensitivity, repeated=repeated)
 
 

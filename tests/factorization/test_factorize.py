@@ -47,7 +47,7 @@ STREAMING = {
     (256, 8): 3.4e-8,
 }
 ALL = [
-    *(name.value for name in StrategyName if name is not StrategyName.STREAMING and not name.is_banded),
+    *(name.value for name in StrategyName if name is not StrategyName.STREAMING and not name.is_repeated),
     "streaming:3",
 ]
 

@@ -151,7 +151,9 @@ STREAM = {
 }
 
 #: A client takes part several times without a restart, and columns of C overlap.
-REPEATED = RepeatedParticipation(4, 8, 2.1000000001, 1.1000000001, is_exact=True)
+REPEATED = RepeatedParticipation(
+    4, 8, joint_sensitivity=2.1000000001, release_sensitivity=1.1000000001, is_exact=True
+)
 COMES_BACK = replace(
     FACTORIZED,
     mechanism=replace(L2_CSGM, factorization=replace(FACTORS, repeated=REPEATED)),

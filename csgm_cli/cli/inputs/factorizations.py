@@ -56,7 +56,7 @@ def load_factorization(
     that is no factorization or whose claims do not hold. ``StorageError``: a file that cannot be read.
     """
     word, colon, _ = spec.partition(":")
-    names = [name.value for name in StrategyName]
+    names = [name.value for name in StrategyName if name is not StrategyName.FIXED_ORDER]
     if word in names:
         strategy, rows = _strategy(spec, label)
         with working():

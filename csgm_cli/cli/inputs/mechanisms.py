@@ -30,7 +30,7 @@ _INPUTS = (
     "accountant", "verify", "value_bits",
     "noise_multiplier", "effective_noise_multiplier", "sigma", "max_epsilon", "at_equal_mse", "with",
     "max_mse_overhead", "max_noise_overhead", "vary", "preset", "file", "T", "workload", "objective",
-    "strategy", "bands", "tolerance", "arrays", "dtype", "sensitivity", "joint_sensitivity",
+    "strategy", "bands", "tolerance", "arrays", "dtype", "sensitivity", "fixed_order", "joint_sensitivity",
     "joint_sensitivity_bound", "release_sensitivity", "factorization_sha256",
 )  # fmt: skip
 _RATE, _RATIO = ("gamma", "compression"), ("norm_ratio", "linf_norm")

@@ -51,12 +51,17 @@ def repeated_bytes(workload: Workload, strategy: StrategyName | None = None) -> 
 
 def participation_of(found: Factorization, asked: Participation) -> RepeatedParticipation:
     """The sensitivities of the C of ``found`` for clients that take part as ``asked``."""
-    if found.series is not None and found.strategy.name is not StrategyName.TOEPLITZ_SQRT_NORMALIZED:
-        series = np.asarray(found.series)[1]
-        fast = toeplitz_participation(series, asked.participations, asked.min_separation, _COMPUTED)
-        if fast is not None:
-            return fast
-    return repeated_participation(_gram(found, asked.min_separation), asked.participations)
+    fast = None if asked.fixed_order else _of_series(found, asked)
+    if fast is not None:
+        return fast
+    return repeated_participation(_gram(found, asked.min_separation), asked)
+
+
+def _of_series(found: Factorization, asked: Participation) -> RepeatedParticipation | None:
+    if found.series is None or found.strategy.name is StrategyName.TOEPLITZ_SQRT_NORMALIZED:
+        return None
+    series = np.asarray(found.series)[1]
+    return toeplitz_participation(series, asked.participations, asked.min_separation, _COMPUTED)
 
 
 def participation_of_arrays(
@@ -64,7 +69,7 @@ def participation_of_arrays(
 ) -> RepeatedParticipation:
     """The largest sensitivities that the arrays have together, as in `norms_of_arrays`."""
     found = [
-        repeated_participation(gram, asked.participations)
+        repeated_participation(gram, asked)
         for gram in _grams(workload, arrays, objective, asked.min_separation)
     ]
     return replace(

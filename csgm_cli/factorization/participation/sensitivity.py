@@ -8,7 +8,8 @@ is computed where only neighbouring participations overlap, and elsewhere bounde
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from csgm_cli.roots import root_above
 
 if TYPE_CHECKING:
     from csgm_cli.factorization.participation.gram import Gram
+    from csgm_cli.model.participation import Participation
 
 Array = NDArray[np.float64]
 
@@ -30,28 +32,54 @@ _SUMMED = 2.0**-52
 _POWER_STEPS = 50
 
 
-def repeated_participation(gram: Gram, participations: int) -> RepeatedParticipation:
-    """The sensitivities of C with this Gram matrix, rounded up.
+def repeated_participation(gram: Gram, asked: Participation) -> RepeatedParticipation:
+    """The sensitivities of C with this Gram matrix, of the separation ``asked`` for, rounded up.
 
-    ``participations`` counts as at most ceil(T / separation).
+    Participations count as at most ceil(T / separation).
     """
-    k = min(participations, longest(gram.T, gram.separation))
-    sums = gram.diagonal if gram.is_orthogonal else row_sums(gram, k)
-    ordered = _ordered(gram, k)
-    joint, is_exact = _joint_square(gram, k, sums, ordered)
-    release = min(float(sums.max()), largest_eigenvalue_bound(ordered))
-    is_attained = heaviest(gram.diagonal, k, gram.separation) >= k * release * (1.0 - _MEET)
+    k = min(asked.participations, longest(gram.T, gram.separation))
+    found = _in_fixed_order(gram, k) if asked.fixed_order else _in_any_order(gram, k)
+    joint, release = found.joint, found.release
     entry = gram.rounding + k * _SUMMED * float(gram.diagonal.max())
     # Columns that share no row add nothing to the row sums, and only the diagonal to the joint sum.
     one, all_steps = (gram.rounding, k * entry) if gram.is_orthogonal else (k * entry, k * k * entry)
     return RepeatedParticipation(
         k,
         gram.separation,
-        root_above(joint + all_steps),
-        root_above(release + one),
-        is_exact,
-        is_attained,
+        asked.fixed_order,
+        joint_sensitivity=root_above(joint + all_steps),
+        release_sensitivity=root_above(release + one),
+        is_exact=found.is_exact,
+        is_attained=found.diagonal >= k * release * (1.0 - _MEET),
     )
+
+
+class _Squares(NamedTuple):
+    """Squared sensitivities, and the largest sum of squared column norms over a pattern."""
+
+    joint: float
+    release: float
+    diagonal: float
+    is_exact: bool
+
+
+def _in_any_order(gram: Gram, k: int) -> _Squares:
+    sums = gram.diagonal if gram.is_orthogonal else row_sums(gram, k)
+    ordered = _ordered(gram, k)
+    joint, is_exact = _joint_square(gram, k, sums, ordered)
+    release = min(float(sums.max()), largest_eigenvalue_bound(ordered))
+    return _Squares(joint, release, heaviest(gram.diagonal, k, gram.separation), is_exact)
+
+
+def _in_fixed_order(gram: Gram, k: int) -> _Squares:
+    """Of patterns whose steps are exactly ``separation`` apart, as if k were all of them."""
+    blocks = list(_regular_blocks(gram))
+    sums = [float(np.abs(block).sum()) for block in blocks]
+    release = max(largest_eigenvalue_bound(np.abs(block)) for block in blocks)
+    signed = max(_signed_sum(block) for block in blocks)
+    is_exact = k == longest(gram.T, gram.separation) and signed >= max(sums) * (1.0 - _MEET)
+    diagonal = max(float(np.trace(block)) for block in blocks)
+    return _Squares(min(max(sums), k * release), release, diagonal, is_exact)
 
 
 def toeplitz_participation(
@@ -76,8 +104,8 @@ def toeplitz_participation(
     return RepeatedParticipation(
         k,
         separation,
-        root_above(float(ordered.sum()) + k * row),
-        root_above(largest_eigenvalue_bound(ordered) + row),
+        joint_sensitivity=root_above(float(ordered.sum()) + k * row),
+        release_sensitivity=root_above(largest_eigenvalue_bound(ordered) + row),
         is_exact=True,
         is_attained=k == 1,
     )
@@ -99,13 +127,20 @@ def _joint_square(gram: Gram, k: int, sums: Array, ordered: Array) -> tuple[floa
 
 
 def _regular_patterns(gram: Gram, k: int) -> float:
-    """A lower bound: the largest sum over steps exactly b apart, with the signs of the first of them."""
-    best = 0.0
+    """A lower bound: the largest sum over up to k steps exactly b apart, with signs."""
+    return max(_signed_sum(block[:k, :k]) for block in _regular_blocks(gram))
+
+
+def _regular_blocks(gram: Gram) -> Iterator[Array]:
+    """X at the steps of each remainder of division by b."""
     for start in range(min(gram.separation, gram.T)):
-        found = gram.at(np.arange(start, gram.T, gram.separation)[:k])
-        signs = np.where(found[0] < 0.0, -1.0, 1.0)
-        best = max(best, float(signs @ found @ signs))
-    return best
+        yield gram.at(np.arange(start, gram.T, gram.separation))
+
+
+def _signed_sum(block: Array) -> float:
+    """The sum of X_ij s_i s_j, s_j the sign of X in the first row."""
+    signs = np.where(block[0] < 0.0, -1.0, 1.0)
+    return float(signs @ block @ signs)
 
 
 def largest_eigenvalue_bound(matrix: Array) -> float:

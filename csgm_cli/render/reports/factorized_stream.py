@@ -41,7 +41,8 @@ def stream_setting(inputs: Document) -> tuple[Fact, ...]:
 
 def _repeated(inputs: Document) -> tuple[Fact, ...]:
     """How often a client takes part in a run without a restart, and what that costs."""
-    apart = f"of one client, {exact(inputs['min_separation'])} or more steps apart"
+    how = "exactly" if inputs["fixed_order"] else "at least"
+    apart = f"of one client, {how} {exact(inputs['min_separation'])} steps apart"
     facts = [Fact("participations", exact(inputs["participations"]), apart)]
     joint, release = (round_up(inputs[f"{name}_sensitivity"], _DIGITS) for name in ("joint", "release"))
     if has_gamma(inputs.get("mechanism")) and inputs.get("gamma") != 1.0:

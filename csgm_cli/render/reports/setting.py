@@ -30,6 +30,7 @@ _ASSUMPTION = {
 _OF_PARTICIPATION = {
     "bounded-participations": "at most as often as stated",
     "min-separation": "as far apart as stated",
+    "fixed-order": "in a fixed order",
     "masks-fresh": "new masks",
     "participation-poisson": "independent in each round",
     "participation-secret": "secret",

@@ -54,7 +54,7 @@ def test_every_command_and_format(csgm, banded, line, kind):
         assert inputs["joint_sensitivity_bound"] == "exact"
         assert inputs["release_sensitivity"] == pytest.approx(1.0)
     if kind == "text":
-        assert "of one client, 2 or more steps apart" in outcome.stdout
+        assert "of one client, at least 2 steps apart" in outcome.stdout
         facts = outcome.stdout[outcome.stdout.index("factorization ") :]
         assert [row for row in facts.splitlines() if "participations" in row and len(row) > 80] == []
 
@@ -129,6 +129,26 @@ def test_a_file_that_says_how_often(csgm, declared):
     assert found("--min-separation 1") == (3, 1, 3, True)
     assert found("--min-separation 5") == (2, 5, 2, False)  # ceil(8 / 5)
     assert found("--participations 9 --min-separation 2") == (4, 2, 4, False)
+
+
+def test_a_fixed_order(csgm, place):
+    """Columns of one client are orthogonal, of norms whose squares add up to k: like k rounds if whole."""
+    made = "factorize --T 16 --min-separation 4 --strategy fixed-order --output fixed.npz"
+    assert csgm(made).status == 0
+    line = f"{LINES[1]} --factorization fixed.npz"
+    found = csgm(f"{line} --format json --output saved.json")
+    assert found.status == 0
+    inputs = json.loads((place / "saved.json").read_text())["inputs"]
+    assert (inputs["rounds"], inputs["fixed_order"]) == (4, True)
+    assert inputs["joint_sensitivity"] == pytest.approx(2.0, rel=1e-9)
+    assert csgm("account --from saved.json --quiet").status == 0
+    assert "exactly 4 steps apart" in csgm(line).stdout
+    apart = csgm(f"{line} --min-separation 3 --format json").document["inputs"]
+    assert (apart["fixed_order"], apart["min_separation"]) == (False, 3)
+    assert apart["joint_sensitivity"] > 2.0
+    masked = csgm(f"{AUTO} --factorization fixed.npz --format json").document
+    assert masked["inputs"]["release_sensitivity"] == pytest.approx(masked["inputs"]["sensitivity"], rel=1e-8)
+    assert {"fixed-order", "masks-fresh"} <= set(masked["result"]["assumptions"])
 
 
 @pytest.mark.parametrize("strategy", ["banded", "banded-toeplitz"])
@@ -211,6 +231,7 @@ EDITS = (
     ("release_sensitivity", 0.5),
     ("joint_sensitivity", 1.5),
     ("joint_sensitivity_bound", "upper-bound"),
+    ("fixed_order", True),
 )
 
 
@@ -285,6 +306,7 @@ def test_budgets(csgm, banded, place):
         ("joint_sensitivity", 9.0),
         ("joint_sensitivity_bound", "proven"),
         ("release_sensitivity", True),
+        ("fixed_order", 1),
     ],
 )
 def test_hostile_locks(csgm, banded, place, edit):

@@ -13,6 +13,7 @@ from csgm_cli.factorization.participation.sensitivity import (
     repeated_participation,
     toeplitz_participation,
 )
+from csgm_cli.model.participation import Participation
 
 #: Above rounding.
 ROOM = 1e-9
@@ -75,7 +76,7 @@ def test_bounds_hold_for_every_pattern(case):
     c = np.tril(np.array(rows))
     c *= np.subtract.outer(np.arange(len(c)), np.arange(len(c))) < bands
     c += np.eye(len(c))
-    found = repeated_participation(gram_of(c, b), k)
+    found = repeated_participation(gram_of(c, b), Participation(k, b))
     total, attained, eigenvalue = brute(c, k, b)
     joint, release = found.joint_sensitivity**2, found.release_sensitivity**2
     assert attained * (1 - ROOM) <= joint
@@ -93,7 +94,7 @@ def test_random_matrices_against_all_patterns(seed):
     rng = np.random.default_rng(seed)
     T, k, b = int(rng.integers(5, 12)), int(rng.integers(2, 5)), int(rng.integers(1, 5))
     c = np.tril(rng.random((T, T)) ** 3)
-    found = repeated_participation(gram_of(c, b), k)
+    found = repeated_participation(gram_of(c, b), Participation(k, b))
     total, attained, eigenvalue = brute(c, k, b)
     assert attained == pytest.approx(total)  # nonnegative
     assert total * (1 - ROOM) <= found.joint_sensitivity**2 <= 1.5 * total
@@ -108,7 +109,7 @@ def test_decreasing_toeplitz_is_exact(b, limit):
     """The worst pattern is 0, b, 2b, ..., also where more steps would have room for more participations."""
     c = square_root(12)
     for matrix in (c, c / np.sqrt((c**2).sum(axis=0))):
-        found = repeated_participation(gram_of(matrix, b), limit)
+        found = repeated_participation(gram_of(matrix, b), Participation(limit, b))
         total, _, eigenvalue = brute(matrix, limit, b)
         assert found.is_exact
         assert found.joint_sensitivity**2 == pytest.approx(total, rel=ROOM)
@@ -124,7 +125,7 @@ def test_decreasing_toeplitz_is_exact(b, limit):
 def test_published_square_root(T, k, b, mean):
     """Mean squared error of the Toeplitz square root without a restart, over k releases at the same sigma."""
     c = square_root(T)
-    found = repeated_participation(gram_of(c, b), k)
+    found = repeated_participation(gram_of(c, b), Participation(k, b))
     assert found.is_exact
     rows = np.cumsum(c[:, 0] ** 2)  # B is C
     assert rows.mean() * found.mean_sensitivity**2 == pytest.approx(mean, rel=1e-9)
@@ -135,7 +136,10 @@ def test_published_square_root(T, k, b, mean):
 def test_toeplitz_without_a_matrix(T, k, b, series):
     """The same as from all of C; other coefficients are refused."""
     c = series(T)
-    fast, dense = toeplitz_participation(c, k, b), repeated_participation(gram_of(toeplitz(c), b), k)
+    fast, dense = (
+        toeplitz_participation(c, k, b),
+        repeated_participation(gram_of(toeplitz(c), b), Participation(k, b)),
+    )
     assert (fast.participations, fast.is_exact) == (dense.participations, dense.is_exact)
     assert fast.joint_sensitivity == pytest.approx(dense.joint_sensitivity, rel=1e-12)
     assert fast.release_sensitivity == pytest.approx(dense.release_sensitivity, rel=1e-9)
@@ -148,7 +152,7 @@ def test_quadratic_pattern_beyond_reach_is_an_upper_bound():
     ring = np.array([[abs(i - j) in (1, 4) for j in range(5)] for i in range(5)], dtype=float)
     x = ring + 2.0 * np.eye(5)
     c = np.linalg.cholesky(x[::-1, ::-1])[::-1, ::-1].T
-    found = repeated_participation(gram_of(c, 1), 3)
+    found = repeated_participation(gram_of(c, 1), Participation(3, 1))
     assert brute(c, 3, 1)[0] == pytest.approx(10.0)  # 3 * 2 + 2 * 2
     assert not found.is_exact
     assert found.joint_sensitivity**2 >= 10.0
@@ -158,12 +162,12 @@ def test_orthogonal_columns():
     """Bands up to the separation: k times the largest column; beyond it the overlap adds up."""
     c = np.eye(6) + 0.5 * np.eye(6, k=-1)
     c /= np.sqrt((c**2).sum(axis=0))
-    apart = repeated_participation(gram_of(c, 2), 3)
+    apart = repeated_participation(gram_of(c, 2), Participation(3, 2))
     assert apart.is_attained
     assert apart.is_exact
     assert apart.joint_sensitivity == pytest.approx(np.sqrt(3.0), rel=ROOM)
     assert apart.release_sensitivity == pytest.approx(1.0, rel=ROOM)
-    close = repeated_participation(gram_of(c, 1), 2)
+    close = repeated_participation(gram_of(c, 1), Participation(2, 1))
     overlap = (c.T @ c)[0, 1]
     assert not close.is_attained
     assert close.joint_sensitivity**2 == pytest.approx(2.0 + 2.0 * (c.T @ c).diagonal(-1).max())
@@ -171,10 +175,25 @@ def test_orthogonal_columns():
     assert overlap == pytest.approx(0.4)  # 0.5 / (1 + 0.25)
 
 
+def test_fixed_order():
+    """Of steps exactly 2 apart: columns 0 and 2 overlap, and 1 and 3; 0 and 3 do not count."""
+    c = np.array([[1.0, 0, 0, 0], [0.9, 1, 0, 0], [0.5, 0, 1, 0], [0, 0.5, 0, 1]])
+    found = repeated_participation(gram_of(c, 2), Participation(2, 2, fixed_order=True))
+    x = c.T @ c
+    pairs = [x[np.ix_(steps, steps)] for steps in ([0, 2], [1, 3])]
+    assert found.is_exact
+    assert found.joint_sensitivity**2 == pytest.approx(max(pair.sum() for pair in pairs))
+    largest = max(np.linalg.eigvalsh(pair)[-1] for pair in pairs)
+    assert found.release_sensitivity**2 == pytest.approx(largest, rel=1e-6)
+    one = repeated_participation(gram_of(c, 2), Participation(1, 2, fixed_order=True))
+    assert one.joint_sensitivity**2 >= x.max()
+    assert not one.is_exact
+
+
 def test_columns_orthogonal_by_their_numbers():
     """Columns may share rows; rounding of the inner products counts."""
     c = np.array([[1, 0, 0], [0.5, 1, 0], [0.6, 0, 1], [-0.6, 0, 1]])
-    found = repeated_participation(gram_of(c, 2), 2)
+    found = repeated_participation(gram_of(c, 2), Participation(2, 2))
     assert found.is_exact
     assert found.release_sensitivity**2 == pytest.approx(2.0, rel=1e-12)
     assert found.joint_sensitivity**2 == pytest.approx((c[:, 0] ** 2).sum() + 2.0)
@@ -182,8 +201,8 @@ def test_columns_orthogonal_by_their_numbers():
 
 def test_participations_are_capped_by_the_steps():
     """T = 7 has room for ceil(7 / 3) = 3 participations."""
-    assert repeated_participation(gram_of(np.eye(7), 3), 100).participations == 3
-    assert repeated_participation(gram_of(np.eye(7), 3), 2).participations == 2
+    assert repeated_participation(gram_of(np.eye(7), 3), Participation(100, 3)).participations == 3
+    assert repeated_participation(gram_of(np.eye(7), 3), Participation(2, 3)).participations == 2
 
 
 @given(st.lists(st.lists(st.floats(0, 1), min_size=4, max_size=4), min_size=4, max_size=4))
