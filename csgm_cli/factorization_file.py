@@ -12,11 +12,13 @@ from csgm_cli.factorization import (
     norms_of_arrays,
     over_epochs,
     parse_workload,
+    repeated_bytes,
     rows_of,
     workload_of,
     workload_within,
 )
 from csgm_cli.model.factorization import Claim, Objective, Workload
+from csgm_cli.model.participation import overridden
 from csgm_cli.storage.arrays import check_hash, read_arrays
 from csgm_cli.storage.factorizations import description_of
 from csgm_cli.storage.files import naming
@@ -32,8 +34,13 @@ if TYPE_CHECKING:
     from csgm_cli.storage.factorizations import Description
 
 
-def norms_of_file(path: str | Path) -> FactorNorms:
+def norms_of_file(
+    path: str | Path, participations: int | None = None, min_separation: int | None = None
+) -> FactorNorms:
     """The norms of the factorization in a file, as ``--factorization FILE`` takes it, for `Mechanism`.
+
+    ``participations`` and ``min_separation``: of one client in a run without a restart, instead of what the
+    file says (`overridden`).
 
     Its hash and all that it claims of its workload, its strategy and its numbers are checked. Arrays made
     elsewhere are factors of the ``A`` or ``learning_rates`` beside them, else of prefix sums.
@@ -41,10 +48,15 @@ def norms_of_file(path: str | Path) -> FactorNorms:
     ``UsageError``: no factorization, an edited one (slug ``hash-mismatch``), a claim that does not hold
     (``claim-failed``). ``StorageError``: it cannot be read.
     """
-    return read_factorization(path)[0]
+    return read_factorization(path, participations, min_separation)[0]
 
 
-def read_factorization(path: str | Path, progress: Progress | None = None) -> tuple[FactorNorms, Workload]:
+def read_factorization(
+    path: str | Path,
+    participations: int | None = None,
+    min_separation: int | None = None,
+    progress: Progress | None = None,
+) -> tuple[FactorNorms, Workload]:
     """Return the norms of `norms_of_file`, and the workload."""
     saved = read_arrays(path)
     with naming(path):
@@ -52,7 +64,11 @@ def read_factorization(path: str | Path, progress: Progress | None = None) -> tu
         for claim in found.claims:
             if not claim.holds:
                 raise _broken(claim, found.workload.name, made_elsewhere=not saved.metadata)
-        norms = norms_of_arrays(found.workload, saved.arrays, found.objective, found.strategy)
+        asked = overridden(found.participation, found.T, participations, min_separation)
+        if asked is not None and "bands" not in saved.arrays:
+            needed = repeated_bytes(found.workload)
+            check_memory(needed, f"the sensitivity of several participations with T = {found.T} needs")
+        norms = norms_of_arrays(found.workload, saved.arrays, found.objective, found.strategy, asked)
     return replace(norms, sha256=saved.actual_hash), found.workload
 
 

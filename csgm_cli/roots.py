@@ -275,3 +275,11 @@ def _to_vertex(best: Point, second: Point, third: Point) -> float:
     left, right = (x - w) * (f - f_v), (x - v) * (f - f_w)
     twice = 2.0 * (left - right)
     return ((x - v) * right - (x - w) * left) / twice if twice != 0.0 else math.inf
+
+
+def root_above(x: float) -> float:
+    """The square root of ``x``, or the next float above it."""
+    from fractions import Fraction  # of factorizations only
+
+    root = math.sqrt(x)
+    return root if Fraction(root) ** 2 >= Fraction(x) else math.nextafter(root, math.inf)

@@ -14,6 +14,7 @@ from csgm_cli.model.certificate import Proof
 from csgm_cli.model.geometry import rounds_from_participation
 from csgm_cli.model.mechanism import Bound, FactorNorms, Mechanism
 from csgm_cli.model.mechanism_table import Geometry
+from csgm_cli.model.participation import REPEATED_KEYS, repeated_from
 from csgm_cli.model.result import Guarantee, Notice
 from csgm_cli.storage.saved import AGREEMENT, bad_result, is_positive
 from csgm_cli.version import __version__, is_this_release
@@ -39,7 +40,7 @@ _CHECKED = ("sigma", "statement", "mean_noise_std", "mse", "bits_per_client")
 #: Inputs that say what factorization it is.
 _FACTORS = ("T", "workload", "strategy", "sensitivity", "factorization_sha256")
 #: Inputs that are there with a factorization only.
-_OF_FACTORIZATION = (*_FACTORS, "epochs")
+_OF_FACTORIZATION = (*_FACTORS, "epochs", *REPEATED_KEYS)
 #: Inputs that csgm 0.1.0 left null where their other form was given, or did not have.
 _NOT_ALWAYS_SAID = ("compression", "linf_norm", "sampling_rate")
 #: Words of the statement for these bounds in results without the key ``proof``.
@@ -70,9 +71,10 @@ def calibrated_mechanism(saved: SavedResult) -> Mechanism:
     if factorized:
         names = ("T", "workload", "strategy", "sensitivity")
         words = {name: inputs[name] for name in names}
-        factors = FactorNorms(**words, sha256=inputs["factorization_sha256"])
-    if (factors is None) == (inputs["rounds"] is None):
-        raise bad_result("its inputs must hold either rounds or a factorization")
+        factors = FactorNorms(**words, sha256=inputs["factorization_sha256"], repeated=repeated_from(inputs))
+    is_restarted = factors is not None and factors.repeated is None
+    if is_restarted != (inputs["rounds"] is None):
+        raise bad_result("its inputs must hold either rounds or a factorization that is restarted")
     return Mechanism(
         inputs["mechanism"],
         inputs["gamma"],
@@ -144,8 +146,10 @@ def _settled(mechanism: Mechanism) -> dict[str, object]:
     if factors is None:
         return {**found, "rounds": mechanism.releases}
     words = {name: getattr(factors, name) for name in ("T", "workload", "strategy", "sensitivity")}
-    rest = {"rounds": None, "epochs": mechanism.releases, "factorization_sha256": factors.sha256}
-    return {**found, **words, **rest}
+    found |= {**words, "factorization_sha256": factors.sha256}
+    if factors.repeated is None:
+        return {**found, "rounds": None, "epochs": mechanism.releases}
+    return {**found, **factors.repeated.named, "rounds": mechanism.releases, "epochs": 1}
 
 
 def _check_inputs(inputs: Mapping[str, Any], settled: Mapping[str, object]) -> None:

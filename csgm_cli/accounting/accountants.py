@@ -137,8 +137,8 @@ def spent_delta(releases: Sequence[Release], accountant: Accountant, epsilon: fl
         found.append(_profile_delta(releases, epsilon))
     best = min(found, key=lambda spent: spent.decisive.log_delta)
     if not uses_profile(releases, accountant):
-        return with_exact_lower(best)
-    return with_lower(best, _lower_delta(releases, epsilon), LOOSE_DELTA)
+        return with_exact_lower(best, releases)
+    return with_lower(best, releases, _lower_delta(releases, epsilon), LOOSE_DELTA)
 
 
 def log_delta_of(
@@ -229,12 +229,12 @@ def spent_epsilon(
     given, delta = delta, min(delta, LARGEST_TARGET_DELTA)
     found = [_closed_epsilon(releases, bound, delta) for bound in bounds_of(releases, accountant)]
     if not uses_profile(releases, accountant):
-        return with_exact_lower(_finite(found)) if delta == given else _finite(found)
+        return with_exact_lower(_finite(found), releases) if delta == given else _finite(found)
     profiled, lower = _profile_epsilon(releases, delta)
     best = _finite([*found, *([profiled] if profiled else [])])
     if not needs_lower:
         return best
-    return with_lower(best, lower if delta == given else 0.0, 1 + LOOSE)
+    return with_lower(best, releases, lower if delta == given else 0.0, 1 + LOOSE)
 
 
 def _finite(found: Sequence[Answer]) -> Answer:
@@ -303,13 +303,21 @@ def _near_epsilon(releases: Sequence[Release], delta: float) -> float:
     return math.log(max(gaussian.epsilon_for(min(max(mu, 1e-9), 1e4), delta), 1e-6))
 
 
-def with_exact_lower(best: Answer) -> Answer:
+def _are_attained(releases: Sequence[Release]) -> bool:
+    """Whether some client attains the sensitivities of all releases; else lower bounds prove nothing."""
+    return all(mechanism.is_attained for mechanism, _ in releases)
+
+
+def with_exact_lower(best: Answer, releases: Sequence[Release]) -> Answer:
     """With the answer itself as the lower bound if the profile is exact."""
-    return replace(best, lower=best.value) if best.bound is Bound.EXACT else best
+    is_lower = best.bound is Bound.EXACT and _are_attained(releases)
+    return replace(best, lower=best.value) if is_lower else best
 
 
-def with_lower(best: Answer, lower: float, waste: float) -> Answer:
+def with_lower(best: Answer, releases: Sequence[Release], lower: float, waste: float) -> Answer:
     """With a lower bound, 0 if none was found; ``waste``: the factor above it at which csgm warns."""
+    if not _are_attained(releases):
+        return best
     if lower > (1 + _CONTRADICTION) * best.value:
         raise VerificationError(
             "verification-failed",

@@ -52,22 +52,23 @@ def least_sigma(
     Raises:
         NoAnswerError: no noise in range meets the target.
     """
-    has_sampling = any(m.sampling_rate < 1.0 for m, _ in [(mechanism, 1.0), *others])
+    releases = [(mechanism, 1.0), *others]
+    has_sampling = any(m.sampling_rate < 1.0 for m, _ in releases)
     inner = epsilon * (1 - (_SAMPLED_ROOM if has_sampling else _EPSILON_ROOM))
     given, delta = delta, min(delta, LARGEST_TARGET_DELTA)
-    bounds = bounds_of([(mechanism, 1.0), *others], accountant)
+    bounds = bounds_of(releases, accountant)
 
     def closed() -> _ClosedForm:
         found = [_closed_sigma(mechanism, bound, inner, delta, others) for bound in bounds]
         return min(found, key=lambda form: form.sigma)
 
     sampled = mechanism.adjacency is Adjacency.ADD_REMOVE and has_sampling
-    by_profile = uses_profile([(mechanism, 1.0), *others], accountant)
+    by_profile = uses_profile(releases, accountant)
     # with client sampling the tight bound under add-remove includes the closed forms
     form = _ClosedForm(math.inf, Bound.RDP) if sampled and by_profile else closed()
     if not by_profile:
         proven = _proven(mechanism, form, epsilon, others)
-        return with_exact_lower(proven) if delta == given else proven
+        return with_exact_lower(proven, releases) if delta == given else proven
     from csgm_cli.accounting.paths import sigma_path
     from csgm_cli.accounting.solve import solve
 
@@ -91,7 +92,7 @@ def least_sigma(
             best = _proven(mechanism, form, epsilon, others) if form.sigma < sigma else best
     else:
         best = _proven(mechanism, form, epsilon, others)
-    return with_lower(best, math.exp(solved.refuted) if delta == given else 0.0, 1 + LOOSE)
+    return with_lower(best, releases, math.exp(solved.refuted) if delta == given else 0.0, 1 + LOOSE)
 
 
 @dataclass(frozen=True)

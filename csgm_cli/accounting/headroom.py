@@ -47,8 +47,13 @@ class Headroom:
     accountant: Accountant
     limit: Target
 
-    def more_rounds(self, index: int) -> int:
-        """The largest number of additional rounds (or epochs) of one release; at most 1e9 in all."""
+    def more_rounds(self, index: int) -> int | None:
+        """The largest number of additional rounds (or epochs) of one release; at most 1e9 in all.
+
+        None where a run without a restart fixes the participations.
+        """
+        if self.releases[index][0].repeated is not None:
+            return None
         most = _MOST_ROUNDS - self.releases[index][0].releases
         found = min(most, max(rows.more_rounds(index) for rows in self._closed_forms))
         if len(self.releases) > FEW_RELEASES:

@@ -21,6 +21,7 @@ from csgm_cli.factorization.fixed_order import FIXED_ORDER_TOLERANCE
 from csgm_cli.factorization.inspection import inspect_arrays
 from csgm_cli.factorization.memory import dense_bytes, solving_bytes
 from csgm_cli.factorization.norms import factor_norms, norms_of_arrays
+from csgm_cli.factorization.participation.measure import repeated_bytes
 from csgm_cli.factorization.workload import matrix_workload, over_epochs, parse_workload, schedule_workload
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "norms_of_arrays",
     "over_epochs",
     "parse_workload",
+    "repeated_bytes",
     "rounded",
     "rows_of",
     "rows_take_all",

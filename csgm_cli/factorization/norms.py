@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from fractions import Fraction
-from functools import partial
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +16,13 @@ from csgm_cli.factorization.array_contents import (
     dual_of,
     generators_of,
     require_finite,
-    wide,
 )
 from csgm_cli.factorization.bands.measure import row_errors as banded_rows
 from csgm_cli.factorization.factorize import baseline_rows, optimal_rows
 from csgm_cli.factorization.matrices.semiseparable import column_norms_squared, norm_margin, row_errors
-from csgm_cli.factorization.matrices.triangular import left_quotient_panels, right_quotient, unit_columns
-from csgm_cli.factorization.pair import Pair, is_triangular, pair_of, squared_norms
+from csgm_cli.factorization.matrices.triangular import left_quotient_panels, right_quotient
+from csgm_cli.factorization.pair import Pair, noise_quotient, pair_of, squared_norms
+from csgm_cli.factorization.participation.measure import participation_of, participation_of_arrays
 from csgm_cli.factorization.solve.solver import certificate
 from csgm_cli.factorization.workload import columns, row_norms_squared
 from csgm_cli.model.factorization import (
@@ -42,14 +41,18 @@ from csgm_cli.model.factorization import (
     objective_named,
 )
 from csgm_cli.model.mechanism import FactorNorms, RowNorms
+from csgm_cli.model.participation import Participation  # noqa: TC001 - type hints can be read
 from csgm_cli.ranges import check_type
+from csgm_cli.roots import root_above
 
 Array = NDArray[np.float64]
 
 
-def factor_norms(factorization: Factorization) -> FactorNorms:
-    """The norms of ``factorization``, without a T x T array: what `Mechanism` takes.
+def factor_norms(factorization: Factorization, participation: Participation | None = None) -> FactorNorms:
+    """The norms of ``factorization``: what `Mechanism` takes.
 
+    ``participation``: of one client in a run without a restart, by default what the factorization was made
+    for. Unless C is banded or the identity, its sensitivities take T x T arrays; nothing else does.
     ``UsageError`` (slug ``out-of-range``) where the noise of such norms could not be computed with.
     """
     check_type("factorization", factorization, Factorization)
@@ -58,7 +61,11 @@ def factor_norms(factorization: Factorization) -> FactorNorms:
         squared = _streaming_sensitivity_squared(factorization.generators)
     for held in (factorization.band_matrix, factorization.factor):
         squared = squared if held is None else _most(np.asarray(held))
-    return _norms(factorization.workload, factorization.strategy, squared, _rows(factorization))
+    found = _norms(factorization.workload, factorization.strategy, squared, _rows(factorization))
+    asked = factorization.participation if participation is None else participation
+    if asked is None:
+        return found
+    return replace(found, repeated=participation_of(factorization, asked))
 
 
 def norms_of_arrays(
@@ -66,16 +73,21 @@ def norms_of_arrays(
     arrays: Arrays,
     objective: ObjectiveLike = Objective.MEAN,
     strategy: StrategyLike | None = None,
+    participation: Participation | None = None,
 ) -> FactorNorms:
     """The norms of what `inspect_arrays` inspects, with the same arguments and errors.
 
     The sensitivity is the largest that the arrays have together: noise may be made with any of C, C_inv, B
-    and the streaming form, of which rounding makes slightly different factorizations.
+    and the streaming form, of which rounding makes slightly different factorizations. ``participation``: as
+    in `factor_norms`, by default none.
     """
-    workload = as_workload(workload)
+    workload, objective = as_workload(workload), objective_named(objective)
     strategy = None if strategy is None else as_strategy(strategy)
     with np.errstate(all="ignore"):  # the result is checked
-        return _measured(workload, arrays, objective_named(objective), strategy)
+        found = _measured(workload, arrays, objective, strategy)
+        if participation is None:
+            return found
+        return replace(found, repeated=participation_of_arrays(workload, arrays, objective, participation))
 
 
 def norms_of_pair(workload: Workload, pair: Pair) -> FactorNorms:
@@ -119,17 +131,14 @@ def noise_sensitivity(workload: Workload, name: str, matrix: NDArray[np.floating
     """
     with np.errstate(all="ignore"):  # the result is checked
         squares = list(_squares_of_noise(workload, name, matrix))
-    return _root_above(squares[0]) if squares and math.isfinite(squares[0]) else math.inf
+    return root_above(squares[0]) if squares and math.isfinite(squares[0]) else math.inf
 
 
 def _squares_of_noise(workload: Workload, name: str, matrix: NDArray[np.floating]) -> Iterator[float]:
     """That of noise B Z is that of B^-1 A or B^+ A, of noise C^-1 Z likewise; none without full rank."""
-    x = wide(matrix)
-    if not is_triangular(x):  # L Q has the columns of L^-1 A turned: of the same norms
-        x = np.asarray(np.linalg.qr(x.T, mode="r")).T
-    if is_triangular(x):  # else no product with it is A
-        a = partial(columns, workload) if name == "B" else unit_columns(workload.T)
-        yield max(_most(panel) for _, panel in left_quotient_panels(x, a))
+    quotient = noise_quotient(workload, name, matrix)
+    if quotient is not None:
+        yield max(_most(panel) for _, panel in left_quotient_panels(*quotient))
 
 
 def _most(c: NDArray[np.floating]) -> float:
@@ -170,7 +179,7 @@ def _norms(workload: Workload, strategy: Strategy | None, squared: float, rows: 
         workload.T,
         workload.name,
         None if strategy is None else str(strategy),
-        _root_above(squared),
+        root_above(squared),
         RowNorms(
             float(norms.min()),
             float(norms.mean()),
@@ -181,9 +190,3 @@ def _norms(workload: Workload, strategy: Strategy | None, squared: float, rows: 
             float(summed[-1]),
         ),
     )
-
-
-def _root_above(x: float) -> float:
-    """The square root of ``x``, or the next float above it."""
-    root = math.sqrt(x)
-    return root if Fraction(root) ** 2 >= Fraction(x) else math.nextafter(root, math.inf)

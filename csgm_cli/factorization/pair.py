@@ -106,6 +106,20 @@ def is_triangular(x: NDArray[Any]) -> bool:
     return not any(np.triu(x[i : i + PANEL], i + 1).any() for i in range(0, len(x), PANEL))
 
 
+def noise_quotient(workload: Workload, name: str, matrix: NDArray[Any]) -> tuple[Array, Columns] | None:
+    """The triangle L and the columns of A in C = L^-1 A, for noise made with B (or C^-1, by ``name``).
+
+    L is ``matrix``, or, by an orthogonal transform of Z, a triangle that makes noise of the same law. None
+    without full rank.
+    """
+    x = wide(matrix)
+    if not is_triangular(x):
+        x = np.asarray(np.linalg.qr(x.T, mode="r")).T
+    if not is_triangular(x):  # no product with it is A
+        return None
+    return x, partial(columns, workload) if name == "B" else unit_columns(workload.T)
+
+
 def _right_factor(name: str, b: Array, a: Columns) -> Array:
     """The C of least column norms with B C = A."""
     if is_triangular(b):

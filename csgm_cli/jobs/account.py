@@ -32,10 +32,13 @@ from csgm_cli.model.mechanism import (
 )
 from csgm_cli.model.result import Account, Guarantee, Notice, Verification, one_round_notice
 from csgm_cli.ranges import EPSILON_OR_ZERO, check_range, check_ranges, check_type
+from csgm_cli.rounding import round_up
 
 if TYPE_CHECKING:
     from csgm_cli.bounds.worst_case import Release
 
+#: Relative increase of a sensitivity up to which columns of C count as orthogonal: rounding.
+_ORTHOGONAL = 1e-6
 #: An epsilon below the first is rare; one above the second is typical, or a sign of too little noise.
 _SMALL, _USUAL = 0.5, 2.0
 
@@ -210,7 +213,7 @@ def _account(
 
 def about_mechanism(mechanism: Mechanism, accountant: Accountant) -> tuple[Notice, ...]:
     """Notices that follow from the mechanism alone."""
-    return (*one_round(mechanism), *_dim_one(mechanism, accountant))
+    return (*one_round(mechanism), *overlapping(mechanism), *_dim_one(mechanism, accountant))
 
 
 def _dim_one(mechanism: Mechanism, accountant: Accountant) -> tuple[Notice, ...]:
@@ -231,6 +234,22 @@ def one_round(mechanism: Mechanism) -> tuple[Notice, ...]:
         return ()
     name = "rounds" if mechanism.factorization is None else "epochs"
     return (one_round_notice(name, "=1"),)
+
+
+def overlapping(mechanism: Mechanism) -> tuple[Notice, ...]:
+    """A notice if the columns of C that one client touches are not orthogonal, which costs masks noise."""
+    factors = mechanism.factorization
+    if factors is None or factors.repeated is None or mechanism.sends_all:
+        return ()
+    factor = factors.release_sensitivity / factors.sensitivity
+    if factor <= 1.0 + _ORTHOGONAL:
+        return ()
+    by = "" if factors.strategy is None else f" ({factors.strategy})"
+    said = (
+        f"columns of C{by} that are {factors.repeated.min_separation} or more steps apart overlap: each"
+        f" participation counts as a release with clip norms {round_up(factor)} times as large"
+    )
+    return (Notice("overlapping-columns", said),)
 
 
 def conversion_of(proof: Proof) -> Conversion | None:

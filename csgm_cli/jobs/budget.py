@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from csgm_cli.accounting.accountants import LARGEST_TARGET_DELTA, Answer, spent_epsilon, uses_profile
 from csgm_cli.accounting.headroom import FEW_RELEASES, Headroom, shares
-from csgm_cli.jobs.account import check_accountant, conversion_of, notices_of, one_round, verified_by
+from csgm_cli.jobs.account import (
+    check_accountant,
+    conversion_of,
+    notices_of,
+    one_round,
+    overlapping,
+    verified_by,
+)
 from csgm_cli.jobs.statement import assumptions_of
 from csgm_cli.model.budget import Population, ReleaseStanding, Standing
 from csgm_cli.model.mechanism import Accountant, AccountantLike, Target, accountant_named
@@ -54,7 +61,7 @@ def check_population(
     uncounted = [
         Notice(notice.slug, f"release {release.name}: {notice.message}")
         for release in population.counted
-        for notice in one_round(release.mechanism)
+        for notice in (*one_round(release.mechanism), *overlapping(release.mechanism))
     ]
     notices = (*uncounted, *guarantee.notices, *_rough_room(population, counted, accountant))
     guarantee = replace(guarantee, notices=notices)
@@ -67,7 +74,7 @@ def check_population(
 
 
 #: The share of a release, how many more rounds of it fit, and the noise multiplier that it needs.
-_Part: TypeAlias = tuple[float, int, float | None]
+_Part: TypeAlias = tuple[float, int | None, float | None]
 
 
 @lru_cache(maxsize=256)
@@ -117,7 +124,7 @@ def _parts(
     """Computed once for equal releases."""
     used = replace(limit, delta=min(limit.delta, LARGEST_TARGET_DELTA))
     headroom, holds = Headroom(tuple(counted), accountant, used), spent.value <= limit.epsilon
-    known: dict[Release, tuple[int, float | None]] = {}
+    known: dict[Release, tuple[int | None, float | None]] = {}
     for index, release in enumerate(counted):
         if release not in known:
             more = headroom.more_rounds(index) if holds else 0

@@ -14,6 +14,7 @@ from csgm_cli.jobs.calibrate import calibrate
 from csgm_cli.model.comparison import SelftestCase
 from csgm_cli.model.mechanism import Accountant, Adjacency, Mechanism, Target
 from csgm_cli.model.mechanism_table import Geometry, MechanismName
+from csgm_cli.model.participation import Participation
 from csgm_cli.renyi.log_moment import log_moment
 
 _TOLERANCE = 1e-9
@@ -136,6 +137,9 @@ _ACCOUNTED = (
     _Accounted(Accountant.TIGHT, 0.5, 0.02, 2500.75, 30, 10, 2.837195003e-08),
 )
 
+#: (T, participations, min_separation, joint sensitivity of the Toeplitz square root), by exact fractions
+_REPEATED = (64, 4, 16, 3.9606202681436456)
+
 
 def selftest() -> tuple[SelftestCase, ...]:
     """Every shipped value beside the one computed here; a case holds within 1e-9 relative."""
@@ -149,7 +153,17 @@ def selftest() -> tuple[SelftestCase, ...]:
     ]
     answers = [_case(case.name, case.noise_multiplier, case.compute()) for case in _CALIBRATED]
     deltas = [_case(case.name, case.delta, case.compute()) for case in _ACCOUNTED]
-    return (*moments, *answers, *deltas)
+    return (*moments, *answers, *deltas, _repeated_case())
+
+
+def _repeated_case() -> SelftestCase:
+    from csgm_cli.factorization import factor_norms, factorize
+
+    rows, participations, separation, expected = _REPEATED
+    found = factor_norms(factorize(rows, "toeplitz-sqrt"), Participation(participations, separation))
+    computed = 0.0 if found.repeated is None else found.repeated.joint_sensitivity
+    name = f"sensitivity toeplitz-sqrt T={rows} participations={participations} min-separation={separation}"
+    return _case(name, expected, computed)
 
 
 def _sampled_moment(order: float, rate: float, gamma: float, k: float, noise: float) -> float:

@@ -17,8 +17,13 @@ ASSUMPTIONS = {
     "one-participation-per-round": "a client contributes at most once to each counted round",
     "disjoint-cohorts": "clients take part in disjoint cohorts in a fixed order",
     "one-participation-per-epoch": "a client contributes at most once to each epoch",
+    "bounded-participations": "a client contributes to at most the stated number of steps",
+    "min-separation": "any two of these steps are at least the stated number of steps apart",
     "trusted-server": "the server adds the noise and reveals only its output",
     "masks-secret": "the masks are not revealed",
+    "fixed-order": "all clients take part in the same order in every pass, so that the steps of one client"
+    " are exactly the stated number of steps apart",
+    "masks-fresh": "a client draws a new mask in every step",
     "masks-bernoulli": "every coordinate is sent independently with probability gamma",
     "participation-poisson": "in each round every client takes part independently with the stated"
     " probability, drawn afresh and not chosen by availability",
@@ -70,14 +75,22 @@ _NEIGHBOURS = {
 
 def assumptions_of(mechanism: Mechanism, bound: Bound) -> tuple[str, ...]:
     """The slugs of `ASSUMPTIONS` that the answer needs; revealed masks need not be secret."""
-    counted = "round" if mechanism.factorization is None else "epoch"
     schedule = ["disjoint-cohorts"] if mechanism.disjoint_cohorts else []
-    slugs = ["clipping-enforced", f"one-participation-per-{counted}", *schedule, "trusted-server"]
+    slugs = ["clipping-enforced", *_counted(mechanism), *schedule, "trusted-server"]
     if not mechanism.sends_all and bound is not Bound.MASK_REVEALED:
-        slugs += ["masks-secret", "masks-bernoulli"]
+        slugs += ["masks-secret", "masks-bernoulli", *(["masks-fresh"] if mechanism.repeated else [])]
     if mechanism.sampling_rate < 1.0:
         slugs += ["participation-poisson", "participation-secret", "fixed-denominator"]
     return tuple(slugs)
+
+
+def _counted(mechanism: Mechanism) -> tuple[str, ...]:
+    if mechanism.repeated is not None:
+        return (
+            "bounded-participations",
+            "fixed-order" if mechanism.repeated.fixed_order else "min-separation",
+        )
+    return (f"one-participation-per-{'round' if mechanism.factorization is None else 'epoch'}",)
 
 
 def statement(mechanism: Mechanism, sigma: float, guarantee: Guarantee) -> str:
@@ -120,6 +133,23 @@ def _composed(mechanism: Mechanism) -> str:
     if mechanism.sampling_rate < 1.0:
         rounds = f"{count} round{'s' * (count > 1)}, in {'each of ' * (count > 1)}which"
         return f"{rounds} a client takes part with probability {mechanism.sampling_rate!r}"
+    if (repeated := mechanism.repeated) is not None:
+        how = "exactly" if repeated.fixed_order else "at least"
+        return (
+            f"a run without a restart, in which a client takes part in up to {count}"
+            f" step{'s' * (count > 1)}, {how} {repeated.min_separation} apart{_weighed(mechanism)}"
+        )
     if mechanism.factorization is None:
         return f"{count} release{'s' * (count > 1)} that a client can influence"
     return "1 epoch" if count == 1 else f"{count} epochs, each with a fresh Z"
+
+
+def _weighed(mechanism: Mechanism) -> str:
+    """What the participations of one client count as."""
+    repeated = mechanism.repeated
+    assert repeated is not None  # the caller saw to it
+    if mechanism.sends_all:
+        joint = round_up(repeated.joint_sensitivity, 10)
+        return f", which together have sensitivity {joint} times the clip norm"
+    each = round_up(repeated.release_sensitivity, 10)
+    return f", each of which counts as a release with clip norms {each} times as large"

@@ -104,6 +104,12 @@ class Plan:
                 raise UsageError(
                     "cannot-run", f"running a mechanism needs {name}", f"calibrate with `{name}`"
                 )
+        if self.mechanism.repeated is not None:
+            raise UsageError(
+                "cannot-run",
+                "a run in which clients take part several times without a restart cannot be run here",
+                "calibrate with `epochs`, after each of which the noise starts anew",
+            )
         factors = self.mechanism.factorization
         if factors is not None and factors.workload != "prefix-sum":
             raise UsageError(

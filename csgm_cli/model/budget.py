@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from csgm_cli.errors import NOWHERE, Place, UsageError
 from csgm_cli.model.display import Displayed, at_least, at_most
 from csgm_cli.model.mechanism import Adjacency, AdjacencyLike, Mechanism, Target
+from csgm_cli.model.participation import REPEATED_KEYS
 from csgm_cli.model.result import Guarantee  # noqa: TC001 - type hints can be read
 from csgm_cli.ranges import check_range, member_named
 
@@ -55,7 +56,7 @@ class Release:
             "norm_ratio": None if mechanism.sends_all else geometry.norm_ratio,
             "l2_norm": geometry.l2_norm,
             "dim": geometry.dim,
-            "rounds": mechanism.releases if mechanism.factorization is None else None,
+            "rounds": mechanism.releases if mechanism.factorization is None or mechanism.repeated else None,
             "sampling_rate": mechanism.sampling_rate,
             **_stream(mechanism),
             "enabled": self.enabled,
@@ -69,9 +70,11 @@ STREAM_KEYS = ("epochs", "T", "workload", "strategy", "sensitivity")
 def _stream(mechanism: Mechanism) -> dict[str, object]:
     factors = mechanism.factorization
     if factors is None:
-        return dict.fromkeys(STREAM_KEYS)
-    found = (mechanism.releases, factors.T, factors.workload, factors.strategy, factors.sensitivity)
-    return dict(zip(STREAM_KEYS, found, strict=True))
+        return dict.fromkeys((*STREAM_KEYS, *REPEATED_KEYS))
+    epochs = mechanism.epochs or 1
+    found = (epochs, factors.T, factors.workload, factors.strategy, factors.sensitivity)
+    repeated = {} if factors.repeated is None else factors.repeated.named
+    return dict(zip(STREAM_KEYS, found, strict=True)) | dict.fromkeys(REPEATED_KEYS) | repeated
 
 
 @dataclass(frozen=True)

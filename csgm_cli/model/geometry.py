@@ -132,6 +132,22 @@ def check_epoch(rows: int, population_size: int, cohort_size: int) -> None:
         )
 
 
+def check_separation(min_separation: int, population_size: int, cohort_size: int) -> None:
+    """Raise ``UsageError`` unless disjoint cohorts suffice for so many steps in a row.
+
+    Slug ``returns-too-soon``: with fewer clients some client takes part again before that.
+    """
+    _check_cohort(population_size, cohort_size)
+    if min_separation * cohort_size > population_size:
+        raise UsageError(
+            "returns-too-soon",
+            f"min_separation {min_separation} with cohort_size {cohort_size} takes"
+            f" {min_separation * cohort_size} clients, more than population_size {population_size}: some"
+            " client takes part again too soon, which sigma does not cover",
+            f"use min_separation up to {population_size // cohort_size}",
+        )
+
+
 def _check_cohort(population_size: int, cohort_size: int) -> None:
     if cohort_size > population_size:
         raise UsageError(

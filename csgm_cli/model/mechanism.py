@@ -10,6 +10,8 @@ Words mean one thing everywhere (flags, JSON keys, fields, docs):
 ``rounds``             number of releases that ONE client can influence; with a sampling rate, all rounds
 ``sampling_rate``      q: probability that a client takes part in a round, independently and in secret
 ``epochs``             number of factorized streams, each of which ONE client enters once
+``participations``     times that ONE client takes part in the T steps of a factorization without a restart
+``min_separation``     least distance between two of them; 1 for neighbouring steps
 ``sigma``              std of the noise on each coordinate of the SUM of the masked vectors
 ``noise_multiplier``   sigma / l2_norm, for every mechanism
 =====================  ======================================================================
@@ -23,6 +25,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from csgm_cli.errors import UsageError
 from csgm_cli.model.mechanism_table import MECHANISMS, Geometry, MechanismKind, MechanismLike, MechanismName
+from csgm_cli.model.participation import RepeatedParticipation
 from csgm_cli.ranges import Range, check_range, check_type, member_named, settle, swapped
 
 
@@ -101,7 +104,8 @@ class FactorNorms:
 
     ``sensitivity``, in [1e-15, 1e15]: at least the largest column norm of C, rounding included.
     ``workload`` and ``strategy``: their names, the latter None where nobody knows. ``rows``: None where only
-    privacy is asked about. ``sha256``: of the file that it was read from. Make it with
+    privacy is asked about. ``sha256``: of the file that it was read from. ``repeated``: for clients that take
+    part several times in the T steps; None where each takes part once. Make it with
     ``csgm_cli.factorization.factor_norms``.
     """
 
@@ -111,6 +115,7 @@ class FactorNorms:
     sensitivity: float
     rows: RowNorms | None = None
     sha256: str | None = None
+    repeated: RepeatedParticipation | None = None
 
     def __post_init__(self) -> None:
         settle(self, "T")
@@ -118,6 +123,23 @@ class FactorNorms:
         check_type("workload", self.workload, str)
         if self.rows is not None:
             check_type("rows", self.rows, RowNorms)
+        if self.repeated is not None:
+            check_type("repeated", self.repeated, RepeatedParticipation)
+
+    @property
+    def participations(self) -> int:
+        """How often one client may take part in the T steps."""
+        return 1 if self.repeated is None else self.repeated.participations
+
+    @property
+    def release_sensitivity(self) -> float:
+        """Of each of as many releases of masked vectors as there are participations."""
+        return self.sensitivity if self.repeated is None else self.repeated.release_sensitivity
+
+    @property
+    def mean_sensitivity(self) -> float:
+        """Of each of as many releases of vectors that are sent whole."""
+        return self.sensitivity if self.repeated is None else self.repeated.mean_sensitivity
 
 
 @dataclass(frozen=True)
@@ -137,7 +159,8 @@ class Mechanism:
     With a ``factorization`` A = B C it is SGMF, its L-inf form, or the matrix mechanism: the noise is B Z,
     and what a client sends in one of the T steps enters as C[:, t] times its vector, once in each of the
     ``epochs`` (in [1, 1e9]; None counts as 1, with the same notice), after which B and C start anew with
-    fresh Z. ``rounds`` is then None or 1 (docs/theory.md, "Factorized streams").
+    fresh Z. ``rounds`` is then None or 1 (docs/theory.md, "Factorized streams"). With repeated participation
+    they do not start anew: ``epochs`` is None or 1, ``rounds`` None or the participations of one client.
     """
 
     name: MechanismName
@@ -193,14 +216,32 @@ class Mechanism:
                 raise UsageError("epochs-without-factorization", "epochs are those of a factorization")
             return
         check_type("factorization", self.factorization, FactorNorms)
-        if self.rounds not in (None, 1):
+        if self.epochs is not None:
+            settle(self, "epochs")
+        if self.factorization.repeated is not None:
+            self._check_repeated(self.factorization.participations)
+        elif self.rounds not in (None, 1):
             raise UsageError(
                 "rounds-with-factorization",
                 "with a factorization a client takes part once per epoch: rounds must be left out",
-                "pass epochs",
+                "pass epochs, or participations and min_separation of the factorization",
             )
-        if self.epochs is not None:
-            settle(self, "epochs")
+
+    def _check_repeated(self, participations: int) -> None:
+        if self.rounds not in (None, participations):
+            raise UsageError(
+                "rounds-with-factorization",
+                f"one client takes part in up to {participations} steps of the factorization, but rounds is"
+                f" {self.rounds}",
+                "leave rounds out",
+            )
+        if self.epochs not in (None, 1):
+            raise UsageError(
+                "epochs-with-participations",
+                f"{participations} participations are those of one run without a restart, but epochs is"
+                f" {self.epochs}",
+                "leave epochs out, or participations and min_separation",
+            )
 
     def _check_sampling(self) -> None:
         if self.factorization is not None:
@@ -224,7 +265,9 @@ class Mechanism:
 
     @property
     def releases(self) -> int:
-        """How often noise is drawn that one client may influence: ``rounds``, or ``epochs``; or 1."""
+        """The releases that one client may influence: ``rounds``, ``epochs`` or participations; or 1."""
+        if self.repeated is not None:
+            return self.repeated.participations
         return (self.rounds if self.factorization is None else self.epochs) or 1
 
     @property
@@ -234,17 +277,41 @@ class Mechanism:
 
     @property
     def counts_releases(self) -> bool:
-        """Whether ``rounds``, or with a factorization ``epochs``, is given."""
-        return (self.rounds if self.factorization is None else self.epochs) is not None
+        """Whether the number of releases is given."""
+        return self.repeated is not None or (
+            (self.rounds if self.factorization is None else self.epochs) is not None
+        )
 
     def with_releases(self, count: int) -> Mechanism:
-        """The same with so many rounds, or epochs."""
-        return replace(self, rounds=count) if self.factorization is None else replace(self, epochs=count)
+        """The same with so many rounds, epochs or participations, each of the same sensitivities."""
+        if self.factorization is None:
+            return replace(self, rounds=count)
+        if self.repeated is None:
+            return replace(self, epochs=count)
+        repeated = self.repeated.with_participations(count)
+        return replace(self, rounds=None, factorization=replace(self.factorization, repeated=repeated))
+
+    @property
+    def repeated(self) -> RepeatedParticipation | None:
+        """The participations of one client in a run without a restart; None where it takes part once."""
+        return None if self.factorization is None else self.factorization.repeated
+
+    @property
+    def is_attained(self) -> bool:
+        """Whether some client attains the sensitivities, so that a lower bound can rest on them."""
+        if self.repeated is None:
+            return True
+        return self.repeated.is_exact if self.sends_all else self.repeated.is_attained
 
     @property
     def column_norm(self) -> float:
-        """At least the largest column norm of C; 1 without a factorization."""
-        return 1.0 if self.factorization is None else self.factorization.sensitivity
+        """The factor of a factorization on what one coordinate moves in one release; 1 without one."""
+        return 1.0 if self.factorization is None else self.factorization.release_sensitivity
+
+    @property
+    def mean_column_norm(self) -> float:
+        """The factor on the L2 sensitivity of one release with every coordinate sent."""
+        return 1.0 if self.factorization is None else self.factorization.mean_sensitivity
 
     @property
     def sends_all(self) -> bool:
@@ -269,11 +336,11 @@ class Mechanism:
     @property
     def sensitivity(self) -> float:
         """L2 sensitivity of one release with every coordinate sent, under add-remove."""
-        return self.kind.sensitivity(self.geometry, self.column_norm)
+        return self.kind.sensitivity(self.geometry, self.mean_column_norm)
 
     @property
     def linf_sensitivity(self) -> float:
-        """How much one coordinate can move: Delta_inf, in all rows of a factorization together."""
+        """How much one coordinate can move in one release: Delta_inf, in all rows of a factorization."""
         return self.geometry.linf_norm * self.column_norm
 
 

@@ -168,7 +168,7 @@ class Account(Displayed):
 
 
 def _asked(mechanism: Mechanism) -> Mapping[str, object]:
-    counted = "rounds" if mechanism.factorization is None else "epochs"
+    counted = "rounds" if mechanism.factorization is None or mechanism.repeated else "epochs"
     rate = {"sampling_rate": at_most(mechanism.sampling_rate)} if mechanism.sampling_rate < 1.0 else {}
     return {
         "mechanism": mechanism.name,

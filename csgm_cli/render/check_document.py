@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from csgm_cli.model.participation import REPEATED_KEYS
 from csgm_cli.model.result import Notice
 from csgm_cli.render.document import Document, document_of, guarantee_values
 from csgm_cli.version import program_of, why_moved
@@ -29,7 +30,7 @@ _GUARANTEE_KEYS = ("order", "bound", "proof", "conversion", "assumptions", "lowe
 RELEASE_KEYS = (
     "release", "file", "line", "owner", "reason", "mechanism", "noise_multiplier", "sigma", "gamma",
     "norm_ratio", "l2_norm", "dim", "rounds", "sampling_rate", "epochs", "T", "workload", "strategy",
-    "sensitivity", "enabled", "share", "more_rounds", "needed_noise_multiplier",
+    "sensitivity", *REPEATED_KEYS, "enabled", "share", "more_rounds", "needed_noise_multiplier",
 )  # fmt: skip
 
 

@@ -27,7 +27,7 @@ LIMIT_KEYS = ("epsilon", "delta", "adjacency")
 RELEASE_KEYS = (
     "mechanism", "noise_multiplier", "sigma", "gamma", "compression", "norm_ratio", "linf_norm", "l2_norm",
     "dim", "cohort_size", "rounds", "sampling_rate", "client_sampling", "population_size", "training_rounds",
-    "adjacency", "factorization", "epochs", "enabled", "owner", "reason",
+    "adjacency", "factorization", "epochs", "participations", "min_separation", "enabled", "owner", "reason",
 )  # fmt: skip
 DEFAULT_KEYS = tuple(dict.fromkeys((*LIMIT_KEYS, *RELEASE_KEYS)))
 _TOP_KEYS = ("schema", "include", "defaults", "population")

@@ -17,6 +17,7 @@ from csgm_cli.model.mechanism import (
     Target,
 )
 from csgm_cli.model.mechanism_table import Geometry, MechanismName
+from csgm_cli.model.participation import REPEATED_KEYS, repeated_from
 from csgm_cli.storage.files import read_text
 from csgm_cli.storage.json_text import parse_json
 from csgm_cli.version import NUMBERS_VERSION, __version__, is_version
@@ -70,8 +71,9 @@ def _population(standing: Standing) -> dict[str, Any]:
 
 def _release(release: Release) -> dict[str, Any]:
     values = {**release.settings, "norm_ratio": release.mechanism.geometry.norm_ratio}
-    factorized = release.mechanism.factorization is not None
-    return {key: values[key] for key in (_FACTORIZED_KEYS if factorized else _MECHANISM_KEYS)}
+    mechanism = release.mechanism
+    keys = _MECHANISM_KEYS if mechanism.factorization is None else _FACTORIZED_KEYS
+    return {key: values[key] for key in (*keys, *(REPEATED_KEYS if mechanism.repeated else ()))}
 
 
 def read_lock(path: str) -> Lock:
@@ -145,7 +147,7 @@ def _read_release(path: str, name: str, values: Mapping[str, Any], adjacency: Ad
         rate = _number(values, "sampling_rate") if "sampling_rate" in values else 1.0
         mechanism = Mechanism(*words, count, adjacency, sampling_rate=rate)
     else:
-        mechanism = Mechanism(*words, 1, adjacency, factors, count)
+        mechanism = Mechanism(*words, None, adjacency, factors, count)
     return Release(name, mechanism, _number(values, "sigma"), values["enabled"], place=Place(path, 1))
 
 
@@ -154,7 +156,8 @@ def _read_factors(values: Mapping[str, Any]) -> FactorNorms:
     for word in (workload, strategy or ""):
         if not isinstance(word, str) or not word.isprintable():
             raise ValueError("a workload or a strategy in it is not printable text")
-    return FactorNorms(values["T"], workload, strategy, _number(values, "sensitivity"))
+    repeated = repeated_from(values)
+    return FactorNorms(values["T"], workload, strategy, _number(values, "sensitivity"), repeated=repeated)
 
 
 def _number(values: Mapping[str, Any], key: str) -> float:

@@ -71,9 +71,12 @@ def is_largest(mechanism: Mechanism) -> bool:
 
 
 def _linf_sensitivity(mechanism: Mechanism) -> mpmath.mpf:
-    """How much one coordinate moves: its clip times the largest column norm of C."""
-    clip = mpmath.mpf(mechanism.geometry.l2_norm) / mpmath.mpf(mechanism.geometry.norm_ratio)
-    return clip * mpmath.mpf(mechanism.column_norm)
+    """How much one coordinate moves: its clip times the factor of C on one release."""
+    return _linf_norm(mechanism) * mpmath.mpf(mechanism.column_norm)
+
+
+def _linf_norm(mechanism: Mechanism) -> mpmath.mpf:
+    return mpmath.mpf(mechanism.geometry.l2_norm) / mpmath.mpf(mechanism.geometry.norm_ratio)
 
 
 def _coordinates(mechanism: Mechanism) -> mpmath.mpf:
@@ -86,9 +89,10 @@ def _coordinates(mechanism: Mechanism) -> mpmath.mpf:
 
 def _mu(mechanism: Mechanism, sigma: Number) -> mpmath.mpf:
     """Sensitivity over sigma of all rounds under add/remove when every mask is known."""
-    sensitivity = mpmath.mpf(mechanism.geometry.l2_norm) * mpmath.mpf(mechanism.column_norm)
+    l2_norm = mpmath.mpf(mechanism.geometry.l2_norm)
     if not mechanism.kind.clips_l2:
-        sensitivity = mpmath.sqrt(_coordinates(mechanism)) * _linf_sensitivity(mechanism)
+        l2_norm = mpmath.sqrt(_coordinates(mechanism)) * _linf_norm(mechanism)
+    sensitivity = l2_norm * mpmath.mpf(mechanism.mean_column_norm)
     return sensitivity * mpmath.sqrt(mechanism.releases) / mpmath.mpf(sigma)
 
 

@@ -21,7 +21,9 @@ from csgm_cli.factorization.workload import dense
 from csgm_cli.model.factorization import StrategyName, strategy_named
 from csgm_cli.model.participation import Participation
 
-STRATEGIES = [name.value for name in StrategyName if name is not StrategyName.STREAMING]
+STRATEGIES = [
+    name.value for name in StrategyName if name is not StrategyName.STREAMING and not name.is_banded
+]
 
 
 def arrays_of(factors):

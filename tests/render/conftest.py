@@ -29,6 +29,7 @@ from csgm_cli.model.factorization import (
 )
 from csgm_cli.model.mechanism import Accountant, Bound, Conversion, FactorNorms, Mechanism, Target
 from csgm_cli.model.mechanism_table import Geometry
+from csgm_cli.model.participation import RepeatedParticipation
 from csgm_cli.model.result import (
     Account,
     Calibration,
@@ -140,12 +141,28 @@ STREAM = {
     "sampling_rate": 1.0,
     "factorization": "prefix32.npz",
     "epochs": 16,
+    "participations": None,
+    "min_separation": None,
     "T": 32,
     "workload": "prefix-sum",
     "strategy": "optimal",
     "sensitivity": 1.0000000001,
     "factorization_sha256": "0" * 64,
 }
+
+#: A client takes part several times without a restart, and columns of C overlap.
+REPEATED = RepeatedParticipation(
+    4, 8, joint_sensitivity=2.1000000001, release_sensitivity=1.1000000001, is_exact=True
+)
+COMES_BACK = replace(
+    FACTORIZED,
+    mechanism=replace(L2_CSGM, factorization=replace(FACTORS, repeated=REPEATED)),
+    guarantee=replace(
+        FACTORIZED.guarantee,
+        assumptions=("clipping-enforced", "bounded-participations", "min-separation", *ASSUMPTIONS[2:]),
+    ),
+)
+RUN = {**STREAM, "rounds": 4, "epochs": 1, **REPEATED.named}
 
 SETTING = {
     "l2_norm": 1.0,
@@ -188,6 +205,10 @@ def _calibrations():
     yield "calibrate-bare", document.calibration_document(inputs, BARE)
     inputs = {"mechanism": "l2-csgm", **TARGET, "gamma": 0.01, **SIZES, **STREAM}
     yield "calibrate-factorized", document.calibration_document(inputs, FACTORIZED)
+    inputs = {"mechanism": "l2-csgm", **TARGET, "gamma": 0.01, **SIZES, **RUN}
+    yield "calibrate-repeated", document.calibration_document(inputs, COMES_BACK)
+    inputs = {"mechanism": "gaussian", **TARGET, "gamma": 1.0, "norm_ratio": None, **SETTING, **RUN}
+    yield "calibrate-repeated-bare", document.calibration_document(inputs, BARE)
     inputs = {"mechanism": "l2-csgm", **TARGET, "gamma": 0.01, **SIZES, **SAMPLING}
     yield "calibrate-sampled", document.calibration_document(inputs, SAMPLED)
 

@@ -18,6 +18,8 @@ NAMES = (
     "calibrate",
     "calibrate-bare",
     "calibrate-factorized",
+    "calibrate-repeated",
+    "calibrate-repeated-bare",
     "calibrate-sampled",
     "check",
     "compare",

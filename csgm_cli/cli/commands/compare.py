@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from csgm_cli.cli.command import Command
 from csgm_cli.cli.exits import ExitCode
 from csgm_cli.cli.inputs.mechanisms import (
+    asked_factorization,
     build_geometry,
     build_participation,
     common_arguments,
@@ -86,9 +87,9 @@ def _other_strategies(
     """Return the factorizations to compare with the given one, and whether it is for other epochs."""
     if request["factorization"] is None:
         return (), ()
-    from csgm_cli.cli.inputs.factorizations import epochs_notice, load_factorization, usual_strategies
+    from csgm_cli.cli.inputs.factorizations import epochs_notice, usual_strategies
 
-    asked = load_factorization(request["factorization"])
+    asked = asked_factorization(request)
     return usual_strategies(asked), epochs_notice(asked, epochs or 1)
 
 

@@ -17,12 +17,14 @@ from csgm_cli.cli.output.solver_progress import Progress
 from csgm_cli.errors import StorageError, UsageError, shown
 from csgm_cli.hints import did_you_mean
 from csgm_cli.model.factorization import Objective, Strategy, StrategyName, Workload, strategy_named
+from csgm_cli.model.participation import overridden
 from csgm_cli.model.result import Notice
 from csgm_cli.ranges import RANGES
 from csgm_cli.storage.memory import check_memory
 
 if TYPE_CHECKING:
     from csgm_cli.model.mechanism import FactorNorms
+    from csgm_cli.model.participation import Participation
 
 #: To which gap a file's optimum is solved, where it has no dual.
 TOLERANCE = 1e-9
@@ -41,18 +43,24 @@ class Asked:
     notices: tuple[Notice, ...] = ()
 
 
-def load_factorization(spec: str, label: str = "--factorization") -> Asked:
+def load_factorization(
+    spec: str,
+    label: str = "--factorization",
+    participations: int | None = None,
+    min_separation: int | None = None,
+) -> Asked:
     """Return the factorization that ``spec`` names: ``FILE`` or ``STRATEGY:T``, then of prefix sums.
 
-    ``label``: how messages call ``spec``. ``UsageError``: no such strategy, T out of range, a file that is no
-    factorization or whose claims do not hold. ``StorageError``: a file that cannot be read.
+    ``label``: how messages call ``spec``. ``participations`` and ``min_separation``: of one client in a run
+    without a restart, instead of what the file says. ``UsageError``: no such strategy, T out of range, a file
+    that is no factorization or whose claims do not hold. ``StorageError``: a file that cannot be read.
     """
     word, colon, _ = spec.partition(":")
-    names = [name.value for name in StrategyName if not name.is_repeated]
+    names = [name.value for name in StrategyName if name is not StrategyName.FIXED_ORDER]
     if word in names:
         strategy, rows = _strategy(spec, label)
         with working():
-            return _solved(strategy, rows)
+            return _solved(strategy, rows, participations, min_separation)
     if not spec or (colon and not os.path.lexists(spec)):
         raise UsageError(
             "unknown-choice",
@@ -62,7 +70,7 @@ def load_factorization(spec: str, label: str = "--factorization") -> Asked:
         )
     try:
         with working():
-            return _read(spec, _identity(spec))
+            return _read(spec, _identity(spec), participations, min_separation)
     except StorageError as error:
         if os.path.lexists(spec):
             raise
@@ -145,8 +153,9 @@ def usual_strategies(asked: Asked) -> tuple[FactorNorms, ...]:
     for name in _USUAL:
         if name != asked.norms.strategy:
             try:
-                found.append(factor_norms(factorize(asked.workload, Strategy(name))))
-            except UsageError:  # trees are for prefix sums
+                _check_repeated(asked.workload, name, asked.norms.repeated)
+                found.append(factor_norms(factorize(asked.workload, Strategy(name)), asked.norms.repeated))
+            except UsageError:  # trees are for prefix sums, and with participations they are dense
                 continue
     return tuple(found)
 
@@ -174,9 +183,10 @@ def _buffers(word: str, text: str, rows: int, label: str) -> int:
 
 
 @lru_cache(maxsize=8)
-def _solved(strategy: Strategy, rows: int) -> Asked:
+def _solved(strategy: Strategy, rows: int, participations: int | None, min_separation: int | None) -> Asked:
     """Cached: many points of a sweep, or releases of a budget, use the same one."""
     from csgm_cli.factorization import (
+        band_tolerance,
         default_tolerance,
         factor_norms,
         factorize,
@@ -185,15 +195,32 @@ def _solved(strategy: Strategy, rows: int) -> Asked:
     )
 
     workload = parse_workload("prefix-sum", rows)
+    asked = overridden(None, rows, participations, min_separation)
+    made_for = asked if strategy.name.is_banded and min_separation is not None else None
+    bands = None if made_for is None else min(rows, made_for.min_separation)
     tolerance = default_tolerance(workload)
+    if bands is not None:
+        tolerance = band_tolerance(rows, bands, Objective.MEAN)
     progress = Progress(tolerance)
-    check_memory(solving_bytes(workload, strategy), f"{strategy} with {rows} rows needs", FEWER_ROWS)
+    check_memory(solving_bytes(workload, strategy, bands), f"{strategy} with {rows} rows needs", FEWER_ROWS)
+    _check_repeated(workload, strategy.name, asked)
     try:
-        found = factorize(workload, strategy, Objective.MEAN, tolerance, progress=progress)
+        found = factorize(
+            workload, strategy, Objective.MEAN, tolerance, participation=made_for, progress=progress
+        )
         progress.finish()
-        return Asked(factor_norms(found), workload, found.notices)
+        return Asked(factor_norms(found, asked), workload, found.notices)
     except MemoryError:
         raise UsageError("too-large", f"{strategy} with {rows} rows does not fit into memory") from None
+
+
+def _check_repeated(workload: Workload, name: StrategyName, asked: Participation | None) -> None:
+    """Raise ``UsageError`` (slug ``too-large``) where several participations take too large arrays."""
+    from csgm_cli.factorization import repeated_bytes
+
+    if asked is not None:
+        needed = repeated_bytes(workload, name)
+        check_memory(needed, f"{name} with several participations in {workload.T} steps needs", FEWER_ROWS)
 
 
 def _identity(path: str) -> tuple[object, ...]:
@@ -206,10 +233,15 @@ def _identity(path: str) -> tuple[object, ...]:
 
 
 @lru_cache(maxsize=8)
-def _read(path: str, identity: tuple[object, ...]) -> Asked:  # noqa: ARG001 - the cache looks at it
+def _read(
+    path: str,
+    identity: tuple[object, ...],  # noqa: ARG001 - the cache looks at it
+    participations: int | None,
+    min_separation: int | None,
+) -> Asked:
     from csgm_cli.factorization_file import read_factorization
 
     progress = Progress(TOLERANCE)
-    norms, workload = read_factorization(path, progress)
+    norms, workload = read_factorization(path, participations, min_separation, progress)
     progress.finish()
     return Asked(norms, workload)

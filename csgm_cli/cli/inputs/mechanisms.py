@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from csgm_cli.cli.options.request import Request, is_sampled
+from csgm_cli.cli.options.request import COUNTED_BY_EPOCHS, Request, is_sampled
 from csgm_cli.cli.options.sources import Rank, Source, flag_of
 from csgm_cli.errors import UsageError
 from csgm_cli.model.mechanism import Accountant, Adjacency, Mechanism
@@ -17,6 +17,7 @@ from csgm_cli.ranges import FORMER_NAMES, LARGE_DELTA
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from csgm_cli.cli.inputs.factorizations import Asked
     from csgm_cli.model.mechanism import FactorNorms
 
 Notices = tuple[Notice, ...]
@@ -25,17 +26,20 @@ Notices = tuple[Notice, ...]
 _INPUTS = (
     "mechanism", "epsilon", "delta", "gamma", "compression", "norm_ratio", "linf_norm", "l2_norm", "dim",
     "cohort_size", "rounds", "sampling_rate", "client_sampling", "population_size", "population",
-    "training_rounds", "factorization", "epochs",
-    "participations", "min_separation", "adjacency", "accountant", "verify", "value_bits",
+    "training_rounds", "factorization", "epochs", "participations", "min_separation", "adjacency",
+    "accountant", "verify", "value_bits",
     "noise_multiplier", "effective_noise_multiplier", "sigma", "max_epsilon", "at_equal_mse", "with",
     "max_mse_overhead", "max_noise_overhead", "vary", "preset", "file", "T", "workload", "objective",
-    "strategy", "bands", "tolerance", "arrays", "dtype", "sensitivity", "factorization_sha256",
+    "strategy", "bands", "tolerance", "arrays", "dtype", "sensitivity", "fixed_order", "joint_sensitivity",
+    "joint_sensitivity_bound", "release_sensitivity", "factorization_sha256",
 )  # fmt: skip
 _RATE, _RATIO = ("gamma", "compression"), ("norm_ratio", "linf_norm")
 #: The two ways to say the noise.
 NOISE = ("noise_multiplier", "sigma")
 #: What rounds are computed from, in place of being given.
 _PARTICIPATION = ("population_size", "training_rounds", "cohort_size")
+#: What a file of a factorization may say itself.
+_REPEATED = ("participations", "min_separation")
 
 
 def build_mechanism(request: Request) -> tuple[Mechanism, Notices]:
@@ -65,8 +69,8 @@ def one_round(request: Request, prefix: str = "--") -> Notices:
     """
     name, sources = "rounds", ["rounds", "training_rounds", "preset"]
     if request["factorization"] is not None:
-        name, sources = "epochs", ["epochs"]
-    if list(request.given(sources)):
+        name, sources = "epochs", ["epochs", *_REPEATED]
+    if list(request.given(sources)) or _comes_back(request):
         return ()
     return (one_round_notice(name, " 1" if prefix else " = 1", prefix),)
 
@@ -83,7 +87,7 @@ def build_geometry(request: Request, *, needs_ratio: bool = True) -> tuple[Geome
 
 @dataclass(frozen=True)
 class Participation:
-    """How often one client takes part: in so many rounds, or once in each epoch of a factorization.
+    """How often one client takes part: in so many rounds, or steps, or once in each epoch of a factorization.
 
     ``disjoint_cohorts``: the rounds come from cohorts that take turns in a fixed order. ``sampling_rate``:
     the probability of taking part in each of the rounds.
@@ -100,13 +104,13 @@ def build_participation(request: Request) -> tuple[Participation, Notices]:
     """Return how often one client takes part, and in what."""
     spec, epochs = request["factorization"], request["epochs"]
     if spec is not None:
-        from csgm_cli.cli.inputs.factorizations import load_factorization
-
-        asked = load_factorization(spec, request.label(["factorization"]))
-        _check_epoch(request, asked.norms.T)
-        return Participation(1, asked.norms, 1 if epochs is None else epochs), asked.notices
-    if epochs is not None:
-        label = request.label(["epochs"])
+        asked = asked_factorization(request)
+        _check_rounds(request, asked.norms)
+        _check_epoch(request, asked.norms)
+        counted = 1 if epochs is None else epochs
+        return Participation(asked.norms.participations, asked.norms, counted), asked.notices
+    if list(request.given(["epochs", *_REPEATED])):
+        label = request.label(["epochs", *_REPEATED])
         raise UsageError("missing-option", f"{label} needs --factorization", "without one: --rounds")
     if is_sampled(request):
         rate, notices = _sampling_rate(request)
@@ -114,6 +118,31 @@ def build_participation(request: Request) -> tuple[Participation, Notices]:
     rounds, notices = _rounds(request)
     scheduled = all(request[name] is not None for name in _PARTICIPATION)
     return Participation(rounds, disjoint_cohorts=scheduled), notices
+
+
+def asked_factorization(request: Request) -> Asked:
+    """Return the factorization of the request, and how often a client takes part in it."""
+    from csgm_cli.cli.inputs.factorizations import load_factorization
+
+    label = request.label(["factorization"])
+    return load_factorization(request["factorization"], label, *(request[name] for name in _REPEATED))
+
+
+def _comes_back(request: Request) -> bool:
+    """Say whether a client takes part several times in the factorization of the request."""
+    return request["factorization"] is not None and asked_factorization(request).norms.repeated is not None
+
+
+def _check_rounds(request: Request, factors: FactorNorms) -> None:
+    """Check that rounds, where they are given, are the participations of a run without a restart."""
+    if not list(request.given(["rounds"])):
+        return
+    names = f"{request.label(['factorization'])} and {request.label(['rounds'])}"
+    if factors.repeated is None:
+        raise UsageError("conflicting-options", f"{names} exclude each other", COUNTED_BY_EPOCHS)
+    if request["rounds"] != factors.participations:
+        message = f"{names} {request['rounds']} disagree: a client takes part {factors.participations} times"
+        raise UsageError("conflicting-options", message, "leave --rounds out")
 
 
 def _sampling_rate(request: Request) -> tuple[float, Notices]:
@@ -144,16 +173,20 @@ def _training_rounds(request: Request) -> int:
     return int(request["rounds"])
 
 
-def _check_epoch(request: Request, rows: int) -> None:
-    """Check that a known number of clients suffices for the disjoint cohorts of an epoch."""
+def _check_epoch(request: Request, factors: FactorNorms) -> None:
+    """Check that a known number of clients suffices for the disjoint cohorts between two participations."""
     if request["population_size"] is None:
         return
     if request["cohort_size"] is None:
         label = request.label(["population_size"])
         raise UsageError("missing-option", f"{label} needs --cohort-size too")
-    from csgm_cli.model.geometry import check_epoch
+    from csgm_cli.model.geometry import check_epoch, check_separation
 
-    check_epoch(rows, request["population_size"], request["cohort_size"])
+    sizes = request["population_size"], request["cohort_size"]
+    if factors.repeated is None:
+        check_epoch(factors.T, *sizes)
+    elif factors.participations > 1:
+        check_separation(factors.repeated.min_separation, *sizes)
 
 
 def _rounds(request: Request) -> tuple[int, Notices]:
@@ -257,7 +290,7 @@ def common_arguments(request: Request, took_part: Participation) -> dict[str, An
 def resolved(request: Request, mechanism: Mechanism) -> dict[str, Any]:
     """Return the inputs that ``mechanism`` settles."""
     took_part = Participation(
-        mechanism.rounds or 1,
+        mechanism.releases,
         mechanism.factorization,
         mechanism.epochs,
         sampling_rate=mechanism.sampling_rate,
@@ -281,8 +314,9 @@ def resolved_sizes(request: Request, geometry: Geometry, took_part: Participatio
     return {
         **sizes,
         **words,
-        "rounds": None,
+        "rounds": None if factors.repeated is None else took_part.rounds,
         "epochs": took_part.epochs,
+        **({} if factors.repeated is None else factors.repeated.named),
         "factorization_sha256": factors.sha256,
     }
 

@@ -40,10 +40,12 @@ _KEPT = (
     "training_rounds",
     "factorization",
     "epochs",
+    "participations",
+    "min_separation",
     "adjacency",
     "accountant",
 )
-#: norm_ratio is null for the Gaussian mechanism, rounds with a factorization.
+#: norm_ratio is null for the Gaussian mechanism, rounds with a factorization that starts anew.
 _OPTIONAL = ("norm_ratio", *COHORT)
 #: Inputs that change nothing of the question, but must be what their options may be.
 _LEFT = ("value_bits", "max_epsilon", "max_mse_overhead", "max_noise_overhead")
@@ -86,7 +88,8 @@ def _inputs(saved: SavedResult) -> dict[str, object]:
     for name in _LEFT:
         if saved.inputs.get(name) is not None:
             _input(name, saved.inputs[name])
-    if (asked["factorization"] is None) != (asked["rounds"] is not None):
+    counts_rounds = asked["factorization"] is None or asked["participations"] is not None
+    if counts_rounds != (asked["rounds"] is not None):
         raise UsageError("bad-result-file", "its inputs must hold either rounds or a factorization")
     return asked
 

@@ -21,6 +21,7 @@ from csgm_cli.errors import NoAnswerError, UsageError
 from csgm_cli.model.comparison import Question
 from csgm_cli.model.mechanism import Accountant, Adjacency
 from csgm_cli.model.mechanism_table import MechanismName
+from csgm_cli.model.participation import REPEATED_KEYS
 from csgm_cli.model.result import Notice
 
 if TYPE_CHECKING:
@@ -30,15 +31,17 @@ if TYPE_CHECKING:
     from csgm_cli.render.document import Document
 
 _TARGET = ("epsilon", "delta")
+_REPEATED = ("participations", "min_separation")
 #: Options that settle an input which a result shows as resolved.
 _SETTLED_BY = {
     "gamma": {"gamma", "compression"},
     "compression": {"gamma", "compression"},
     "norm_ratio": {"norm_ratio", "linf_norm", "l2_norm", "dim", "cohort_size"},
     "linf_norm": {"norm_ratio", "linf_norm", "l2_norm", "dim", "cohort_size"},
-    "rounds": {"rounds", "population_size", "training_rounds", "cohort_size"},
+    "rounds": {"rounds", "population_size", "training_rounds", "cohort_size", *_REPEATED},
     "sampling_rate": {"sampling_rate", "client_sampling", "population_size", "cohort_size"},
     "epochs": {"epochs"},
+    **{name: set(_REPEATED) for name in _REPEATED},
 }
 
 
@@ -98,6 +101,8 @@ class Sweep:
             found = resolved(first, build_mechanism(first)[0])
         except UsageError:  # the first point's fault alone
             found = {}
+        if self.vary.keys() & _REPEATED:
+            found = {name: value for name, value in found.items() if name not in REPEATED_KEYS}
         shared |= {
             name: value
             for name, value in found.items()

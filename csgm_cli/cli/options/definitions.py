@@ -315,7 +315,7 @@ SEARCHABLE = frozenset(
 MECHANISM = ("gamma", "compression", "norm_ratio", "linf_norm", "l2_norm", "adjacency")
 COHORT = (
     "dim", "cohort_size", "rounds", "sampling_rate", "client_sampling", "population_size", "training_rounds",
-    "factorization", "epochs",
+    "factorization", "epochs", "participations", "min_separation",
 )  # fmt: skip
 OUTPUT = ("format", "output", "config", "show_inputs", "quiet")
 

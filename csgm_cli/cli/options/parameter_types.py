@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 VARIABLE = (
     "epsilon", "delta", "noise_multiplier", "sigma", "gamma", "compression", "norm_ratio", "linf_norm",
     "l2_norm", "dim", "cohort_size", "rounds", "sampling_rate", "population_size", "training_rounds",
-    "epochs", "value_bits",
+    "epochs", "participations", "min_separation", "value_bits",
 )  # fmt: skip
 #: Smallest and largest width or height of a plot.
 PLOT_INCHES = (2, 40)

@@ -33,13 +33,19 @@ class Exclusive:
     sampled: bool | None = None
 
 
+#: How to count with a factorization.
+COUNTED_BY_EPOCHS = (
+    "with a factorization a client takes part in at most one step of each of --epochs: training rounds / T of"
+    " them, rounded up; --population-size and --cohort-size check that T is small enough; for clients that"
+    " come back within the T steps, pass --participations and --min-separation"
+)
 #: Holds wherever a command has the options.
 EXCLUSIVES = (
     Exclusive(("gamma",), ("compression",)),
     Exclusive(("norm_ratio",), ("linf_norm",), may_agree=True),
     Exclusive(
         ("sampling_rate", "client_sampling"),
-        ("factorization", "epochs"),
+        ("factorization", "epochs", "participations", "min_separation"),
         sampled=True,
         hint="there is no amplification by client sampling with correlated noise: a client takes part in at"
         " most one step of each of --epochs",
@@ -58,12 +64,9 @@ EXCLUSIVES = (
         hint="was --training-rounds {rounds} meant? --population-size computes the --rounds of one client; if"
         " each client takes part independently with the same probability, add --client-sampling poisson",
     ),
-    Exclusive(
-        ("factorization", "epochs"),
-        ("rounds", "training_rounds"),
-        hint="with a factorization a client takes part in at most one step of each of --epochs: training"
-        " rounds / T of them, rounded up; --population-size and --cohort-size check that T is small enough",
-    ),
+    Exclusive(("factorization", "epochs"), ("training_rounds",), hint=COUNTED_BY_EPOCHS),
+    Exclusive(("epochs",), ("rounds",), hint=COUNTED_BY_EPOCHS),
+    Exclusive(("factorization", "participations", "min_separation"), ("rounds",), may_agree=True),
     Exclusive(("noise_multiplier",), ("sigma",)),
     Exclusive(("max_mse_overhead",), ("max_noise_overhead",)),
     Exclusive(("value",), ("format",)),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 #: Inputs that a row starts with, so that it says by itself what it answers.
 _IDENTITY = (
     "mechanism", "gamma", "norm_ratio", "l2_norm", "dim", "cohort_size", "rounds", "sampling_rate",
-    "factorization", "epochs", "adjacency", "accountant",
+    "factorization", "epochs", "participations", "min_separation", "adjacency", "accountant",
 )  # fmt: skip
 #: Further ones, by command.
 _ASKED = {

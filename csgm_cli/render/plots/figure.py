@@ -88,6 +88,8 @@ _LABELS = {
     "population_size": "population size (clients)",
     "training_rounds": "training rounds",
     "epochs": "epochs (a client takes part once in each)",
+    "participations": "participations of one client in the T steps",
+    "min_separation": "min separation (steps from one participation to the next)",
     "total": "MSE (in the unit of the L2 clip norm squared)",
     "bits_per_client": "bits per client",
     "mse": "MSE (mean over the rows, in the unit of the L2 clip norm squared)",
@@ -96,7 +98,8 @@ _LABELS = {
 #: Inputs that a caption names, in this order.
 _CAPTION = (
     "epsilon", "delta", "noise_multiplier", "sigma", "mechanism", "gamma", "norm_ratio", "l2_norm", "rounds",
-    "sampling_rate", "strategy", "T", "epochs", "dim", "cohort_size", "adjacency", "accountant",
+    "sampling_rate", "strategy", "T", "epochs", "min_separation", "dim", "cohort_size", "adjacency",
+    "accountant",
 )  # fmt: skip
 
 

@@ -27,7 +27,11 @@ _ASSUMPTION = {
     "masks-secret": "secret masks",
     "masks-bernoulli": "i.i.d. bits",
 }
-_SAMPLING = {
+_OF_PARTICIPATION = {
+    "bounded-participations": "at most as often as stated",
+    "min-separation": "as far apart as stated",
+    "fixed-order": "in a fixed order",
+    "masks-fresh": "new masks",
     "participation-poisson": "independent in each round",
     "participation-secret": "secret",
     "fixed-denominator": "fixed denominator",
@@ -68,12 +72,12 @@ def adjacency_fact(inputs: Document) -> Fact:
 
 
 def assumptions_facts(rows: list[Document]) -> tuple[Fact, ...]:
-    """Return what the answers of ``rows`` assume; with client sampling, of participation on its own line."""
+    """Return what the answers of ``rows`` assume; of who takes part when, on a line of its own."""
     slugs = dict.fromkeys(slug for row in rows for slug in row["assumptions"] or ())
-    words = [setting_word(slug) for slug in slugs if slug not in {*_STATED_ELSEWHERE, *_SAMPLING}]
+    words = [setting_word(slug) for slug in slugs if slug not in {*_STATED_ELSEWHERE, *_OF_PARTICIPATION}]
     facts = [Fact("assumes", ", ".join(words) or "-")]  # no row may have an answer
-    if sampling := [word for slug, word in _SAMPLING.items() if slug in slugs]:
-        facts.append(Fact("participation", ", ".join(sampling)))
+    if words := [word for slug, word in _OF_PARTICIPATION.items() if slug in slugs]:
+        facts.append(Fact("participation", ", ".join(words)))
     return tuple(facts)
 
 

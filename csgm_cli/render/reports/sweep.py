@@ -46,7 +46,8 @@ def sweep_report(inputs: Document, result: Document) -> Report:
     ]
     columns += (privacy if given_noise else answers) + tail
     fixed = {name: None if isinstance(value, list) else value for name, value in inputs.items()}
-    shown = {**fixed, "mechanism": None if "mechanism" in several else inputs["mechanism"]}
+    mechanism = None if "mechanism" in several else inputs["mechanism"]
+    shown = {**fixed, "vary": inputs["vary"], "mechanism": mechanism}
     asked = (*_target(fixed), *_noise_asked(fixed), Fact("accountant", inputs["accountant"]))
     facts = (*asked, adjacency_fact(inputs), *setting(shown), *assumptions_facts(rows))
     return Report(table=table(columns, rows), facts=facts)
