@@ -10,6 +10,7 @@ from benchmarks.experiments.plan import (
     COHORT_100,
     COHORT_1000,
     COMMON,
+    EPOCH,
     GAUSSIAN,
     L2,
     LARGER,
@@ -18,6 +19,7 @@ from benchmarks.experiments.plan import (
     SEEDS,
     SETTINGS,
     STREAM,
+    STREAM_PRIVATE,
     TREE,
     Run,
     Setting,
@@ -60,23 +62,25 @@ def _table(setting: Setting, results: Results) -> Table:
         if run.setting is setting:
             runs.setdefault((_name(run), run.gamma), []).append(run)
     seeds = sorted({run.seed for found in runs.values() for run in found})
-    rows = [_row(*shown, [results.get(run.options) for run in found]) for shown, found in runs.items()]
-    header = [*_COLUMNS, *(f"seed {seed}" for seed in seeds), "mean"]
-    return Table(setting.title, f"`{setting.options}`", header, rows)
+    last, summary = (EPOCH, "last epoch") if setting in (STREAM, STREAM_PRIVATE) else (1, "mean")
+    rows = [_row(*shown, [results.get(run.options) for run in found], last) for shown, found in runs.items()]
+    header = [*_COLUMNS, *(f"seed {seed}" for seed in seeds), summary]
+    return Table(setting.title, f"`--epsilon {setting.epsilon:g} {setting.options}`", header, rows)
 
 
 def _name(run: Run) -> str:
     return _STREAMS.get((run.mechanism, run.factorization), run.mechanism)
 
 
-def _row(name: str, gamma: float, found: Sequence[Mapping[str, Any] | None]) -> list[str]:
+def _row(name: str, gamma: float, found: Sequence[Mapping[str, Any] | None], last: int) -> list[str]:
+    """The summary is the mean accuracy after the ``last`` rounds of all seeds."""
     done = [line for line in found if line is not None and not line["exit_code"]]
     costs = ["", "", ""]
     if done:
         cost = done[0]["cost"]
         size, inflation = cost["bytes_per_client"], cost["noise_inflation"]
         costs = [f"{size:,.0f}", f"{cost['dense_bytes_per_client'] / size:.3g}x", show(inflation)]
-    average = f"{mean(line['accuracy'][-1] for line in done):.3f}" if done else ""
+    average = f"{mean(mean(line['accuracy'][-last:]) for line in done):.3f}" if done else ""
     return [name, f"{gamma:g}", *costs, *map(_accuracy, found), average]
 
 
@@ -132,7 +136,9 @@ def _by_round(results: Results) -> Figure:
         line = results.get(run.options)
         if run.setting is STREAM and run.seed == SEEDS[0] and line and not line["exit_code"]:
             label = _name(run) + ("" if run.mechanism == GAUSSIAN else f", gamma {run.gamma:g}")
-            points = [(epoch + 1.0, value) for epoch, value in enumerate(line["accuracy"][31::32])]
+            points = [
+                (epoch + 1.0, value) for epoch, value in enumerate(line["accuracy"][EPOCH - 1 :: EPOCH])
+            ]
             lines.append(Line(label, tuple(points)))
-    x, y = Axis("epoch of 32 rounds", log=False), Axis("accuracy at its end", log=False)
+    x, y = Axis(f"epoch of {EPOCH} rounds", log=False), Axis("accuracy at its end", log=False)
     return Figure((Panel("", x, y, tuple(lines)),), "Fashion-MNIST, epsilon 10, delta 1e-5; seed 0")

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 GAMMAS = (1.0, 0.1, 0.03, 0.01, 0.003, 0.001)
 SEEDS = (0, 1, 2)
 GAUSSIAN, L2, LINF = "gaussian", "l2-csgm", "linf-csgm"
-OPTIMAL, TREE = "optimal:32", "honaker-online:32"
+#: Rounds between two restarts of correlated noise.
+EPOCH = 32
+OPTIMAL, TREE = f"optimal:{EPOCH}", f"honaker-online:{EPOCH}"
 #: Of every training.
 COMMON = "--delta 1e-5 --partition dirichlet:1 --local-steps 5 --learning-rate 0.1"
 
