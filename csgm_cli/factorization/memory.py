@@ -17,7 +17,7 @@ _SOLVER_ARRAYS, _STRUCTURED_ARRAYS, _DENSE_ARRAYS = 7, 3.5, 7.25
 #: T x T float64 arrays of the solver for a fixed order.
 _FIXED_ORDER_ARRAYS = 12
 #: Arrays of T x b numbers at the peak of an evaluation of a banded C, and the fewest rows of its blocks.
-_BLOCK_ARRAYS, _LEAST_BLOCK = 40, 16
+_BLOCK_ARRAYS, _LEAST_BLOCK = 48, 16
 
 
 def bands_bytes(T: int, bands: int) -> int:  # noqa: N803 - the number of rows in every formula

@@ -24,6 +24,8 @@ Array = NDArray[np.float64]
 
 #: Rounding of f, D and R, relative: a modest multiple of the last bit for each row, as is customary.
 _ROUNDING = 64.0 * 2.0**-53
+#: Block rows at a time, for the sake of memory.
+_AT_ONCE = 256
 
 
 def lower_bound(found: Evaluation, norms: Array, bands: int) -> float:
@@ -50,23 +52,28 @@ def _keep_band(lower: Array, left: Array, bands: int, T: int) -> None:
 
 def _products(found: Evaluation, lower: Array, left: Array, bands: int) -> tuple[float, Array]:
     """tr(E X), and |R| in its bands on and below the diagonal."""
-    T = len(found.weights)
     gram, below = _gram(found.blocks.lower, found.blocks.left)
-    e, x = _windows(lower, left), _windows(gram, below)
-    trace = float(np.einsum("kij,kij->", e, x))
-    m = lower.shape[1]
-    # Row i of E X, columns from block k - 2 to k + 2; then of E X N, N first differences of rows.
+    trace = float(np.einsum("kij,kij->", lower, gram) + 2.0 * np.einsum("kij,kij->", left, below))
+    own, other = np.empty_like(lower), np.empty_like(left)
+    for start in range(0, len(lower), _AT_ONCE):
+        stop = min(start + _AT_ONCE, len(lower))
+        e, x = _windows(lower, left, start - 1, stop), _windows(gram, below, start - 2, stop + 1)
+        wide = _rows_of_root(e, x) * _root_weights(found.weights, start - 1, len(e), lower.shape[1])
+        m = lower.shape[1]
+        own[start:stop] = wide[1:] @ wide[1:].transpose(0, 2, 1) / 4.0
+        other[start:stop] = wide[1:, :, : 4 * m] @ wide[:-1, :, m:].transpose(0, 2, 1) / 4.0
+    return trace, np.abs(bands_from(own, other, (bands, len(found.weights))))
+
+
+def _rows_of_root(e: Array, x: Array) -> Array:
+    """E X N, N first differences of rows: block row k from block k - 2 to k + 2, shape (K, m, 5 m)."""
+    m = e.shape[1]
     wide = np.zeros((len(e), m, 5 * m))
-    padded = np.concatenate([np.zeros((1, m, 3 * m)), x, np.zeros((1, m, 3 * m))])
     for shift in range(3):
-        part = e[:, :, shift * m : (shift + 1) * m] @ padded[shift : len(e) + shift]
+        part = e[:, :, shift * m : (shift + 1) * m] @ x[shift : len(e) + shift]
         wide[:, :, shift * m : (shift + 3) * m] += part
     wide[:, :, :-1] -= wide[:, :, 1:].copy()
-    wide *= _root_weights(found.weights, len(e), m)[:, None]
-    own = wide @ wide.transpose(0, 2, 1) / 4.0
-    other = np.zeros_like(own)
-    other[1:] = wide[1:, :, : 4 * m] @ wide[:-1, :, m:].transpose(0, 2, 1) / 4.0
-    return trace, np.abs(bands_from(own, other, (bands, T)))
+    return wide
 
 
 def _gram(lower: Array, left: Array) -> tuple[Array, Array]:
@@ -76,19 +83,27 @@ def _gram(lower: Array, left: Array) -> tuple[Array, Array]:
     return gram, lower.transpose(0, 2, 1) @ left
 
 
-def _windows(own: Array, left: Array) -> Array:
-    """Block rows of a symmetric matrix, from block k - 1 to k + 1, shape (K, m, 3 m)."""
-    right = np.zeros_like(left)
-    right[:-1] = left[1:].transpose(0, 2, 1)
-    return np.concatenate([left, own, right], axis=2)
+def _windows(own: Array, left: Array, start: int, stop: int) -> Array:
+    """Block rows ``start`` to ``stop`` of a symmetric matrix, from block k - 1 to k + 1: (K, m, 3 m)."""
+    right = _cut(left, start + 1, stop + 1).transpose(0, 2, 1)
+    return np.concatenate([_cut(left, start, stop), _cut(own, start, stop), right], axis=2)
 
 
-def _root_weights(weights: Array, blocks: int, m: int) -> Array:
-    """u_t^(-1/2) for the columns of each block row's window, 0 outside of the matrix, shape (K, 5 m)."""
-    padded = np.zeros((blocks + 4) * m)
-    padded[2 * m : 2 * m + len(weights)] = weights**-0.5
-    at = np.arange(blocks)[:, None] * m + np.arange(5 * m)
-    return np.asarray(padded[at])
+def _cut(blocks: Array, start: int, stop: int) -> Array:
+    """The blocks from ``start`` to ``stop``, zeros where there are none."""
+    found = np.zeros((stop - start, *blocks.shape[1:]))
+    first, last = max(start, 0), min(stop, len(blocks))
+    found[first - start : last - start] = blocks[first:last]
+    return found
+
+
+def _root_weights(weights: Array, start: int, rows: int, m: int) -> Array:
+    """u_t^(-1/2) for the columns of each window from block row ``start``, shape (rows, 1, 5 m); 0 outside."""
+    at = (start - 2 + np.arange(rows))[:, None] * m + np.arange(5 * m)
+    inside = (at >= 0) & (at < len(weights))
+    found = np.zeros(at.shape)
+    found[inside] = weights[at[inside]] ** -0.5
+    return found[:, None]
 
 
 def _weighed(spread: Array, norms: Array) -> float:

@@ -24,7 +24,7 @@ Value: TypeAlias = Callable[[Evaluation], float]
 Weights: TypeAlias = Array | Callable[[Array], Array]
 
 #: Pairs of L-BFGS, and fewer where bands have more numbers than that, for the sake of memory.
-_PAIRS, _FEW_PAIRS, _MANY_NUMBERS = 20, 8, 1_000_000
+_PAIRS, _FEW_PAIRS, _MANY_NUMBERS = 20, 6, 1_000_000
 #: Steps between two certificates, and in all.
 _CERTIFIED, _MOST_STEPS = 25, 5000
 #: The gap is measured once more from columns whose norms are rounded.

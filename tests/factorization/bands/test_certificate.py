@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from csgm_cli.factorization.bands import certificate
 from csgm_cli.factorization.bands.blocks import evaluate
 from csgm_cli.factorization.bands.certificate import lower_bound
 
 
-@pytest.mark.parametrize(("T", "p"), [(1, 1), (7, 3), (5, 5), (50, 4), (64, 20), (33, 1)])
+@pytest.mark.parametrize(("T", "p"), [(1, 1), (7, 3), (5, 5), (50, 4), (64, 20), (33, 1), (520, 2)])
 def test_the_bound_is_that_of_its_formula(make_bands, T, p):
     """With dense matrices: f* >= (f - tr(E X)/2)^2 / (D . n^2 + sum |R_ij| n_i n_j in the bands)."""
     random_bands, dense_of = make_bands
@@ -27,6 +28,16 @@ def test_the_bound_is_that_of_its_formula(make_bands, T, p):
     assert lower_bound(evaluate(bands, weights), norms, p) == pytest.approx(
         (f - np.trace(E @ X) / 2) ** 2 / most, rel=1e-9
     )
+
+
+def test_the_bound_is_computed_in_parts(make_bands, monkeypatch):
+    """The number of block rows at a time saves memory, and changes nothing."""
+    bands = make_bands[0](np.random.default_rng(5), 90, 4)
+    found, norms = evaluate(bands, np.ones(90)), np.ones(90)
+    whole = lower_bound(found, norms, 4)
+    for rows in (1, 2, 5):
+        monkeypatch.setattr(certificate, "_AT_ONCE", rows)
+        assert lower_bound(found, norms, 4) == pytest.approx(whole, rel=1e-12)
 
 
 def test_no_banded_matrix_is_below_the_bound(make_bands):
