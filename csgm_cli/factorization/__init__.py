@@ -17,12 +17,14 @@ from csgm_cli.factorization.comparison import (
 from csgm_cli.factorization.dense import dense_factors, factor_rows, rows_take_all
 from csgm_cli.factorization.export import rounded
 from csgm_cli.factorization.factorize import default_tolerance, factorize
+from csgm_cli.factorization.fixed_order import FIXED_ORDER_TOLERANCE
 from csgm_cli.factorization.inspection import inspect_arrays
 from csgm_cli.factorization.memory import dense_bytes, solving_bytes
 from csgm_cli.factorization.norms import factor_norms, norms_of_arrays
 from csgm_cli.factorization.workload import matrix_workload, over_epochs, parse_workload, schedule_workload
 
 __all__ = [
+    "FIXED_ORDER_TOLERANCE",
     "band_tolerance",
     "compare_participations",
     "compare_strategies",

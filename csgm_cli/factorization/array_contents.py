@@ -88,6 +88,8 @@ def inspecting_bytes(workload: Workload, arrays: Arrays) -> int:
     T = workload.T
     if "bands" in arrays:
         return bands_bytes(T, len(arrays["bands"]))
+    if "class_dual" in arrays:
+        return solving_bytes(workload, Strategy(StrategyName.FIXED_ORDER))
     nodes = [arrays[name].shape[axis] for name, axis in (("B", 1), ("C", 0), ("C_inv", 1)) if name in arrays]
     panels = 8 * T * 6 * PANEL if nodes else 0
     if nodes and not ({"B", "C"} <= arrays.keys() and max(nodes) <= T):

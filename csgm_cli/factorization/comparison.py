@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 #: Buffers of the filters that are compared.
 _BUFFERS = (2, 4, 8)
+#: Up to so many rows a dense factorization takes seconds.
+_MOST_DENSE_ROWS = 1000
 #: A streaming form that is restarted, for comparison.
 _RESTARTED = Strategy(StrategyName.STREAMING, 4)
 #: Of these, the one in a picture; and the sizes there, each so many times the one before.
@@ -62,6 +64,7 @@ def compare_participations(
 ) -> tuple[tuple[Factorization, ...], tuple[Notice, ...]]:
     """Banded factorizations beside restarts after each ``min_separation`` steps, at equal privacy.
 
+    Up to 1,000 rows also the dense one for a fixed order, which has its own bound.
     Each row is as many releases of sensitivity 1 as there are participations. The ``lower_bound`` of all is
     that of the banded C; restarts (with more than one epoch) minimise the mean error over all their epochs.
     ``UsageError`` and ``NoAnswerError`` as for `factorize`.
@@ -80,13 +83,17 @@ def compare_participations(
         )
         for name in names
     )
+    dense = []
+    if objective is Objective.MEAN and workload.T <= _MOST_DENSE_ROWS:
+        strategy = Strategy(StrategyName.FIXED_ORDER)
+        dense.append(factorize(workload, strategy, participation=participation))
     alone = factorize(workload, StrategyName.IDENTITY, objective)
     restarts, notices = _restarts(workload, participation.min_separation)
     others = [
         replace(row, objective=objective, lower_bound=best.lower_bound, dual=None)
         for row in (*toeplitz, *restarts, alone)
     ]
-    return (best, *others), notices
+    return (*dense, best, *others), notices
 
 
 def _restarts(workload: Workload, rows: int) -> tuple[list[Factorization], tuple[Notice, ...]]:
@@ -149,5 +156,5 @@ def _beside(
 def _others(streams: tuple[int, ...]) -> list[Strategy]:
     filters = [Strategy(StrategyName.STREAMING, buffers) for buffers in reversed(streams)]
     filters += [Strategy(name, _PICTURED) for name in (StrategyName.BLT_NORMALIZED, StrategyName.BLT)]
-    others = [name for name in StrategyName if not (name.has_buffers or name.is_banded)]
+    others = [name for name in StrategyName if not (name.has_buffers or name.is_repeated)]
     return [*filters, *(Strategy(name) for name in others if name is not StrategyName.OPTIMAL)]

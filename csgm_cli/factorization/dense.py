@@ -127,6 +127,15 @@ def fitting_scale(c: Array, sensitivity: float, precision: Precision) -> float:
 
 def _factor(factorization: Factorization) -> Array:
     """The lower-triangular C."""
+    if factorization.factor is not None:
+        return np.array(factorization.factor, dtype=np.float64)
+    if factorization.band_matrix is not None:
+        return _from_bands(np.asarray(factorization.band_matrix, np.float64))
+    return _factor_of_strategy(factorization)
+
+
+def _factor_of_strategy(factorization: Factorization) -> Array:
+    """C by what each strategy knows it by."""
     workload, name = factorization.workload, factorization.strategy.name
     if factorization.generators is not None:
         return dense_from(factorization.generators)
@@ -137,8 +146,6 @@ def _factor(factorization: Factorization) -> Array:
         if name is StrategyName.TOEPLITZ_SQRT_NORMALIZED:
             c /= np.sqrt(_squares(c, axis=0))
         return c
-    if factorization.band_matrix is not None:
-        return _from_bands(np.asarray(factorization.band_matrix, np.float64))
     if name is StrategyName.HONAKER_FULL:
         nodes = tree.nodes(workload.T)
         return _reversed_cholesky(nodes.T @ nodes)
@@ -152,7 +159,12 @@ def rows_take_all(workload: Workload, strategy: Strategy) -> bool:
         raise UsageError("no-rows", f"the rows of C are nodes with {name}", "`compare` draws its error")
     if name in (StrategyName.OPTIMAL, StrategyName.STREAMING):
         return workload.matrix is not None or workload.momentum > 0.0
-    return name in (StrategyName.HONAKER_FULL, StrategyName.OUTPUT, StrategyName.IDENTITY)
+    return name in (
+        StrategyName.HONAKER_FULL,
+        StrategyName.OUTPUT,
+        StrategyName.IDENTITY,
+        StrategyName.FIXED_ORDER,
+    )
 
 
 def factor_rows(factorization: Factorization, rows: Sequence[int]) -> list[Array]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from csgm_cli.errors import UsageError
 from csgm_cli.factorization.bands.factorize import banded
+from csgm_cli.factorization.fixed_order import fixed_order
 from csgm_cli.factorization.matrices.semiseparable import row_errors
 from csgm_cli.factorization.solve.oracle import oracle_for
 from csgm_cli.factorization.solve.solver import Progress, Solution, certificate, lower_bound, solve
@@ -106,10 +107,14 @@ def factorize(
         return banded(
             workload, strategy, objective, _taken(strategy, participation), bands, tolerance, progress
         )
+    if name is StrategyName.FIXED_ORDER:
+        taken = _taken(strategy, participation)
+        return fixed_order(workload, strategy, objective, taken, tolerance, progress)
     if participation is not None or bands is not None:
         raise UsageError(
             "conflicting-options",
-            f"{strategy} is for clients that take part once: participations need banded or banded-toeplitz",
+            f"{strategy} is for clients that take part once: participations need banded, banded-toeplitz or"
+            " fixed-order",
         )
     tolerance = default_tolerance(workload) if tolerance is None else tolerance
     _check_rows(workload, name)

@@ -24,10 +24,12 @@ from csgm_cli.factorization.array_contents import (
     generators_of,
     incomplete,
     require_finite,
+    wide,
     widened,
 )
 from csgm_cli.factorization.bands.measure import measured
 from csgm_cli.factorization.factorize import factorization_of, factorize
+from csgm_cli.factorization.fixed_order import overlap, problem_of, unpack_dual
 from csgm_cli.factorization.matrices.semiseparable import column_norms_squared, dense_from, row_errors
 from csgm_cli.factorization.matrices.triangular import unit_columns
 from csgm_cli.factorization.pair import Pair, pair_of
@@ -98,7 +100,7 @@ def inspect_arrays(
             found = _inspected_bands(workload, matrix, objective, strategy, claimed, dual)
             found = replace(found, participation=participation, bands=bands or len(matrix))
             return replace(found, claims=(*found.claims, *_band_claims(found, matrix)))
-        found = _inspected(workload, arrays, objective, strategy, claimed, progress)
+        found = _inspected(workload, arrays, objective, strategy, claimed, progress, participation)
     return replace(found, participation=participation)
 
 
@@ -141,9 +143,10 @@ def _inspected(
     strategy: Strategy | None,
     claimed: Mapping[str, float] | None,
     progress: Progress | None,
+    participation: Participation | None,
 ) -> Inspection:
     dual = dual_of(workload, arrays, objective)
-    bound = _bound(workload, objective, dual, progress)
+    bound = _class_bound(workload, arrays, participation) or _bound(workload, objective, dual, progress)
     generators = generators_of(workload, arrays)
     pair = pair_of(workload, arrays)
     found = _measured(workload, pair, generators)
@@ -158,6 +161,8 @@ def _inspected(
     products = _array_claims(workload, arrays, pair, generators)
     claims += products if claimed is not None else [replace(product, claimed=None) for product in products]
     claims += _strategy_claims(inspection, bound, generators)
+    if participation is not None and participation.fixed_order and pair is not None:
+        claims.append(_orthogonality(wide(pair.C), participation.min_separation, _agreement(arrays)))
     if is_optimal and dual is not None and (pair is not None or generators is not None):
         claims.append(_dual_claim(inspection, bound, _agreement(arrays)))
     return Inspection(
@@ -174,6 +179,26 @@ def _measured(
         return None
     squared = float(column_norms_squared(generators).max())
     return squared, *mean_and_max(workload, squared * row_errors(workload, generators))
+
+
+def _class_bound(
+    workload: Workload, arrays: Arrays, participation: Participation | None
+) -> Factorization | None:
+    """With the bound of C for a fixed order that a dual in ``arrays`` proves; None without one."""
+    packed = widened(arrays, "class_dual")
+    if packed is None or participation is None:
+        return None
+    separation = participation.min_separation
+    least = problem_of(workload, separation).lower_bound(unpack_dual(packed, separation))
+    return Factorization(
+        workload, Strategy(StrategyName.FIXED_ORDER), Objective.MEAN, 1.0, least, least, least
+    )
+
+
+def _orthogonality(C: Array, separation: int, agree: float) -> Claim:
+    """That columns which one client touches in a fixed order are orthogonal, up to rounding."""
+    found = overlap(C, separation)
+    return Claim("orthogonality", 0.0, found, found <= agree)
 
 
 def _bound(
@@ -243,7 +268,7 @@ def _strategy_claims(found: Inspection, bound: Factorization, generators: Genera
     Of ``optimal`` the gap says how far from it they are.
     """
     said = found.strategy
-    if said is None or said.name is StrategyName.OPTIMAL:
+    if said is None or said.name in (StrategyName.OPTIMAL, StrategyName.FIXED_ORDER):
         return []
     if said.name is StrategyName.STREAMING:
         if generators is None:

@@ -14,6 +14,8 @@ _PER_ROW = {"solver": 560, "momentum": 1000, "search": 900, "stream": 160, "buff
 #: T x T float64 arrays alive at the peak: of the solver for a matrix, of ``dense_factors`` without (three of
 #: them and panels) and with a matrix or momentum.
 _SOLVER_ARRAYS, _STRUCTURED_ARRAYS, _DENSE_ARRAYS = 7, 3.5, 7.25
+#: T x T float64 arrays of the solver for a fixed order.
+_FIXED_ORDER_ARRAYS = 12
 #: Arrays of T x b numbers at the peak of an evaluation of a banded C, and the fewest rows of its blocks.
 _BLOCK_ARRAYS, _LEAST_BLOCK = 40, 16
 
@@ -28,6 +30,8 @@ def solving_bytes(workload: Workload, strategy: Strategy, bands: int | None = No
     """About the peak memory of `factorize`, with so many ``bands``."""
     if bands is not None:
         return bands_bytes(workload.T, bands)
+    if strategy.name is StrategyName.FIXED_ORDER:
+        return 8 * _FIXED_ORDER_ARRAYS * workload.T**2
     if workload.matrix is not None:
         return 8 * _SOLVER_ARRAYS * workload.T**2
     filtered = _PER_ROW["stream"] + _PER_ROW["buffer"] * (strategy.buffers or 0)

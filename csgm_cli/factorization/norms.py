@@ -22,7 +22,7 @@ from csgm_cli.factorization.array_contents import (
 from csgm_cli.factorization.bands.measure import row_errors as banded_rows
 from csgm_cli.factorization.factorize import baseline_rows, optimal_rows
 from csgm_cli.factorization.matrices.semiseparable import column_norms_squared, norm_margin, row_errors
-from csgm_cli.factorization.matrices.triangular import left_quotient_panels, unit_columns
+from csgm_cli.factorization.matrices.triangular import left_quotient_panels, right_quotient, unit_columns
 from csgm_cli.factorization.pair import Pair, is_triangular, pair_of, squared_norms
 from csgm_cli.factorization.solve.solver import certificate
 from csgm_cli.factorization.workload import columns, row_norms_squared
@@ -56,6 +56,8 @@ def factor_norms(factorization: Factorization) -> FactorNorms:
     squared = factorization.sensitivity_squared
     if factorization.generators is not None:
         squared = _streaming_sensitivity_squared(factorization.generators)
+    for held in (factorization.band_matrix, factorization.factor):
+        squared = squared if held is None else _most(np.asarray(held))
     return _norms(factorization.workload, factorization.strategy, squared, _rows(factorization))
 
 
@@ -144,6 +146,9 @@ def _rows(found: Factorization) -> Array:
     workload = found.workload
     if found.band_matrix is not None:
         return banded_rows(workload, np.asarray(found.band_matrix))
+    if found.factor is not None:
+        b = right_quotient(columns(workload, 0, workload.T), np.asarray(found.factor, np.float64))
+        return squared_norms(b, axis=1)
     if found.generators is not None:
         return row_errors(workload, found.generators)
     if found.dual is not None:

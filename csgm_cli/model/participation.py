@@ -5,22 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from csgm_cli.errors import UsageError
-from csgm_cli.ranges import settle
+from csgm_cli.ranges import check_type, settle
 
 
 @dataclass(frozen=True)
 class Participation:
     """Take part at most ``participations`` times in T steps, any two at least ``min_separation`` steps apart.
 
-    Adjacent steps have separation 1. Both are in [1, 1e8].
+    Adjacent steps have separation 1. Both are in [1, 1e8]. ``fixed_order``: clients come back in the same
+    order in every pass, so that the steps of one client are exactly ``min_separation`` apart.
     """
 
     participations: int
     min_separation: int
+    fixed_order: bool = False
 
     def __post_init__(self) -> None:
         settle(self, "participations")
         settle(self, "min_separation")
+        check_type("fixed_order", self.fixed_order, bool)
 
     def check(self, T: int, bands: int | None = None) -> None:  # noqa: N803 - the name everywhere
         """Raise ``UsageError`` unless T steps have room for it, and ``bands`` keep columns orthogonal.

@@ -34,6 +34,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "v": ("v", "u"),
     "generators": GENERATORS,
     "bands": ("bands", "u", "bound_bands"),
+    "class_dual": ("class_dual",),
 }
 
 #: Numbers of the result that a file repeats.
@@ -73,6 +74,8 @@ def _groups_of(strategy: Strategy) -> tuple[str, ...]:
         return ("B", "C")
     if strategy.name.is_banded:  # B and C_inv are not: rounding would leave them another, dense C
         return ("bands",)
+    if strategy.name is StrategyName.FIXED_ORDER:  # others would have orthogonal columns to fewer digits
+        return ("C", "class_dual")
     dual = ("v",) if strategy.name in (StrategyName.OPTIMAL, StrategyName.STREAMING) else ()
     return (*DENSE, *dual, *(("generators",) if strategy.name.has_buffers else ()))
 
@@ -112,6 +115,7 @@ def shapes_of(
     sides: dict[str, tuple[int, ...]] = {"B": (T, rows), "C": (rows, T), "C_inv": (T, T)}
     sides |= {"v": (T,), "u": (T,), "diagonal": (T,)}
     sides |= dict.fromkeys(("bands", "bound_bands"), (bands or 1, T))
+    sides["class_dual"] = (1, T)
     sides |= dict.fromkeys(("decays", "inputs", "outputs"), (T, strategy.buffers or 1))
     found = {array: sides[array] for name in names for array in GROUPS[name]}
     if "bands" not in names and (workload.is_toeplitz or "v" not in names):  # u is v reversed
@@ -130,6 +134,8 @@ def file_of(factorization: Factorization, factors: Factors | None, names: Collec
         arrays |= {name: getattr(factorization.generators, name) for name in GENERATORS}
     if factorization.band_matrix is not None and "bands" in names:
         arrays |= _banded(factorization)
+    if factorization.class_dual is not None:  # without it there is no bound
+        arrays["class_dual"] = factorization.class_dual
     metadata = {
         "kind": "factorization",
         "workload": factorization.workload.name,
@@ -138,6 +144,7 @@ def file_of(factorization: Factorization, factors: Factors | None, names: Collec
         **{name: getattr(factorization, name) for name in _NUMBERS},
         **{name: count for name in _COUNTS if (count := getattr(factorization, name)) is not None},
         **_epochs(factorization.workload),
+        **_fixed_order(factorization.participation),
         "versions": {"csgm": __version__, **{name: version(name) for name in ("numpy", "scipy")}},
     }
     return ArrayFile(arrays, metadata)
@@ -178,6 +185,10 @@ def _epochs(workload: Workload) -> dict[str, Any]:
     return {"epochs": workload.epochs} if workload.epochs > 1 else {}
 
 
+def _fixed_order(participation: Participation | None) -> dict[str, Any]:
+    return {"fixed_order": True} if participation is not None and participation.fixed_order else {}
+
+
 def _epochs_of(saved: SavedArrays, participation: Participation | None) -> int:
     epochs = _count(saved, "epochs")
     if epochs is None:
@@ -194,7 +205,10 @@ def _participation(saved: SavedArrays) -> Participation | None:
         return None
     if participations is None or separation is None:
         raise UsageError("broken-file", "its metadata hold only one of 'participations' and 'min_separation'")
-    return Participation(participations, separation)
+    fixed_order = saved.metadata.get("fixed_order", False)
+    if not isinstance(fixed_order, bool):
+        raise UsageError("broken-file", "its metadata hold a 'fixed_order' that is not true or false")
+    return Participation(participations, separation, fixed_order)
 
 
 def _bands(
@@ -206,8 +220,12 @@ def _bands(
     bands = _count(saved, "bands")
     if (bands is not None) != strategy.name.is_banded:
         raise UsageError("broken-file", f"its metadata give bands {shown(bands)} for the strategy {strategy}")
-    if strategy.name.is_banded and participation is None:
+    if strategy.name.is_repeated and participation is None:
         raise UsageError("broken-file", "its metadata do not say how often a client takes part")
+    if strategy.name is StrategyName.FIXED_ORDER and not (participation and participation.fixed_order):
+        raise UsageError(
+            "broken-file", f"its metadata do not say that its order is fixed, as {strategy} needs"
+        )
     if bands is not None:
         check_range("bands", bands)
     if participation is not None:

@@ -46,7 +46,7 @@ STREAMING = {
     (256, 6): 4.6e-6,
     (256, 8): 3.4e-8,
 }
-ALL = [f"{name.value}:3" if name.has_buffers else name.value for name in StrategyName if not name.is_banded]
+ALL = [f"{name.value}:3" if name.has_buffers else name.value for name in StrategyName if not name.is_repeated]
 
 
 def direct_errors(workload, b, c):

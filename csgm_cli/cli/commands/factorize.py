@@ -131,14 +131,16 @@ def _participation(request: Request, workload: Workload) -> Participation | None
 
 
 def _bands(request: Request, workload: Workload, participation: Participation | None) -> int | None:
-    if participation is None:
+    if participation is None or request["strategy"] == StrategyName.FIXED_ORDER:
         return None
     return min(workload.T, request["bands"] or participation.min_separation)
 
 
 def _tolerance(request: Request, workload: Workload, bands: int | None) -> float:
-    from csgm_cli.factorization import band_tolerance, default_tolerance
+    from csgm_cli.factorization import FIXED_ORDER_TOLERANCE, band_tolerance, default_tolerance
 
+    if request["strategy"] == StrategyName.FIXED_ORDER:
+        return FIXED_ORDER_TOLERANCE
     if bands is None:
         return default_tolerance(workload)
     return band_tolerance(workload.T, bands, Objective(request["objective"]))
@@ -246,7 +248,7 @@ def _resumed(
     if path is None:
         return None, Progress(request["tolerance"])
     if strategy.name not in _SOLVED:
-        raise UsageError("conflicting-options", f"--checkpoint: {strategy} solves nothing", "leave it out")
+        raise UsageError("conflicting-options", f"--checkpoint: {strategy} has none", "leave it out")
     if path.lower().endswith(".npy"):
         message = "--checkpoint: a .npy file does not record which problem it belongs to"
         raise UsageError("unknown-format", message, "--checkpoint FILE.npz")

@@ -48,7 +48,7 @@ def load_factorization(spec: str, label: str = "--factorization") -> Asked:
     factorization or whose claims do not hold. ``StorageError``: a file that cannot be read.
     """
     word, colon, _ = spec.partition(":")
-    names = [name.value for name in StrategyName if not name.is_banded]
+    names = [name.value for name in StrategyName if not name.is_repeated]
     if word in names:
         strategy, rows = _strategy(spec, label)
         with working():

@@ -42,6 +42,7 @@ SIDES: dict[str, tuple[str, ...]] = {
     "series": ("2", "T"),
     "bands": ("P", "T"),
     "bound_bands": ("P", "T"),
+    "class_dual": ("K", "T"),
 }
 #: Those that are T x T but for trees.
 DENSE = ("B", "C", "C_inv")
@@ -76,11 +77,17 @@ class StrategyName(StrEnum):
     BLT_NORMALIZED = "blt-normalized"
     BANDED = "banded"
     BANDED_TOEPLITZ = "banded-toeplitz"
+    FIXED_ORDER = "fixed-order"
 
     @property
     def is_banded(self) -> bool:
         """True where C has few bands, for clients that take part several times without a restart."""
         return self in (StrategyName.BANDED, StrategyName.BANDED_TOEPLITZ)
+
+    @property
+    def is_repeated(self) -> bool:
+        """True for all that is made for several participations in one run."""
+        return self.is_banded or self is StrategyName.FIXED_ORDER
 
     @property
     def is_tree(self) -> bool:
@@ -103,7 +110,7 @@ StrategyNameLike: TypeAlias = (
     | Literal[
         "optimal", "toeplitz-sqrt", "toeplitz-sqrt-normalized", "toeplitz-optimal", "tree", "honaker-online",
         "honaker-full", "identity", "output", "streaming", "blt", "blt-normalized", "banded",
-        "banded-toeplitz",
+        "banded-toeplitz", "fixed-order",
     ]
 )  # fmt: skip
 
@@ -341,7 +348,8 @@ class Factorization(Errors):
     ``participation``: of one client in the T steps, None where it takes part once and then everything starts
     anew. ``bands``: C_ij = 0 for i - j >= bands, None unless ``banded``; then ``band_matrix`` is C, shape
     (bands, T): band_matrix[l, j] = C[j+l, j]. The bound is that of all C with so many bands, which
-    ``band_dual`` proves where C itself does not (None).
+    ``band_dual`` proves where C itself does not (None). ``factor`` is the C of ``fixed-order``, shape (T, T),
+    and ``class_dual`` V proves its bound, shape (K, T): class_dual[l, j] = V[j + l min_separation, j].
     """
 
     strategy: Strategy
@@ -350,6 +358,8 @@ class Factorization(Errors):
     series: FloatArray | None = None
     band_matrix: FloatArray | None = None
     band_dual: BandedDual | None = None
+    factor: FloatArray | None = None
+    class_dual: FloatArray | None = None
     notices: tuple[Notice, ...] = ()
 
 

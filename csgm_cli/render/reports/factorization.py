@@ -27,6 +27,7 @@ _STRATEGY = {
     "identity": "independent noise on every step",
     "output": "independent noise on every released row",
     "banded": "C with the bands of least error, within the gap",
+    "fixed-order": "dense C, columns of one client orthogonal, within the gap",
     "banded-toeplitz": "C with the same bands in every column",
 }
 _WORKLOAD = {
@@ -41,6 +42,7 @@ def factorize_report(inputs: Document, result: Document) -> Report:
     if "rows" not in result:
         return Report(facts=(*_errors(result), *_certificate(result), *_setting(result)))
     rows = result["rows"]
+    first = next((row for row in rows if row["bands"]), rows[0])
     repeated = rows[0]["participations"] is not None
     columns: list[Column] = [
         ("strategy", lambda row: row["strategy"]),
@@ -55,10 +57,10 @@ def factorize_report(inputs: Document, result: Document) -> Report:
     columns = [column for column in columns if column[0] not in without]
     of = "no banded C is below it" if repeated else "no factorization has a smaller error"
     facts = (
-        *_setting({**rows[0], "strategy": None}),
+        *_setting({**first, "strategy": None}),
         Fact(
             "lower bound",
-            round_down(rows[0]["lower_bound"]),
+            round_down(first["lower_bound"]),
             f"{of}; excess is relative to it",
         ),
         Fact("tolerance", exact(inputs["tolerance"]), "certified relative gap of the optimum"),
@@ -114,6 +116,8 @@ def _errors(result: Document) -> tuple[Fact, ...]:
 def _certificate(result: Document) -> tuple[Fact, ...]:
     squared = round_up(result["sensitivity_squared"])
     of = "banded C" if result["bands"] else "factorization"
+    if result["strategy"] == "fixed-order":
+        of = "C with such columns"
     return (
         Fact(
             "lower bound",
@@ -145,7 +149,8 @@ def _participation(result: Document) -> tuple[Fact, ...]:
         apart = "the noise starts anew in each; errors are over all of them"
         facts.append(Fact("epochs", exact(result["epochs"]), apart))
     if result["participations"] is not None:
-        apart = f"of one client, at least {exact(result['min_separation'])} steps apart"
+        how = "exactly" if result["strategy"] == "fixed-order" else "at least"
+        apart = f"of one client, {how} {exact(result['min_separation'])} steps apart"
         facts.append(Fact("participations", exact(result["participations"]), apart))
     if result["bands"] is not None:
         facts.append(Fact("bands", exact(result["bands"]), "C_ij is 0 for i - j at or above this"))

@@ -90,7 +90,8 @@ def test_wrong_variable_is_named(csgm, monkeypatch, variable, value, said):
         ("output = 1979-05-27", "output in {path} [tool.csgm] must be a string"),
         (
             "norm-ration = 9",
-            "unknown key norm-ration in {path} [tool.csgm]; did you mean norm_ratio or rotation?",
+            "unknown key norm-ration in {path} [tool.csgm]; did you mean norm_ratio or min_separation or"
+            " rotation?",
         ),
         ("config = 'x'", "unknown key config in {path} [tool.csgm]"),
         (f"rounds = 1{'0' * 400}", "rounds in {path} [tool.csgm] must be an integer"),

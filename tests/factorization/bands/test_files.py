@@ -109,6 +109,24 @@ def test_bands_that_are_none_are_refused(make_bands, change, slug):
     assert refused.value.slug == slug
 
 
+def test_small_files_that_stand_for_huge_matrices_are_refused(held, tmp_path):
+    """A dual of a fixed order is a T x T matrix, however few numbers it has."""
+    T = 10**6
+    changed = {
+        "strategy": "fixed-order",
+        "fixed_order": True,
+        "T": T,
+        "min_separation": T,
+        "participations": 1,
+    }
+    metadata = {**held.metadata, **changed}
+    del metadata["bands"]
+    csgm.write_arrays(tmp_path / "huge.npz", csgm.ArrayFile({"class_dual": np.ones((1, T))}, metadata))
+    with pytest.raises(csgm.UsageError) as refused:
+        csgm.norms_of_file(tmp_path / "huge.npz")
+    assert refused.value.slug == "too-large"
+
+
 def test_bands_stand_alone(make_bands):
     """Beside another factor nobody would know which one makes the noise."""
     bands = make_bands[0](np.random.default_rng(0), T, P)

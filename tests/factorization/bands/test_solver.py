@@ -28,6 +28,18 @@ def test_optima_of_the_reference(reference, key):
     assert found.sensitivity == pytest.approx(1, abs=1e-12)
 
 
+def test_a_thousand_steps(reference):
+    """T = 1024 with 32 bands: 23.993377, and no more than 100 steps of jax-privacy leave."""
+    found = solved(1024, 32)
+    assert found.mean_squared_error == pytest.approx(23.993377, rel=1e-6)
+    (theirs,) = (
+        row["mean"]
+        for row in reference["banded"]["jax_privacy"]
+        if (row["what"], row["T"], row["b"]) == ("banded", 1024, 32)
+    )
+    assert found.mean_squared_error <= theirs
+
+
 def test_no_more_error_than_other_tools(reference):
     """Of 100 steps of jax-privacy's optimizer, and of its banded Toeplitz matrices."""
     for row in reference["banded"]["jax_privacy"]:
