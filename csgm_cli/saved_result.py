@@ -136,7 +136,7 @@ def _settled(mechanism: Mechanism) -> dict[str, object]:
     """The inputs that the mechanism settles."""
     geometry, factors = mechanism.geometry, mechanism.factorization
     clips = mechanism.kind.clips_linf
-    found = {
+    found: dict[str, object] = {
         "gamma": mechanism.gamma,
         "compression": 1.0 / mechanism.gamma,
         "norm_ratio": geometry.norm_ratio if clips else None,

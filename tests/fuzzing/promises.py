@@ -240,6 +240,8 @@ def _question(line: Line) -> tuple[Line, dict[str, Any]]:
         *("rounds", "sampling_rate", "factorization", "epochs"),
     )
     values = {name: inputs[name] for name in names if inputs[name] is not None}
+    if values.get("sampling_rate") == 1.0:
+        del values["sampling_rate"]
     accountant = asked.last("--accountant") or "auto"
     full = Line(line.command).changed(**values, accountant=accountant, format="json")
     return full, inputs
@@ -274,6 +276,8 @@ def _check_order(question: Line, inputs: dict[str, Any], result: dict[str, Any],
     """The noise grows with gamma and rounds, and falls with epsilon, delta and norm_ratio."""
     knob, value = example.knob, inputs[example.knob]
     if value is None or (inputs["mechanism"] == "gaussian" and knob == "gamma"):
+        return
+    if knob == "sampling_rate" and value == 1.0:  # not given
         return
     up, down = value * example.factor, value / example.factor
     if knob == "rounds":
