@@ -84,6 +84,11 @@ _TARGETS = (
     Target("eight.npz", ("factorize", "--T", "8", "--output", "eight.npz"), ("inspect", "eight.npz")),
     Target("eight.json", ("factorize", "--T", "8", "--output", "eight.json"), ("inspect", "eight.json")),
     Target(
+        "bands.npz",
+        ("factorize", "--T", "12", "--min-separation", "4", "--participations", "3", "--output", "bands.npz"),
+        ("inspect", "bands.npz"),
+    ),
+    Target(
         "stream.npz",
         ("factorize", "--T", "16", "--strategy", "streaming:2", "--output", "stream.npz"),
         ("calibrate", *_QUESTION[:-2], "--epochs", "2", "--factorization", "stream.npz"),

@@ -35,7 +35,7 @@ _EPSILON_ROOM, _SIGMA_ROOM = 2.5e-13, 1e-13
 #: order is searched, and if the bound comes from a certified grid, whose step depends on epsilon.
 _TRIANGLE_ROOM, _ORDER_ROOM, _GRID_ROOM = 1e-9, 5e-13, 5e-6
 #: In epsilon with client sampling, where account may stop at another order.
-_SAMPLED_ROOM = 1e-9
+_SAMPLED_ROOM = 1e-10
 
 
 def least_sigma(

@@ -27,7 +27,7 @@ Terms = Callable[[float], tuple[float, float]]
 #: width, whose effect on log delta is of second order, below 1e-9.
 _FURTHEST, _STRIDE, _WARM_STRIDE, _WIDTH = 8.0, 0.5, 0.01, 3e-6
 #: With client sampling, where the bounds of both directions are slow: log(e1/e2) = _LEAST + i _SPACING.
-_LEAST, _SPACING, _LAST, _START = -0.5, 0.5, 9, 2
+_LEAST, _SPACING, _LAST = -0.5, 0.5, 9
 #: The search ends when the logarithms of the slopes of both terms differ by less than `_BALANCED`, which
 #: costs 1.3e-9 of delta. After `_STEPS` evaluations the minimum is bracketed instead.
 _BALANCED, _STEPS = 1e-4, 12
@@ -64,9 +64,8 @@ def triangle(law: Law, epsilon: float, near: float | None = None, *, by_profile:
 
 
 def _search_lattice(terms: Terms, near: float | None) -> None:
-    start = _START
-    if near is not None and 0.0 < near < 1.0:
-        start = round((math.log(near / (1 - near)) - _LEAST) / _SPACING)
+    log_odds = math.log(near / (1 - near)) if near is not None and 0.0 < near < 1.0 else 0.5
+    start = round((log_odds - _LEAST) / _SPACING)
     lattice_minimum(lambda i: _log_sum(*terms(_LEAST + i * _SPACING)), start, _LAST)
 
 

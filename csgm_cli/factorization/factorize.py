@@ -147,7 +147,7 @@ def _check_epochs(workload: Workload, objective: Objective) -> None:
         raise UsageError(
             "epochs-objective",
             f"over {workload.epochs} epochs the mean error is minimised, not the {objective}",
-            "--objective mean",
+            "use the mean objective",
         )
 
 

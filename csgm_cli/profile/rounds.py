@@ -226,7 +226,8 @@ def _combined(
     mass[0] += math.exp(-_RARE)
     end = float(log_y[-1])
     above_end = _upper_tail(factors, end)
-    tail_mass = math.fsum(f.count * f.tail_mass for f in factors) + above_end * math.exp(-end)
+    mass_above = min(above_end * math.exp(min(-end, 700.0)), 1.0)
+    tail_mass = math.fsum(f.count * f.tail_mass for f in factors) + mass_above
     tail_mean = math.fsum(f.count * f.tail_mean for f in factors) + above_end
     return _RoundLaw(log_y, mass, tail_mass, tail_mean)
 

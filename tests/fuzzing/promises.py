@@ -297,7 +297,12 @@ def _check_order(question: Line, inputs: dict[str, Any], result: dict[str, Any],
     _demand(ordered, f"noise monotone in {knob}", question, detail)
     if knob == "gamma" and result["bound"] == other["bound"] == "rdp":  # false for bounds of the profile
         effective = [row["effective_noise_multiplier"] for row in (low, high)]
-        _demand(effective[1] <= effective[0] * BRACKET, "effective noise falls with gamma", question, detail)
+        _demand(
+            effective[1] <= effective[0] * (tolerance if question.has("--sampling-rate") else BRACKET),
+            "effective noise falls with gamma",
+            question,
+            detail,
+        )
 
 
 def _in_profile_range(name: str, value: float) -> bool:

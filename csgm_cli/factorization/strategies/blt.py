@@ -133,7 +133,8 @@ def _powers(e: Points, n: int) -> Points:
     """sum_{t<n} (1 - e)^t."""
     is_zero = e == 0.0
     rate = np.where(is_zero, 0.5, e)
-    return np.where(is_zero, n, -np.expm1(n * np.log1p(-rate)) / rate)
+    with np.errstate(divide="ignore"):  # 1 - e may be 0
+        return np.where(is_zero, n, -np.expm1(n * np.log1p(-rate)) / rate)
 
 
 def _mean_powers(e: Points, T: int) -> Points:

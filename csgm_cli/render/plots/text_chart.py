@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from csgm_cli.render.plots.figure import Axis, Figure, Line, Panel
 
-_MARKS = "ox+*#@%&$s"
+_MARKS = "ox+*#@%&$svz"
 _LEVEL_MARKS = "-=~"
 _HEIGHT = 16
 #: Width of the longest numbers at the ends of both axes.
