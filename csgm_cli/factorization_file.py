@@ -12,7 +12,7 @@ from csgm_cli.factorization import (
     norms_of_arrays,
     over_epochs,
     parse_workload,
-    repeated_bytes,
+    repeated_bytes_of_arrays,
     rows_of,
     workload_of,
     workload_within,
@@ -65,8 +65,8 @@ def read_factorization(
             if not claim.holds:
                 raise _broken(claim, found.workload.name, made_elsewhere=not saved.metadata)
         asked = overridden(found.participation, found.T, participations, min_separation)
-        if asked is not None and "bands" not in saved.arrays:
-            needed = repeated_bytes(found.workload)
+        if asked is not None:
+            needed = repeated_bytes_of_arrays(found.workload, saved.arrays, asked)
             check_memory(needed, f"the sensitivity of several participations with T = {found.T} needs")
         norms = norms_of_arrays(found.workload, saved.arrays, found.objective, found.strategy, asked)
     return replace(norms, sha256=saved.actual_hash), found.workload

@@ -21,7 +21,11 @@ from csgm_cli.factorization.fixed_order import FIXED_ORDER_TOLERANCE
 from csgm_cli.factorization.inspection import inspect_arrays
 from csgm_cli.factorization.memory import dense_bytes, solving_bytes
 from csgm_cli.factorization.norms import factor_norms, norms_of_arrays
-from csgm_cli.factorization.participation.measure import repeated_bytes
+from csgm_cli.factorization.participation.measure import (
+    equally_private,
+    repeated_bytes,
+    repeated_bytes_of_arrays,
+)
 from csgm_cli.factorization.workload import matrix_workload, over_epochs, parse_workload, schedule_workload
 
 __all__ = [
@@ -33,6 +37,7 @@ __all__ = [
     "default_tolerance",
     "dense_bytes",
     "dense_factors",
+    "equally_private",
     "factor_norms",
     "factor_rows",
     "factorize",
@@ -43,6 +48,7 @@ __all__ = [
     "over_epochs",
     "parse_workload",
     "repeated_bytes",
+    "repeated_bytes_of_arrays",
     "rounded",
     "rows_of",
     "rows_take_all",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from csgm_cli.errors import CsgmError
 from csgm_cli.factorization.factorize import factorize
 from csgm_cli.factorization.memory import solving_bytes
+from csgm_cli.factorization.participation.measure import equally_private
 from csgm_cli.factorization.workload import leading, over_epochs
 from csgm_cli.model.factorization import (
     Factorization,
@@ -32,8 +33,15 @@ _BUFFERS = (2, 4, 8)
 _MOST_DENSE_ROWS = 1000
 #: A streaming form that is restarted, for comparison.
 _RESTARTED = Strategy(StrategyName.STREAMING, 4)
+#: More buffers hardly lower the error for clients that take part several times.
+_REPEATED = Strategy(StrategyName.BLT, 3)
 #: Of these, the one in a picture; and the sizes there, each so many times the one before.
 _PICTURED, _STEP = 4, 4
+
+_SENT_WHOLE = Notice(
+    "sent-whole",
+    f"the errors of {_REPEATED} are for vectors that are sent whole: with masks it needs more noise",
+)
 
 
 def compare_strategies(
@@ -65,8 +73,9 @@ def compare_participations(
     """Banded factorizations beside restarts after each ``min_separation`` steps, at equal privacy.
 
     Up to 1,000 rows also the dense one for a fixed order, which has its own bound.
-    Each row is as many releases of sensitivity 1 as there are participations. The ``lower_bound`` of all is
-    that of the banded C; restarts (with more than one epoch) minimise the mean error over all their epochs.
+    Each row is as many releases of sensitivity 1 as there are participations, that of ``blt`` only for
+    vectors that are sent whole (`equally_private`). The ``lower_bound`` of all is that of the banded C;
+    restarts (with more than one epoch) minimise the mean error over all their epochs.
     ``UsageError`` and ``NoAnswerError`` as for `factorize`.
     """
     workload, objective = as_workload(workload), objective_named(objective)
@@ -89,11 +98,18 @@ def compare_participations(
         dense.append(factorize(workload, strategy, participation=participation))
     alone = factorize(workload, StrategyName.IDENTITY, objective)
     restarts, notices = _restarts(workload, participation.min_separation)
+    if workload.name == "prefix-sum":
+        toeplitz.append(_blt(workload, participation, objective))
+        notices = (*[_SENT_WHOLE] * (participation.participations > 1), *notices)
     others = [
         replace(row, objective=objective, lower_bound=best.lower_bound, dual=None)
         for row in (*toeplitz, *restarts, alone)
     ]
     return (*dense, best, *others), notices
+
+
+def _blt(workload: Workload, participation: Participation, objective: Objective) -> Factorization:
+    return equally_private(factorize(workload, _REPEATED, objective, participation=participation))
 
 
 def _restarts(workload: Workload, rows: int) -> tuple[list[Factorization], tuple[Notice, ...]]:

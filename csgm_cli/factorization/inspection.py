@@ -100,8 +100,7 @@ def inspect_arrays(
             found = _inspected_bands(workload, matrix, objective, strategy, claimed, dual)
             found = replace(found, participation=participation, bands=bands or len(matrix))
             return replace(found, claims=(*found.claims, *_band_claims(found, matrix)))
-        found = _inspected(workload, arrays, objective, strategy, claimed, progress, participation)
-    return replace(found, participation=participation)
+        return _inspected(workload, arrays, objective, strategy, claimed, progress, participation)
 
 
 def _inspected_bands(
@@ -156,7 +155,15 @@ def _inspected(
             raise incomplete("it holds neither B nor C, nor a streaming form: nothing to measure")
         found = (1.0, bound.mean_squared_error, bound.max_squared_error)
     require_finite(found)
-    inspection = Inspection(workload, strategy, objective, *found, bound.lower_bound, bound.iterations)
+    inspection = Inspection(
+        workload,
+        strategy,
+        objective,
+        *found,
+        bound.lower_bound,
+        bound.iterations,
+        participation=participation,
+    )
     claims = _number_claims(inspection, claimed or {})
     products = _array_claims(workload, arrays, pair, generators)
     claims += products if claimed is not None else [replace(product, claimed=None) for product in products]
@@ -165,9 +172,7 @@ def _inspected(
         claims.append(_orthogonality(wide(pair.C), participation.min_separation, _agreement(arrays)))
     if is_optimal and dual is not None and (pair is not None or generators is not None):
         claims.append(_dual_claim(inspection, bound, _agreement(arrays)))
-    return Inspection(
-        workload, strategy, objective, *found, bound.lower_bound, bound.iterations, tuple(claims)
-    )
+    return replace(inspection, claims=tuple(claims))
 
 
 def _measured(
@@ -276,7 +281,8 @@ def _strategy_claims(found: Inspection, bound: Factorization, generators: Genera
         is_theirs = said.buffers == (buffers := generators.decays.shape[1])
         others = f"streaming:{buffers}"
     else:
-        true = factorize(found.workload, said, found.objective, optimum=bound)
+        made_for = found.participation if said.name.takes_participations else None
+        true = factorize(found.workload, said, found.objective, optimum=bound, participation=made_for)
         is_theirs = alike(found, true)
         others = f"not {said}"
     return [Claim("strategy", str(said), str(said) if is_theirs else others, is_theirs)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
@@ -18,6 +19,8 @@ from csgm_cli.cli.output.plot import check_plot, report_with_picture
 from csgm_cli.cli.output.solver_progress import Progress
 from csgm_cli.errors import UsageError
 from csgm_cli.model.factorization import DENSE, Objective, Strategy, StrategyName, strategy_named
+from csgm_cli.model.result import Notice
+from csgm_cli.rounding import round_up
 from csgm_cli.storage.memory import check_memory
 
 if TYPE_CHECKING:
@@ -96,7 +99,7 @@ def _factorize(request: Request, workload: Workload) -> ExitCode:
         if groups:
             found = _write(request, found, groups)
     settled |= {"arrays": list(groups) or None, "dtype": request["dtype"] if groups else None}
-    document = factorization_document(inputs(request, **settled), found)
+    document = factorization_document(inputs(request, **settled), _with_equal_privacy(found))
     figure = _rows_of(found) if request["plot"] is not None else None
     report_with_picture(request.without(["output"]), document, figure)
     if groups and request["output"].lower().endswith(".csv"):
@@ -133,6 +136,9 @@ def _participation(request: Request, workload: Workload) -> Participation | None
 def _bands(request: Request, workload: Workload, participation: Participation | None) -> int | None:
     if participation is None or request["strategy"] == StrategyName.FIXED_ORDER:
         return None
+    if not strategy_named(request["strategy"]).name.is_banded:  # these strategies refuse bands
+        bands: int | None = request["bands"]
+        return bands
     return min(workload.T, request["bands"] or participation.min_separation)
 
 
@@ -185,6 +191,20 @@ def _by_size(request: Request, workload: Workload) -> Figure:
     return strategies_figure(
         strategies_by_size(workload, Objective(request["objective"]), request["tolerance"])
     )
+
+
+def _with_equal_privacy(found: Factorization) -> Factorization:
+    """Add a notice of the error at the privacy of as many releases as there are participations."""
+    from csgm_cli.factorization import equally_private
+
+    if found.strategy.name is not StrategyName.BLT or (found.participations or 1) == 1:
+        return found
+    error = round_up(equally_private(found).squared_error)
+    message = (
+        f"the errors above are for one participation; at the privacy of {found.participations} releases of"
+        f" sensitivity 1 the {found.objective} squared error is {error}, for vectors that are sent whole"
+    )
+    return replace(found, notices=(*found.notices, Notice("sent-whole", message)))
 
 
 def _check_rows(workload: Workload, strategy: Strategy) -> None:

@@ -196,8 +196,8 @@ def _solved(strategy: Strategy, rows: int, participations: int | None, min_separ
 
     workload = parse_workload("prefix-sum", rows)
     asked = overridden(None, rows, participations, min_separation)
-    made_for = asked if strategy.name.is_banded and min_separation is not None else None
-    bands = None if made_for is None else min(rows, made_for.min_separation)
+    made_for = asked if strategy.name.takes_participations and min_separation is not None else None
+    bands = min(rows, made_for.min_separation) if made_for and strategy.name.is_banded else None
     tolerance = default_tolerance(workload)
     if bands is not None:
         tolerance = band_tolerance(rows, bands, Objective.MEAN)

@@ -25,7 +25,14 @@ from csgm_cli.factorization.participation.sensitivity import (
     repeated_participation,
     toeplitz_participation,
 )
-from csgm_cli.model.factorization import DENSE, Factorization, Objective, StrategyName, Workload
+from csgm_cli.model.factorization import (
+    DENSE,
+    Factorization,
+    Generators,
+    Objective,
+    StrategyName,
+    Workload,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,16 +44,27 @@ if TYPE_CHECKING:
 #: Relative error of a C that is computed from how it was made.
 _COMPUTED = 2.0**-40
 #: Strategies other than bands that take no T x T array.
-_SMALL = (StrategyName.IDENTITY, StrategyName.TOEPLITZ_SQRT)
+_SMALL = (StrategyName.IDENTITY, StrategyName.TOEPLITZ_SQRT, StrategyName.BLT)
 #: T x T float64 arrays alive at the peak: X, its diagonals twice, and tables of partial sums.
 _GRAM_ARRAYS = 6
+#: k x k ones of `toeplitz_participation`.
+_SERIES_ARRAYS = 3
 
 
 def repeated_bytes(workload: Workload, strategy: StrategyName | None = None) -> int:
-    """About the peak memory of `participation_of`, or of `participation_of_arrays` without bands."""
+    """About the peak memory of `participation_of`, or of `participation_of_arrays` with T x T arrays."""
     if strategy in _SMALL or (strategy is not None and strategy.is_banded):
         return 0
     return dense_bytes(workload) + 8 * _GRAM_ARRAYS * workload.T**2
+
+
+def repeated_bytes_of_arrays(workload: Workload, arrays: Arrays, asked: Participation) -> int:
+    """About the peak memory of `participation_of_arrays`."""
+    if "bands" in arrays:
+        return 0
+    if _decreasing_of(workload, arrays, asked) is not None:
+        return 8 * _SERIES_ARRAYS * asked.participations**2
+    return repeated_bytes(workload)
 
 
 def participation_of(found: Factorization, asked: Participation) -> RepeatedParticipation:
@@ -57,17 +75,73 @@ def participation_of(found: Factorization, asked: Participation) -> RepeatedPart
     return repeated_participation(_gram(found, asked.min_separation), asked)
 
 
+def equally_private(found: Factorization) -> Factorization:
+    """The errors of ``blt`` at the privacy of as many releases of sensitivity 1 as there are participations.
+
+    Its sensitivity is then that of each of so many releases that have its joint sensitivity together, which
+    is for vectors that are sent whole.
+    """
+    asked = found.participation
+    assert found.generators is not None  # as `factorize` makes it
+    assert asked is not None
+    column, total = _first_column(found.generators), np.zeros(found.T)
+    for start in range(0, asked.participations * asked.min_separation, asked.min_separation):
+        total[start:] += column[: found.T - start]
+    squared = float(total @ total) / asked.participations
+    larger = squared / found.sensitivity_squared
+    return replace(
+        found,
+        sensitivity_squared=squared,
+        mean_squared_error=larger * found.mean_squared_error,
+        max_squared_error=larger * found.max_squared_error,
+    )
+
+
+def _first_column(generators: Generators) -> NDArray[np.float64]:
+    """That of C of a filter whose rows are all the same, so that C is Toeplitz."""
+    powers = np.asarray(generators.decays)[0] ** np.arange(len(generators.diagonal) - 1)[:, None]
+    weights = np.asarray(generators.outputs)[0] * np.asarray(generators.inputs)[0]
+    return np.concatenate([np.asarray(generators.diagonal)[:1], powers @ weights])
+
+
+def _decreasing(generators: Generators) -> NDArray[np.float64] | None:
+    """The first column of a Toeplitz C of decreasing entries; None for any other C."""
+    rows = (generators.decays, generators.inputs, generators.outputs, generators.diagonal)
+    if any(np.ptp(np.asarray(row), axis=0).any() for row in rows):
+        return None
+    with np.errstate(all="ignore"):  # what is not finite does not decrease
+        column = _first_column(generators)
+        return column if column[-1] >= 0.0 and (np.diff(column) <= 0.0).all() else None
+
+
+def _decreasing_of(workload: Workload, arrays: Arrays, asked: Participation) -> NDArray[np.float64] | None:
+    """As `_decreasing`, where ``arrays`` have no other factors and the order is not fixed."""
+    if asked.fixed_order or not arrays.keys().isdisjoint(DENSE):
+        return None
+    generators = generators_of(workload, arrays)
+    return None if generators is None else _decreasing(generators)
+
+
 def _of_series(found: Factorization, asked: Participation) -> RepeatedParticipation | None:
+    if found.strategy.name is StrategyName.BLT and found.generators is not None:
+        column = _decreasing(found.generators)
+        return None if column is None else _of_column(column, asked)
     if found.series is None or found.strategy.name is StrategyName.TOEPLITZ_SQRT_NORMALIZED:
         return None
-    series = np.asarray(found.series)[1]
-    return toeplitz_participation(series, asked.participations, asked.min_separation, _COMPUTED)
+    return _of_column(np.asarray(found.series)[1], asked)
+
+
+def _of_column(column: NDArray[np.float64], asked: Participation) -> RepeatedParticipation | None:
+    return toeplitz_participation(column, asked.participations, asked.min_separation, _COMPUTED)
 
 
 def participation_of_arrays(
     workload: Workload, arrays: Arrays, objective: Objective, asked: Participation
 ) -> RepeatedParticipation:
     """The largest sensitivities that the arrays have together, as in `norms_of_arrays`."""
+    column = _decreasing_of(workload, arrays, asked)
+    if column is not None and (alone := _of_column(column, asked)) is not None:
+        return alone
     found = [
         repeated_participation(gram, asked)
         for gram in _grams(workload, arrays, objective, asked.min_separation)

@@ -11,6 +11,7 @@ to norm 1.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,9 @@ from csgm_cli.factorization.matrices.semiseparable import column_norms_squared
 from csgm_cli.factorization.strategies.rational import Points, best_moves, moved, residues
 from csgm_cli.factorization.workload import mean_and_max
 from csgm_cli.model.factorization import Generators, Objective, Strategy, Workload
+
+if TYPE_CHECKING:
+    from csgm_cli.model.participation import Participation
 
 Array = NDArray[np.float64]
 
@@ -44,26 +48,34 @@ def check_buffers(strategy: Strategy) -> None:
         )
 
 
-def blt_points(workload: Workload, objective: Objective, buffers: int) -> Array:
+def blt_points(
+    workload: Workload, objective: Objective, buffers: int, participation: Participation | None = None
+) -> Array:
     """The best plain form as ``points`` (see `rational`) in the eigenvalues 2 - z - 1/z of (A^T A)^-1.
 
+    ``participation``: as for `plain_error`.
     A local optimum, by BFGS with derivatives by complex steps, from Zolotarev's approximation.
     """
     from scipy.optimize import minimize
 
-    first = zolotarev(1.0 / workload.T**2, 4.0, buffers)
-    start = np.concatenate([np.log(first[:1]), np.log(np.expm1(np.diff(np.log(first))))])
-    steps = _IMAGINARY * 1j * np.eye(len(start))
+    T, steps = workload.T, _IMAGINARY * 1j * np.eye(2 * buffers)
 
     def loss(x: Array) -> tuple[float, Array]:
         with np.errstate(all="ignore"):  # what is not finite is refused
-            logs = np.log(plain_error(_interlaced(x + steps), workload, objective))
+            logs = np.log(plain_error(_interlaced(x + steps), workload, objective, participation))
         value, slope = float(logs[0].real), np.asarray(logs.imag / _IMAGINARY)
         is_valid = np.isfinite(value) and np.isfinite(slope).all()
         return (value, slope) if is_valid else (np.inf, np.zeros_like(slope))
 
-    found = minimize(loss, start, jac=True, method="BFGS", options={"gtol": 1e-8, "maxiter": 300})
-    return np.asarray(_interlaced(found.x))
+    intervals = [(1.0 / T**2, 4.0)]
+    if participation is not None:  # one interval alone may end with a buffer that does nothing
+        intervals += [(1.0 / T**2, 1.0), (1.0 / (T * participation.min_separation), 1.0)]
+    options = {"gtol": 1e-8, "maxiter": 300}
+    found = [
+        minimize(loss, _parameters(zolotarev(*ends, buffers)), jac=True, method="BFGS", options=options)
+        for ends in intervals
+    ]
+    return np.asarray(_interlaced(min(found, key=lambda one: float(one.fun)).x))
 
 
 def normalized_points(workload: Workload, objective: Objective, buffers: int) -> Array:
@@ -82,10 +94,20 @@ def normalized_points(workload: Workload, objective: Objective, buffers: int) ->
         return min(tuned, plain, key=lambda points: _normalized_error(points, workload, objective))
 
 
-def plain_error(points: Points, workload: Workload, objective: Objective) -> Points:
-    """The error by ``objective`` of the plain form, its sensitivity 1; ``points`` may be a stack of them."""
+def plain_error(
+    points: Points, workload: Workload, objective: Objective, participation: Participation | None = None
+) -> Points:
+    """The error by ``objective`` of the plain form, its sensitivity 1; ``points`` may be a stack of them.
+
+    ``participation``: the squared joint sensitivity, of vectors that are sent whole, is then the number of
+    participations, as for so many releases of sensitivity 1.
+    """
     T, (a, h) = workload.T, _distances(points)
-    squared = _norm_squared(residues(h, a), a, T - 1) + 1.0
+    if participation is None:
+        squared = _norm_squared(residues(h, a), a, T - 1) + 1.0
+    else:
+        joint = _joint_squared(residues(h, a), a, T, participation)
+        squared = joint / participation.participations
     # Of B: a constant and exponentials, of which none decays more slowly.
     weights = np.concatenate([np.prod(a / h, axis=-1)[..., None], -residues(a, h) / h], axis=-1)
     rates = np.concatenate([np.zeros_like(h[..., :1]), h], axis=-1)
@@ -106,6 +128,32 @@ def blt_generators(points: Array, T: int, *, normalized: bool) -> Generators:
     else:
         norms = np.full(T, np.sqrt(1.0 + _norm_squared(outputs[0], a, T - 1)))
     return Generators(decays, np.broadcast_to(1.0 / norms[:, None], shape), outputs, 1.0 / norms)
+
+
+def _joint_squared(weights: Points, a: Points, T: int, participation: Participation) -> Points:
+    """The sum of X_(mb, nb) over m, n < k, the largest over patterns: X decreases along rows and diagonals.
+
+    With r = 1 - a, X_((n-d)b, nb) is c_(db) plus the sum over s < T - 1 - nb of c_(1+s) c_(1+s+db), where
+    c_(1+t) = sum_j weights_j r_j^t. O(k N^2).
+    """
+    k, b = participation.participations, participation.min_separation
+    starts, log_rates = b * np.arange(k)[:, None], np.log1p(-a)[..., None, :]
+    # Each X_(nb, nb) once and twice all X_(mb, nb) with m < n: the sum over d of r^(db), d = 1, ..., n.
+    earlier = np.exp(b * log_rates) * np.expm1(starts * log_rates) / np.expm1(b * log_rates)
+    counted = 1.0 + 2.0 * earlier
+    exponents = (T - 1 - starts) * log_rates
+    ended = -np.expm1(exponents)
+    # The sum over n of counted_q (1 - r_p^s r_q^s), s = T - 1 - nb, of terms without cancellation.
+    sums = np.swapaxes(ended, -1, -2) @ counted + np.swapaxes(np.exp(exponents), -1, -2) @ (counted * ended)
+    products = weights[..., :, None] * weights[..., None, :] * sums / _both(a)
+    first = 2.0 * weights * earlier.sum(axis=-2) / (1.0 - a)
+    return np.asarray(k + first.sum(axis=-1) + products.sum(axis=(-1, -2)))
+
+
+def _parameters(points: Array) -> Array:
+    """Numbers without constraints that `_interlaced` makes ``points`` of."""
+    logs = np.log(points)
+    return np.concatenate([logs[:1], np.log(np.expm1(np.diff(logs)))])
 
 
 def _interlaced(x: Points) -> Points:

@@ -90,6 +90,11 @@ class StrategyName(StrEnum):
         return self.is_banded or self is StrategyName.FIXED_ORDER
 
     @property
+    def takes_participations(self) -> bool:
+        """True for all that can be made for several participations in one run."""
+        return self.is_repeated or self is StrategyName.BLT
+
+    @property
     def is_tree(self) -> bool:
         """True for binary trees over the steps, which factorize prefix sums alone."""
         return self is StrategyName.HONAKER_FULL or self.has_nodes
@@ -350,6 +355,7 @@ class Factorization(Errors):
     (bands, T): band_matrix[l, j] = C[j+l, j]. The bound is that of all C with so many bands, which
     ``band_dual`` proves where C itself does not (None). ``factor`` is the C of ``fixed-order``, shape (T, T),
     and ``class_dual`` V proves its bound, shape (K, T): class_dual[l, j] = V[j + l min_separation, j].
+    ``blt`` with a ``participation`` has the least error of `equally_private`.
     """
 
     strategy: Strategy

@@ -6,6 +6,10 @@ import jsonschema
 import numpy as np
 import pytest
 
+from csgm_cli.factorization import factor_norms, factorize
+from csgm_cli.factorization.matrices.semiseparable import dense_from
+from csgm_cli.model.factorization import GENERATORS, Generators
+from csgm_cli.model.participation import Participation
 from csgm_cli.storage.arrays import read_arrays
 from csgm_cli.storage.schema import load_schema
 
@@ -84,8 +88,47 @@ def test_compare_puts_bands_beside_restarts(csgm):
         "fixed-order",
         "banded",
         "banded-toeplitz",
-        "optimal",
+        "blt:3",
     ]
+    assert [warning["slug"] for warning in document["warnings"]] == ["sent-whole"]
+
+
+@pytest.mark.parametrize("options", ["--dtype float64", "--dtype float32", "--arrays B,C,generators"])
+def test_blt_files_count_their_participations(csgm, tmp_path, options):
+    """Unmasked vectors have the norm of the sum of columns 0, 8, 16, 24 of C, masked ones more."""
+    path = tmp_path / "f.npz"
+    line = f"factorize --T 30 --min-separation 8 --strategy blt:2 --output {path} {options} --format json"
+    outcome = csgm(line)
+    assert outcome.status == 0, outcome.stdout
+    found = outcome.document["result"]
+    assert (found["participations"], found["min_separation"], found["bands"]) == (4, 8, None)
+    assert csgm(f"inspect {path}").status == 0
+    columns = dense_from(Generators(*(read_arrays(path).arrays[name] for name in GENERATORS)))[:, ::8]
+    joint = np.linalg.norm(columns.sum(axis=1))
+    answer = csgm(
+        f"calibrate --epsilon 5 --delta 1e-6 --mechanism gaussian --factorization {path} --format json"
+    )
+    assert answer.document["inputs"]["joint_sensitivity"] == pytest.approx(joint, rel=1e-6)
+    assert answer.document["inputs"]["joint_sensitivity_bound"] == "exact"
+    error = f"{found['mean_squared_error'] * joint**2 / 4 / found['sensitivity_squared']:.4g}"[:-1]
+    assert [warning["slug"] for warning in outcome.document["warnings"]] == ["sent-whole"]
+    assert f"the mean squared error is {error}" in outcome.document["warnings"][0]["message"]
+    masked = csgm(
+        f"calibrate --epsilon 5 --delta 1e-6 --gamma 0.1 --norm-ratio 10 --factorization {path} --format json"
+    )
+    assert "overlapping-columns" in masked.stderr
+    largest = np.linalg.svd(columns, compute_uv=False)[0]
+    assert largest <= masked.document["inputs"]["release_sensitivity"] <= largest * (1 + 1e-4)
+
+
+def test_blt_of_the_factorization_option_is_made_for_its_participations(csgm):
+    """As in a file of the same participations."""
+    line = (
+        "calibrate --epsilon 5 --delta 1e-6 --mechanism gaussian --factorization blt:2:64"
+        " --min-separation 16 --format json"
+    )
+    made = factor_norms(factorize(64, "blt:2", participation=Participation(4, 16))).repeated
+    assert csgm(line).document["inputs"]["joint_sensitivity"] == made.joint_sensitivity
 
 
 @pytest.mark.parametrize(
@@ -98,6 +141,9 @@ def test_compare_puts_bands_beside_restarts(csgm):
         ("--min-separation 8 --participations 5", "too-many-participations"),
         ("--min-separation 8 --epochs 2", "conflicting-options"),
         ("--min-separation 8 --strategy tree", "conflicting-options"),
+        ("--min-separation 8 --strategy blt-normalized:2", "conflicting-options"),
+        ("--min-separation 8 --strategy blt:2 --bands 4", "conflicting-options"),
+        ("--min-separation 8 --strategy blt:2 --participations 5", "too-many-participations"),
         ("--min-separation 8 --workload momentum=0.9", "no-banded-form"),
         ("--min-separation 8 --output {path} --arrays B", "unknown-choice"),
         ("--min-separation 0", "out-of-range"),

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csgm_cli.errors import UsageError
-from csgm_cli.factorization import factorize, schedule_workload
+from csgm_cli.factorization import equally_private, factor_norms, factorize, schedule_workload
 from csgm_cli.factorization.matrices.semiseparable import dense_from
 from csgm_cli.factorization.strategies.blt import (
     blt_generators,
@@ -18,6 +18,7 @@ from csgm_cli.factorization.strategies.blt import (
     plain_error,
 )
 from csgm_cli.model.factorization import Objective, Workload
+from csgm_cli.model.participation import Participation
 
 REFERENCE = json.loads((Path(__file__).parents[2] / "reference" / "blt.json").read_text(encoding="utf-8"))
 
@@ -86,6 +87,62 @@ def test_normalized_errors_of_the_reference(case):
     """At most 1e-4 above the optimum, and not below it by more than its rounding."""
     found = factorize(case["T"], f"blt-normalized:{case['N']}", case["objective"])
     assert case["error"] * (1 - 1e-5) < found.squared_error < case["error"] * (1 + 1e-4)
+
+
+@given(T=st.integers(1, 40), buffers=st.integers(1, 4), seed=st.integers(0, 2**32 - 1), data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_participations_count_by_their_joint_sensitivity(T, buffers, seed, data):
+    """The squared norm of the sum of columns 0, b, 2b, ... of the matrix, over their number."""
+    b = data.draw(st.integers(1, T))
+    k = data.draw(st.integers(1, -(-T // b)))
+    points = drawn_points(seed, buffers)
+    B, C = plain_factors(points, T)
+    joint = (C[:, : k * b : b].sum(axis=1) ** 2).sum()
+    rows = (B**2).sum(axis=1)
+    for objective, row in ((Objective.MEAN, rows.mean()), (Objective.MAX, rows.max())):
+        error = plain_error(points, Workload(T), objective, Participation(k, b))
+        np.testing.assert_allclose(error, joint / k * row, rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("T", "k", "b", "errors"),
+    [(512, 16, 32, (16.68, 16.68)), (1024, 4, 256, (11.14, 11.12)), (2000, 20, 100, (22.84, 22.84))],
+)
+def test_errors_for_several_participations(T, k, b, errors):
+    """Of an independent prototype, with 2 and 3 buffers; more buffers are never worse."""
+    found = [factorize(T, f"blt:{n}", participation=Participation(k, b)) for n in (1, 2, 3)]
+    scaled = [equally_private(one).mean_squared_error for one in found]
+    np.testing.assert_allclose(scaled[1:], errors, rtol=5e-4)
+    assert scaled == sorted(scaled, reverse=True)
+    C = dense_from(found[-1].generators)
+    joint = (C[:, ::b].sum(axis=1) ** 2).sum()
+    np.testing.assert_allclose(scaled[-1], found[-1].mean_squared_error * joint / k, rtol=1e-9)
+    assert factor_norms(found[-1]).repeated.joint_sensitivity == pytest.approx(joint**0.5, rel=1e-9)
+
+
+@pytest.mark.parametrize("objective", list(Objective))
+def test_one_participation_is_none_again(objective):
+    """The same poles, whatever the separation."""
+    once = factorize(512, "blt:3", objective)
+    found = factorize(512, "blt:3", objective, participation=Participation(1, 32))
+    assert found.squared_error == once.squared_error
+    assert equally_private(found).squared_error == pytest.approx(once.squared_error, rel=1e-12)
+    np.testing.assert_array_equal(found.generators.decays, once.generators.decays)
+
+
+def test_participations_that_are_refused():
+    """More than T has room for, with a restart, in a fixed order, with bands, with normalized columns."""
+    for slug, workload, spec, asked, bands in (
+        ("too-many-participations", Workload(8), "blt:2", Participation(3, 4), None),
+        ("conflicting-options", Workload(8, epochs=2), "blt:2", Participation(2, 4), None),
+        ("conflicting-options", Workload(8), "blt:2", Participation(2, 4, fixed_order=True), None),
+        ("conflicting-options", Workload(8), "blt:2", Participation(2, 4), 2),
+        ("conflicting-options", Workload(8), "blt-normalized:2", Participation(2, 4), None),
+        ("conflicting-options", Workload(8), "streaming:2", Participation(2, 4), None),
+    ):
+        with pytest.raises(UsageError) as refused:
+            factorize(workload, spec, participation=asked, bands=bands)
+        assert refused.value.slug == slug
 
 
 @pytest.mark.parametrize("objective", list(Objective))
