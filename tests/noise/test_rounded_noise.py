@@ -7,8 +7,10 @@ import pytest
 from csgm_cli import NoiseStream
 from csgm_cli.errors import NoAnswerError
 from csgm_cli.factorization import dense_factors, factorize, matrix_workload, schedule_workload
+from csgm_cli.factorization.export import noise_matrix
 from csgm_cli.factorization.matrices.semiseparable import dense_from
 from csgm_cli.model.factorization import Bands, Generators, strategy_named
+from csgm_cli.model.participation import Participation
 from csgm_cli.noise.streaming import rounded_sensitivity
 
 
@@ -74,6 +76,21 @@ def test_rounding_a_matrix_is_paid_for(slope, name):
     paid = float(first.next_round()[0]) / (3.0 * float(matrix[0, 0]))
     assert sensitivity * (1 - 1e-7) <= paid <= max(1.0, sensitivity) * (1 + 3e-7)
     assert sensitivity > 1.0001 or (slope, name) != (7, "B")  # there it can be told from rounding
+
+
+@pytest.mark.parametrize("name", ["B", "C_inv"])
+def test_rounding_a_fixed_order_is_paid_for(name):
+    """Columns that one client touches are no longer orthogonal: their sum is longer than before."""
+    found = factorize(128, "fixed-order", participation=Participation(64, 2))
+    matrix, more = noise_matrix(found, name, "float32")
+    exact = matrix.astype(float)
+    c = np.linalg.solve(exact, np.tri(128) if name == "B" else np.eye(128))
+    x = c.T @ c
+    ours = found.factor.T @ found.factor
+    for of in (lambda x: np.abs(x).sum(), lambda x: np.linalg.eigvalsh(x)[-1]):
+        grown = max(of(x[at::2, at::2]) for at in (0, 1)) / max(of(ours[at::2, at::2]) for at in (0, 1))
+        assert np.sqrt(grown) <= more * (1 + 1e-10)
+    assert more < 1 + 1e-5
 
 
 @pytest.mark.parametrize(("slope", "dtype"), [(10, "float32"), (100, "float32"), (100, "float64")])
