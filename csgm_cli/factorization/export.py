@@ -18,12 +18,14 @@ from csgm_cli.factorization.inspection import alike
 from csgm_cli.factorization.matrices.semiseparable import cast, column_norms_squared, norm_margin, row_errors
 from csgm_cli.factorization.norms import noise_sensitivity, norms_of_arrays, norms_of_pair
 from csgm_cli.factorization.pair import Pair, pair_of, squared_norms
+from csgm_cli.factorization.participation.measure import participation_of, participation_of_arrays
 from csgm_cli.factorization.workload import inverse_norm_bound, mean_and_max
 from csgm_cli.model.factorization import DENSE, StrategyName
 from csgm_cli.ranges import check_range
 
 if TYPE_CHECKING:
     from csgm_cli.model.factorization import AnyFloatArray, Factorization, Factors, Generators, Workload
+    from csgm_cli.model.participation import Participation
 
 #: By how much more sensitivity noise made with the rounded arrays may need than their C has.
 _FAITHFUL = {"float32": 1e-3, "float64": 1e-6}
@@ -109,15 +111,31 @@ def noise_matrix(
     """B or C_inv in ``precision``, None where there is none, and by what its noise has to be larger.
 
     Rounded it is exactly that of another C: the second number, at least 1, is the sensitivity of that one
-    over the factorization's. ``NoAnswerError`` (slug ``not-certified``) where it is too large, as `rounded`.
+    over the factorization's, also for the participations that this was made for. ``NoAnswerError`` (slug
+    ``not-certified``) where it is too large, as `rounded`.
     """
     matrix: AnyFloatArray | None = getattr(dense_factors(factorization, precision), name)
     if matrix is None:
         return None, 1.0
     needed = noise_sensitivity(factorization.workload, name, matrix) / factorization.sensitivity
+    if factorization.participation is not None and math.isfinite(needed):
+        needed = max(needed, _repeated_growth(factorization, factorization.participation, name, matrix))
     if not needed <= 1.0 + _FAITHFUL[precision]:
         raise _ill_conditioned([name], precision)
     return matrix, max(1.0, needed)
+
+
+def _repeated_growth(
+    factorization: Factorization, participation: Participation, name: str, matrix: AnyFloatArray
+) -> float:
+    """The sensitivities of noise made with ``matrix`` for clients that take part so, over those of C."""
+    workload, objective = factorization.workload, factorization.objective
+    ours = participation_of(factorization, participation)
+    theirs = participation_of_arrays(workload, {name: matrix}, objective, participation)
+    return max(
+        theirs.joint_sensitivity / ours.joint_sensitivity,
+        theirs.release_sensitivity / ours.release_sensitivity,
+    )
 
 
 def _measured(

@@ -145,7 +145,8 @@ def _inspected(
     participation: Participation | None,
 ) -> Inspection:
     dual = dual_of(workload, arrays, objective)
-    bound = _class_bound(workload, arrays, participation) or _bound(workload, objective, dual, progress)
+    bound = _class_bound(workload, arrays, strategy, participation)
+    bound = bound or _bound(workload, objective, dual, progress)
     generators = generators_of(workload, arrays)
     pair = pair_of(workload, arrays)
     found = _measured(workload, pair, generators)
@@ -187,11 +188,16 @@ def _measured(
 
 
 def _class_bound(
-    workload: Workload, arrays: Arrays, participation: Participation | None
+    workload: Workload, arrays: Arrays, strategy: Strategy | None, participation: Participation | None
 ) -> Factorization | None:
-    """With the bound of C for a fixed order that a dual in ``arrays`` proves; None without one."""
+    """With the bound of C for a fixed order that a dual in ``arrays`` proves; None without one.
+
+    Another strategy is compared with all C, of which it is no bound.
+    """
     packed = widened(arrays, "class_dual")
     if packed is None or participation is None:
+        return None
+    if strategy is not None and strategy.name is not StrategyName.FIXED_ORDER:
         return None
     separation = participation.min_separation
     least = problem_of(workload, separation).lower_bound(unpack_dual(packed, separation))

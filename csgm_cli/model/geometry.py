@@ -148,6 +148,21 @@ def check_separation(min_separation: int, population_size: int, cohort_size: int
         )
 
 
+def check_fixed_order(min_separation: int, population_size: int, cohort_size: int) -> None:
+    """Raise ``UsageError`` (slug ``other-order``) unless that many cohorts are all clients.
+
+    Else clients that take turns in a fixed order come back sooner, or later.
+    """
+    if min_separation * cohort_size != population_size:
+        raise UsageError(
+            "other-order",
+            f"in a fixed order, min_separation {min_separation} with cohort_size {cohort_size} takes"
+            f" {min_separation * cohort_size} clients, not population_size {population_size}: clients come"
+            " back after another number of steps, which sigma does not cover",
+            "use a factorization with bands, which covers all larger separations",
+        )
+
+
 def _check_cohort(population_size: int, cohort_size: int) -> None:
     if cohort_size > population_size:
         raise UsageError(

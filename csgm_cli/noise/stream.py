@@ -43,6 +43,7 @@ from csgm_cli.noise.streaming import (
     Recursion,
     StreamingNoise,
     rounded_band_sensitivity,
+    rounded_down,
     rounded_sensitivity,
 )
 from csgm_cli.ranges import Range, check_range
@@ -255,6 +256,7 @@ def _noise(factors: object, sigma: float, on: NoiseOn, dtype: FloatType) -> tupl
             return DenseNoise(dense, sigma * more, dtype), factors.T
         rates = factors.workload.learning_rates
         if dtype == np.float32:  # another C: the noise grows as its sensitivity does
+            form = rounded_down(form, dtype)
             sigma *= max(1.0, _rounded_sensitivity(form, dtype) / factors.sensitivity)
             if on is NoiseOn.SUMS and rates is not None:  # of sums at rounded rates, C has scaled columns
                 sigma *= max(1.0, float((rates / rates.astype(dtype)).max()))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from csgm_cli.factorization.matrices.semiseparable import cast, column_norms_squared, norm_margin
+from csgm_cli.model.factorization import Bands, Generators
 from csgm_cli.noise.normals import not_below
 
 if TYPE_CHECKING:
-    from csgm_cli.model.factorization import AnyFloatArray, Bands, FloatArray, Generators
+    from csgm_cli.model.factorization import AnyFloatArray, FloatArray
     from csgm_cli.noise.normals import Fill, Floats, Piece
 
 
@@ -147,6 +148,22 @@ class Recursion:
             x *= noise.rates[t]
         self.total += x
         np.multiply(self.total, noise.sigma, out=x)
+
+
+def rounded_down(form: Generators | Bands, dtype: np.dtype[np.floating]) -> Generators | Bands:
+    """The form with numbers in ``dtype`` that are no larger in magnitude.
+
+    Nonnegative ones are then of a C without a larger entry, which has no larger sensitivity, however often a
+    client takes part.
+    """
+    if isinstance(form, Bands):
+        return Bands(_down(form.matrix, dtype))
+    return Generators(*(_down(x, dtype) for x in (form.decays, form.inputs, form.outputs, form.diagonal)))
+
+
+def _down(x: AnyFloatArray, dtype: np.dtype[np.floating]) -> Any:  # noqa: ANN401 - of either precision
+    found = x.astype(dtype)
+    return np.where(np.abs(found) > np.abs(x), np.nextafter(found, dtype.type(0)), found)
 
 
 def _reciprocals_above(diagonal: Floats) -> Floats:

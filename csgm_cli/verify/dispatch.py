@@ -224,7 +224,10 @@ def _sampled_matched(
 
 
 def _triangle(releases: Sequence[Release], certificate: Certificate) -> _Recomputed:
-    """Both parts recomputed for add/remove, the second at exactly what the first leaves of epsilon."""
+    """Both parts recomputed for add/remove, the second at exactly what the first leaves of epsilon.
+
+    Answers by the closed bounds of the parts agree as well.
+    """
     add_remove = [(replace(m, adjacency=Adjacency.ADD_REMOVE), sigma) for m, sigma in releases]
     found: list[_Recomputed] = []
 
@@ -241,8 +244,12 @@ def _triangle(releases: Sequence[Release], certificate: Certificate) -> _Recompu
     value = replace_one_delta(
         lambda e1: part(0, e1), lambda e2: part(1, e2), certificate.epsilon, first, CLOSED_FORM.digits
     )
+    add, remove = (max(each.value, each.highest) for each in found)
+    highest = replace_one_delta(
+        lambda _: add, lambda _: remove, certificate.epsilon, first, CLOSED_FORM.digits
+    )
     least = min((each.method for each in found), key=lambda method: (method.digits, -method.rounding))
-    return _Recomputed(value, least)
+    return _Recomputed(value, least, highest)
 
 
 def _renyi_remove(releases: Sequence[Release], certificate: Certificate, epsilon: Number) -> _Recomputed:

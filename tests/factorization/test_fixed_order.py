@@ -74,6 +74,8 @@ def test_files_are_inspected(tmp_path, precision):
     assert "orthogonality" in [claim.name for claim in inspected.claims]
     other = csgm.dense_factors(csgm.factorize(12)).C
     arrays = {"C": other, "class_dual": held.arrays["class_dual"]}
+    optimal = inspect_arrays(12, arrays, strategy="optimal", participation=said.participation)
+    assert optimal.lower_bound == pytest.approx(csgm.factorize(12).lower_bound)  # below that of its class
     claims = inspect_arrays(12, arrays, participation=said.participation).claims
     assert [claim.holds for claim in claims if claim.name == "orthogonality"] == [False]
     for broken in (-held.arrays["class_dual"], held.arrays["class_dual"][:2]):

@@ -71,6 +71,18 @@ def test_calibrate_and_account_are_verified(mechanism, target, accountant, proof
         assert verified.relative_difference < (1e-9 if verified.digits > 4 else 1e-3)
 
 
+def test_a_triangle_with_the_closed_bound_of_the_remove_direction_is_verified():
+    """That bound holds, and is above the supremum over vectors: the answer lies between both."""
+    mechanism = Mechanism(L2, 0.1, Geometry(4.0, dim=32), 3, "replace-one")
+    found = calibrate(mechanism, Target(2.0, 1e-5), "tight", verify=True)
+    spent = spent_delta([(mechanism, found.sigma)], Accountant.TIGHT, 2.0)
+    assert [part.proof for part in spent.decisive.parts] == ["concentrated", "renyi-remove"]
+    for factor in (0.8, 1 + 1e-5):
+        wrong = replace(spent, certificates=tuple(tampered(c, factor) for c in spent.certificates))
+        with pytest.raises(NoAnswerError, match="does not agree"):
+            verified_by([(mechanism, found.sigma)], wrong, 2.0, spent.value * factor)
+
+
 @pytest.mark.parametrize(
     ("mechanism", "accountant", "proof"),
     [

@@ -180,13 +180,15 @@ def _check_epoch(request: Request, factors: FactorNorms) -> None:
     if request["cohort_size"] is None:
         label = request.label(["population_size"])
         raise UsageError("missing-option", f"{label} needs --cohort-size too")
-    from csgm_cli.model.geometry import check_epoch, check_separation
+    from csgm_cli.model.geometry import check_epoch, check_fixed_order, check_separation
 
     sizes = request["population_size"], request["cohort_size"]
     if factors.repeated is None:
         check_epoch(factors.T, *sizes)
     elif factors.participations > 1:
         check_separation(factors.repeated.min_separation, *sizes)
+        if factors.repeated.fixed_order:
+            check_fixed_order(factors.repeated.min_separation, *sizes)
 
 
 def _rounds(request: Request) -> tuple[int, Notices]:

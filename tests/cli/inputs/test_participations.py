@@ -151,6 +151,17 @@ def test_a_fixed_order(csgm, place):
     assert {"fixed-order", "masks-fresh"} <= set(masked["result"]["assumptions"])
 
 
+def test_all_clients_take_turns_in_a_fixed_order(csgm, place):
+    """With other clients than those of 4 cohorts of 200, nobody comes back exactly 4 steps later."""
+    assert csgm("factorize --T 16 --min-separation 4 --strategy fixed-order --output fixed.npz").status == 0
+    line = f"{CALIBRATE_SIZED} --factorization fixed.npz"
+    assert csgm(f"{line} --population-size 800").status == 0
+    for options in ("", "--participations 2"):
+        assert "error[other-order]" in csgm(f"{line} {options} --population-size 1000").stderr
+    assert csgm(f"{line} --min-separation 3 --population-size 1000").status == 0
+    assert csgm(f"{line} --participations 1 --population-size 1000").status == 0
+
+
 @pytest.mark.parametrize("strategy", ["banded", "banded-toeplitz"])
 def test_banded_strategies(csgm, strategy):
     """Solved for as many bands as the separation: four rounds, whatever the columns' norm is."""

@@ -113,6 +113,8 @@ def test_extreme_sizes():
     """One row, one band, one participation."""
     assert solved(1, 1).mean_squared_error == 1
     assert solved(1, 1, objective="max").max_squared_error == pytest.approx(1, rel=1e-12)
+    assert solved(9, 1, objective="max").gap <= 5e-3
+    assert solved(40, 3, objective="max").gap <= 5e-3
     assert solved(9, 1).mean_squared_error == pytest.approx(5, rel=1e-12)
     assert solved(9, 1, "banded-toeplitz").max_squared_error == pytest.approx(9, rel=1e-12)
     assert csgm.factorize(3, "banded", participation=Participation(1, 100)).bands == 3

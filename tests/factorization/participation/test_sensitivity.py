@@ -212,3 +212,10 @@ def test_eigenvalue_bound(rows):
     assert (
         np.linalg.eigvalsh(x)[-1] * (1 - 1e-12) <= largest_eigenvalue_bound(x) <= x.sum(axis=1).max() * 1.001
     )
+
+
+def test_fewer_participations_than_a_fixed_order_has_room_for_are_not_attained():
+    """The sensitivities are those of all four steps; no two of them have such a Gram matrix."""
+    c = square_root(4)
+    assert not repeated_participation(gram_of(c, 1), Participation(1, 1, fixed_order=True)).is_attained
+    assert repeated_participation(gram_of(np.eye(4), 1), Participation(2, 1, fixed_order=True)).is_attained
