@@ -1,4 +1,4 @@
-"""Sensitivities for repeated participation of a factorization, from its arrays or from how it was made."""
+"""Sensitivities of a factorization under repeated participation, from its arrays or from its strategy."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
     from csgm_cli.model.participation import Participation, RepeatedParticipation
 
-#: Relative error of a C that is computed from how it was made.
+#: Relative error of a C that is recomputed from its strategy.
 _COMPUTED = 2.0**-40
-#: Strategies other than bands that take no T x T array.
+#: Unbanded strategies that need no T x T array.
 _SMALL = (StrategyName.IDENTITY, StrategyName.TOEPLITZ_SQRT)
 #: T x T float64 arrays alive at the peak: X, its diagonals twice, and tables of partial sums.
 _GRAM_ARRAYS = 6
@@ -50,7 +50,7 @@ def repeated_bytes(workload: Workload, strategy: StrategyName | None = None) -> 
 
 
 def participation_of(found: Factorization, asked: Participation) -> RepeatedParticipation:
-    """The sensitivities of the C of ``found`` for clients that take part as ``asked``."""
+    """The sensitivities of the C of ``found`` for the participation ``asked``."""
     fast = None if asked.fixed_order else _of_series(found, asked)
     if fast is not None:
         return fast
@@ -67,7 +67,7 @@ def _of_series(found: Factorization, asked: Participation) -> RepeatedParticipat
 def participation_of_arrays(
     workload: Workload, arrays: Arrays, objective: Objective, asked: Participation
 ) -> RepeatedParticipation:
-    """The largest sensitivities that the arrays have together, as in `norms_of_arrays`."""
+    """The largest sensitivities over all arrays, as in `norms_of_arrays`."""
     found = [
         repeated_participation(gram, asked)
         for gram in _grams(workload, arrays, objective, asked.min_separation)
@@ -110,7 +110,7 @@ def _grams(workload: Workload, arrays: Arrays, objective: Objective, separation:
 
 
 def _other_factors(workload: Workload, arrays: Arrays) -> Iterator[NDArray[np.floating]]:
-    """The C of noise that is made with B or C_inv, where C was not computed from it."""
+    """The C of noise generated with B or C_inv, if C was not computed from that array."""
     if len(arrays.keys() & set(DENSE)) > 1:
         for name in sorted(arrays.keys() & {"B", "C_inv"}):
             quotient = noise_quotient(workload, name, arrays[name])
