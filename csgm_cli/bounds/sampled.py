@@ -1,9 +1,9 @@
-"""Bounds for rounds with client sampling, from the subsampled Gaussian mechanisms that dominate them.
+"""Bounds for rounds with client sampling, by the subsampled Gaussian mechanisms that dominate them.
 
 For every convex function of the class F_a, a round with sampling rate q is dominated by 1 - q + q G_v, the
 Poisson-subsampled Gaussian, with v the matched variance of the round without sampling at order max(a, 2);
-other releases are dominated by G_v with v matched at order a (docs/theory.md, "Client sampling"). So the
-mean of the matched test function under that law bounds delta, for every order a.
+other releases are dominated by G_v with v matched at order a (docs/theory.md, "Client sampling"). So for
+every order a, the mean of the matched test function under that law is an upper bound on delta.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from csgm_cli.roots import lattice_minimum
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: The orders 1 + exp(_LEAST + i _SPACING), i = 0 ... _LAST, of the matched bound, and the first i to try.
-#: Delta is flat at the best order: the spacing costs less than 1e-3 of it.
+#: Orders 1 + exp(_LEAST + i _SPACING), i = 0 ... _LAST, of the matched bound, and the first i to try.
+#: Delta is flat near the best order: the spacing increases it by less than 0.1 %.
 _LEAST, _SPACING, _LAST, _START = -1.0, 0.1, 70, 30
-#: Those to try on grids.
+#: The values of i to try on grids.
 _ON_GRID = (20, 25, 30, 35, 40, 50)
 
 
 @lru_cache(maxsize=64)
 def dominating_law(law: Law, order: float) -> Law | None:
-    """The law of subsampled Gaussians that dominates ``law`` for the class F_a; None if it is unbounded."""
+    """The law of subsampled Gaussians that dominates ``law`` for the class F_a; None if none does."""
     kept = [c for c in law.coordinates if c.is_largest]
     unsampled = Law(tuple(c for c in law.coordinates if not c.is_largest))
     spread = dominating_variance_at(unsampled, order) if unsampled.coordinates else 0.0
@@ -60,8 +60,8 @@ def dominating_variance_at(law: Law, order: float) -> float:
 class SampledMatched:
     """The matched bound in one direction; ``order``: a fixed order, by default the best one.
 
-    ``on_grid``: with means on a certified grid, at one of a few orders, where contour integrals fail;
-    otherwise by contour integrals.
+    ``on_grid``: compute means on a certified grid, at a few orders, for use if contour integrals fail; by
+    default they are computed by contour integrals.
     """
 
     direction: Direction
@@ -69,7 +69,7 @@ class SampledMatched:
     on_grid: bool = False
 
     def __call__(self, law: Law, epsilon: float, near: float | None = None) -> Certificate | None:
-        """The certificate at (law, epsilon); None if the mean is not computable."""
+        """The certificate at (law, epsilon); None if the mean cannot be computed."""
         if not profile_supported(law, min(epsilon, LARGEST_EPSILON)):
             return None
         if self.order is None:
@@ -83,7 +83,7 @@ class SampledMatched:
         return Certificate(proof, self.direction, epsilon, log_delta, order=self.order, step=found.step)
 
     def best_order(self, law: Law, epsilon: float, near: float | None = None) -> float:
-        """The order with the smallest bound; ``near``: a guess."""
+        """The order with the smallest bound; ``near``: an initial guess."""
 
         def value(i: int) -> float:
             found = self._mean(law, epsilon, _order(i))
@@ -107,7 +107,7 @@ def _order(i: int) -> float:
 
 
 def mask_revealed(direction: Direction) -> Callable[[Law, float, float | None], Certificate | None]:
-    """The method that reveals all masks: subsampled Gaussians, with every coordinate sent."""
+    """The bound with all masks revealed: subsampled Gaussians, with every coordinate sent."""
 
     def method(law: Law, epsilon: float, _: float | None) -> Certificate | None:
         found = exact_profile(revealed_law(law), direction, epsilon)
@@ -117,7 +117,7 @@ def mask_revealed(direction: Direction) -> Callable[[Law, float, float | None], 
 
 
 def revealed_law(law: Law) -> Law:
-    """The law with every coordinate sent by the clients that take part."""
+    """The law if clients that take part send every coordinate."""
     kept = [c for c in law.coordinates if c.is_largest]
     sent = math.fsum(c.count * c.t for c in law.coordinates if not c.is_largest)
     sampled = [
@@ -128,7 +128,7 @@ def revealed_law(law: Law) -> Law:
 
 
 def participation_floor(law: Law, epsilon: float, _: float | None) -> Certificate | None:
-    """Delta is 0 in the remove direction if no loss can exceed epsilon: U > 1 - q in every round."""
+    """Delta = 0 in the remove direction if no privacy loss can exceed epsilon, as U > 1 - q in each round."""
     if epsilon + law.participation_floor < 0.0:
         return None
     return Certificate(Proof.PROFILE, Direction.REMOVE, epsilon, -math.inf, exponent=math.inf)

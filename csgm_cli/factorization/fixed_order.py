@@ -1,11 +1,11 @@
-"""Dense C for clients that come back in a fixed order: exactly b steps later, in every pass.
+"""Dense C for clients that take part in a fixed order, every b steps exactly.
 
-Columns whose distance is a multiple of b are orthogonal, all have norm 1, and no others are restricted:
-X = C^T C is the identity within each class of steps modulo b. The dual is a positive definite V that is 0
-between classes: with V = F F^T, no such C has less mean error than ||A F||_*^2 / (T tr V) (docs/theory.md).
+All columns have norm 1, and columns whose distance is a multiple of b are orthogonal: X = C^T C is the
+identity within each class of steps modulo b. The dual is a positive definite V that is 0 between classes:
+with V = F F^T, no such C has less mean error than ||A F||_*^2 / (T tr V) (docs/theory.md).
 """
 
-# ruff: noqa: N803, N806 - A, F, G, S, V, X and T are what they are called in the formulas
+# ruff: noqa: N803, N806 - A, F, G, S, V, X and T are the names in the formulas
 
 from __future__ import annotations
 
@@ -92,9 +92,9 @@ def fixed_order(
     tolerance: float | None,
     progress: Progress | None,
 ) -> Factorization:
-    """The dense C of least mean error for clients that come back in a fixed order.
+    """The dense C with the smallest mean error for clients that take part in a fixed order.
 
-    ``UsageError`` for the max error, and epochs; ``NoAnswerError`` where ``tolerance`` is not reached.
+    ``UsageError`` for the max error or epochs; ``NoAnswerError`` if ``tolerance`` is not reached.
     """
     participation = replace(participation, fixed_order=True)
     participation.check(workload.T)

@@ -1,7 +1,7 @@
 """Run a calibrated mechanism on Flower (docs/flower.md).
 
-`csgm_mod` encodes what a client sends; `CsgmStrategy` wraps a strategy of the server, which then trains on
-noisy means. Both need the extra ``flower``. The modules ``layout`` and ``cohorts`` do not.
+`csgm_mod` encodes what a client sends. `CsgmStrategy` wraps a server strategy, which then aggregates noisy
+means. Both need the extra ``flower``; the modules ``layout`` and ``cohorts`` do not.
 """
 
 from __future__ import annotations

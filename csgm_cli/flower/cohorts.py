@@ -1,4 +1,4 @@
-"""Which clients a round is drawn from."""
+"""The clients from which the cohort of a round is drawn."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 def planned_population(plan: Plan, size: int | None) -> int | None:
     """The number of clients that cohorts are drawn from; None if the inner strategy chooses the cohorts.
 
-    ``size``: as given by the user; left out, n/q with client sampling and T n with a factorization.
+    ``size``: as passed by the user; the default is n/q with client sampling and T n with a factorization.
 
     Raises:
-        UsageError: a size that is needed and missing (slug ``missing-option``), not needed
+        UsageError: a required size is missing (slug ``missing-option``), or a size is given but not used
             (``conflicting-options``), out of range or too small for an epoch (``too-few-clients``).
     """
     mechanism, n = plan.mechanism, plan.cohort_size
@@ -49,8 +49,8 @@ def planned_population(plan: Plan, size: int | None) -> int | None:
 def check_addressed(addressed: Collection[Hashable], reachable: Collection[Hashable]) -> None:
     """Raise ``UsageError`` (slug ``bad-cohort``) unless all ``reachable`` clients are addressed.
 
-    Cohorts are drawn here: an inner strategy that samples a fraction of the nodes would change how often each
-    takes part.
+    csgm draws the cohorts: an inner strategy that samples a fraction of the nodes would change how often each
+    one takes part.
     """
     if not set(reachable) <= set(addressed):
         raise UsageError(
@@ -62,9 +62,9 @@ def check_addressed(addressed: Collection[Hashable], reachable: Collection[Hasha
 
 
 def eligible(server: Server, population: Sequence[int]) -> Sequence[int]:
-    """The clients to pass to `Server.draw` in the next round, from all in an order that stays the same.
+    """The clients to pass to `Server.draw` in the next round, out of a population in a fixed order.
 
-    With a factorization, row t of each epoch is for the t-th cohort of n clients.
+    With a factorization, step t of each epoch is for the t-th group of n clients.
     """
     if server.plan.mechanism.factorization is None:
         return population

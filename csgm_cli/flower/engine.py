@@ -1,7 +1,7 @@
-"""What the adapter uses of Flower: public names of `flwr.app` and `flwr.serverapp` only.
+"""The parts of Flower that the adapter uses: only public names of `flwr.app` and `flwr.serverapp`.
 
-Flower collects usage data unless FLWR_TELEMETRY_ENABLED=0 is set, and looks for updates unless
-FLWR_DISABLE_UPDATE_CHECK=1 is.
+Flower collects usage data unless FLWR_TELEMETRY_ENABLED=0 is set, and checks for updates unless
+FLWR_DISABLE_UPDATE_CHECK=1 is set.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The arrays of a model as one vector, and back."""
+"""Convert the arrays of a model to one vector and back."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 def check_arrays(arrays: Arrays, exclude: Sequence[str], dim: int) -> None:
-    """Check the arrays of a model, of which those named in ``exclude`` are not trained.
+    """Check the arrays of a model; those named in ``exclude`` are not trained.
 
     Raises:
-        UsageError: an excluded name that is not there, other arrays that do not hold floats, or more than
-            ``dim`` or no values (slug ``bad-model``).
+        UsageError: an excluded name does not exist, a trained array does not hold floats, or the trained
+            arrays have no values or more than ``dim`` (slug ``bad-model``).
     """
     if unknown := [name for name in exclude if name not in arrays]:
         raise UsageError("bad-model", f"the model has no array {shown(unknown[0])} to exclude")
@@ -44,11 +44,11 @@ def update_vector(before: Arrays, after: Arrays, exclude: Sequence[str], dim: in
     """The change of the trained arrays as one vector of length ``dim``, padded with zeros.
 
     Raises:
-        UsageError: other names, shapes or types than before (slug ``bad-model``), and as in `check_arrays`.
+        UsageError: names, shapes or types have changed (slug ``bad-model``); others as in `check_arrays`.
     """
     check_arrays(before, exclude, dim)
     if set(before) != set(after):
-        raise UsageError("bad-model", "the trained model has other arrays than the one that was sent")
+        raise UsageError("bad-model", "the trained model has other arrays than the model that was sent")
     vector, start = np.zeros(dim), 0
     for name in _trained(before, exclude):
         old, new = before[name], after[name]
@@ -65,7 +65,7 @@ def update_vector(before: Arrays, after: Arrays, exclude: Sequence[str], dim: in
 def moved_arrays(
     arrays: Arrays, vector: NDArray[np.float64], exclude: Sequence[str]
 ) -> dict[str, NDArray[np.generic]]:
-    """The arrays with ``vector`` added to the trained ones, in their types; the excluded ones as they are."""
+    """The arrays with ``vector`` added to the trained ones; types and excluded arrays do not change."""
     moved, start = dict(arrays), 0
     for name in _trained(arrays, exclude):
         array = arrays[name]
@@ -76,5 +76,5 @@ def moved_arrays(
 
 
 def _trained(arrays: Arrays, exclude: Sequence[str]) -> list[str]:
-    """The names that are not excluded, sorted: no transport need keep their order."""
+    """The names that are not excluded, sorted, since transport may change their order."""
     return sorted(name for name in arrays if name not in exclude)

@@ -1,11 +1,11 @@
-"""The records that server and clients exchange, and the checks of what arrives.
+"""The records that server and clients exchange, and checks of received records.
 
 =========  =================  ==============================================================
 direction  record             content
 =========  =================  ==============================================================
-to client  ConfigRecord       the plan as by `client_values`; ``seed``, secret; ``exclude``
-to server  ArrayRecord        one array, the payload of `encode`, and no other record
-to server  Error              why nothing is sent: `NOT_SENT` or `MISCONFIGURED`
+to client  ConfigRecord       `client_values` of the plan; the secret ``seed``; ``exclude``
+to server  ArrayRecord        one array, the payload from `encode`; no other records
+to server  Error              why there is no payload: `NOT_SENT` or `MISCONFIGURED`
 =========  =================  ==============================================================
 """
 
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: Name of the record of either direction.
+#: Name of the record in both directions.
 RECORD = "csgm"
 _PAYLOAD = "payload"
-#: Codes of errors, above those of Flower. The update cannot be sent: the client counts as lost.
+#: Error codes, above those of Flower. The update cannot be sent: the client counts as lost.
 NOT_SENT = 1101
-#: Client, server and model do not fit together: the run must end.
+#: Client, server and model do not match: the run must end.
 MISCONFIGURED = 1102
 _FIRST = "csgm_mod must be the first mod of the ClientApp"
 
 
 @dataclass(frozen=True)
 class Task:
-    """What a client needs in a round besides the model."""
+    """What a client needs in a round in addition to the model."""
 
     plan: Plan
     seed: bytes
@@ -44,7 +44,9 @@ class Task:
 def task_message(message: Message, task: Task) -> Message:
     """The message of the inner strategy to one client, with the task added."""
     if RECORD in message.content:
-        raise UsageError("bad-message", f"the inner strategy sends a record of the reserved name {RECORD!r}")
+        raise UsageError(
+            "bad-message", f"the inner strategy sends a record with the reserved name {RECORD!r}"
+        )
     record = ConfigRecord({**client_values(task.plan), "seed": task.seed, "exclude": list(task.exclude)})
     metadata = message.metadata
     return Message(
@@ -59,7 +61,7 @@ def task_message(message: Message, task: Task) -> Message:
 def take_task(content: RecordDict) -> Task:
     """Remove the task from what the server sent and return it.
 
-    ``UsageError`` (slug ``bad-message``) for a message of another strategy, or without a part of the task.
+    ``UsageError`` (slug ``bad-message``) if the message has no task, or an incomplete one.
     """
     record = content.pop(RECORD, None)
     values = dict(record) if isinstance(record, ConfigRecord) else {}
@@ -67,8 +69,8 @@ def take_task(content: RecordDict) -> Task:
     if not isinstance(seed, bytes) or not isinstance(exclude, list):
         raise UsageError(
             "bad-message",
-            f"the message has no task of csgm (record {RECORD!r})",
-            "wrap the strategy of the server in CsgmStrategy",
+            f"the message has no csgm task (record {RECORD!r})",
+            "wrap the server's strategy in CsgmStrategy",
         )
     return Task(client_plan(values), seed, tuple(map(str, exclude)))
 
@@ -94,13 +96,13 @@ def as_record(arrays: dict[str, NDArray[np.generic]]) -> ArrayRecord:
 
 
 def payload_content(payload: bytes) -> RecordDict:
-    """The content of a reply: the payload as an array without the header of an npy file, and nothing else."""
+    """The content of a reply: only the payload, as an array without the header of an npy file."""
     array = Array(dtype="uint8", shape=(len(payload),), stype=RECORD, data=payload)
     return RecordDict({RECORD: ArrayRecord({_PAYLOAD: array})})
 
 
 def payload_of(content: RecordDict) -> bytes:
-    """The payload in the content of a reply; ``UsageError`` (slug ``bad-reply``) for all other content."""
+    """The payload in the content of a reply; ``UsageError`` (slug ``bad-reply``) for any other content."""
     record = content.get(RECORD)
     if not isinstance(record, ArrayRecord):
         raise UsageError("bad-reply", "a reply is not encoded by csgm", _FIRST)

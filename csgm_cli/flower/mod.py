@@ -1,4 +1,4 @@
-"""The client's side: replies leave the client encoded, or not at all."""
+"""The client mod: replies leave the client encoded or not at all."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from csgm_cli.mechanism.client import encode
 
 
 def csgm_mod(message: Message, context: Context, call_next: Callable[[Message, Context], Message]) -> Message:
-    """Replace the trained model in a reply by the encoded change of the model.
+    """Replace the trained model in a reply with the encoded model update.
 
-    Pass it as the first mod: ``ClientApp(mods=[csgm_mod, ...])``; mods after it see the model as trained.
-    What to encode and how comes with the message from `CsgmStrategy`. Messages other than ``train`` pass
-    through. Metrics in the reply are dropped. If the change cannot be encoded, the reply is an error.
+    Pass it as the first mod, ``ClientApp(mods=[csgm_mod, ...])``; mods after it see the trained model. The
+    message from `CsgmStrategy` carries the encoding parameters. Messages other than ``train`` pass through.
+    Metrics in the reply are dropped. If the update cannot be encoded, the reply is an error.
     """
     if message.metadata.message_type.partition(".")[0] != "train":
         return call_next(message, context)
@@ -30,7 +30,7 @@ def csgm_mod(message: Message, context: Context, call_next: Callable[[Message, C
 def _payload(
     message: Message, context: Context, call_next: Callable[[Message, Context], Message]
 ) -> bytes | Message:
-    """The payload of the client's change of the model, or the error that the client replied."""
+    """The payload with the client's model update, or the error that the client replied."""
     task = take_task(message.content)
     before = model_arrays(message.content)
     check_arrays(before, task.exclude, task.plan.dim)

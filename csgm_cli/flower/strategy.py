@@ -1,4 +1,4 @@
-"""The server's side: a strategy that trains another one on noisy means."""
+"""The server: a strategy that passes noisy means to another strategy."""
 
 from __future__ import annotations
 
@@ -33,27 +33,27 @@ if TYPE_CHECKING:
     from csgm_cli.mechanism.added_noise import Factors, Floats
 
 _LOG = logging.getLogger("flwr")
-#: Seconds between two looks at which nodes are connected.
+#: Seconds between two polls of the connected nodes.
 _PAUSE = 1.0
 
 
 class CsgmStrategy(Strategy):
     """Trains ``inner`` with the mechanism of ``plan``, and records releases in the file ``ledger``.
 
-    In each round the cohort of the plan gets the messages of ``inner``, with a fresh secret seed for each
-    node. The noisy mean of the replies is added to the model, which ``inner`` then aggregates as the one
-    reply of a client: ``inner`` decides what clients are sent, and what the server does with their mean
-    (FedAvg, FedAvgM, FedAdam, ...).
+    In each round the planned cohort receives the messages of ``inner``, with a fresh secret seed for each
+    node. The noisy mean of the replies is added to the model. ``inner`` aggregates the result as if it were
+    the reply of a single client. So ``inner`` decides what is sent to clients, and how the server uses their
+    mean (FedAvg, FedAvgM, FedAdam, ...).
 
-    ``plan``: or the path of a calibration, for `load_plan`. ``factors``: of a plan with a factorization, as
-    `Server` takes them. ``population_size``: of plans with client sampling, disjoint cohorts or a
-    factorization, for which the first round waits for that many nodes. ``exclude``: names of arrays that stay
-    as they are, such as counters. ``client_metrics``: let clients evaluate the model; their metrics are
+    ``plan``: a plan, or the path of a calibration for `load_plan`. ``factors``: for a plan with a
+    factorization, as in `Server`. ``population_size``: for plans with client sampling, disjoint cohorts or a
+    factorization; the first round waits for that many nodes. ``exclude``: names of arrays that keep the
+    server's values, such as counters. ``client_metrics``: let clients evaluate the model; their metrics are
     outside the guarantee.
 
     Raises:
-        CsgmError: from all methods, as `load_plan`, `Ledger` and `Server` do, and for nodes, messages and
-            replies that the plan does not allow. No release has been made in the round then.
+        CsgmError: all methods raise the errors of `load_plan`, `Ledger` and `Server`, and errors for nodes,
+            messages and replies that the plan does not allow. The round then makes no release.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class CsgmStrategy(Strategy):
             raise UsageError(
                 "relative-path",
                 f"the ledger must be an absolute path, got {str(ledger)!r}",
-                "Flower runs the server in a folder of its own choice, where a new ledger would begin",
+                "Flower runs the server in a folder of its choice, where a new ledger would be created",
             )
         self._ledger = Ledger(ledger, self.plan)
         # Nodes may have other ids than in earlier runs.
@@ -88,16 +88,16 @@ class CsgmStrategy(Strategy):
 
     @property
     def remaining(self) -> int:
-        """Number of releases that the plan still allows; a lower bound as of `Server.remaining`."""
+        """Number of releases that the plan still allows, as `Server.remaining`."""
         return self._server.remaining
 
     @property
     def bytes_per_client(self) -> float:
-        """Expected size of what a client sends in a round; the actual one depends on the secret mask."""
+        """Expected payload size of a client in a round; the actual size depends on the secret mask."""
         return expected_bytes(self.plan)
 
     def privacy_spent(self, delta: float, accountant: AccountantLike = Accountant.AUTO) -> float:
-        """The epsilon of all releases so far at ``delta``, those of earlier runs included."""
+        """The epsilon of all releases so far at ``delta``, including those of earlier runs."""
         return self._ledger.epsilon(delta, accountant)
 
     def summary(self) -> None:
@@ -128,7 +128,7 @@ class CsgmStrategy(Strategy):
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
-        """The messages of the inner strategy to the cohort, each with a task for its client."""
+        """The messages of the inner strategy to the cohort, each with the task for its client."""
         check_arrays(as_numpy(arrays), self._exclude, self.plan.dim)
         if self._size is not None and not self._population:
             self._population = _all_nodes(grid, self._size)
@@ -150,7 +150,7 @@ class CsgmStrategy(Strategy):
     def aggregate_train(
         self, server_round: int, replies: Iterable[Message]
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
-        """The model of the inner strategy after the noisy mean of ``replies``; no metrics of clients."""
+        """The model that the inner strategy makes from the noisy mean; client metrics are dropped."""
         if self._round is None:
             raise UsageError("round-over", "configure_train must come before aggregate_train")
         cohort, self._round = self._round, None
@@ -164,18 +164,18 @@ class CsgmStrategy(Strategy):
     def configure_evaluate(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
-        """The messages of the inner strategy with ``client_metrics``; otherwise none."""
+        """The messages of the inner strategy if ``client_metrics`` is set; otherwise none."""
         if not self._client_metrics:
             return []
         messages: Iterable[Message] = self._inner.configure_evaluate(server_round, arrays, config, grid)
         return messages
 
     def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
-        """What the inner strategy makes of the metrics with ``client_metrics``; otherwise nothing."""
+        """The metrics aggregated by the inner strategy if ``client_metrics`` is set; otherwise None."""
         return self._inner.aggregate_evaluate(server_round, replies) if self._client_metrics else None
 
     def _check_rounds_left(self, server_round: int) -> None:
-        """Refuse a run that would exceed the planned releases, before its first one."""
+        """Raise ``UsageError`` before the first release of a run that would exceed the planned releases."""
         left = self._server.remaining
         if self._num_rounds is not None and self._num_rounds - server_round >= left:
             raise UsageError(
@@ -185,7 +185,7 @@ class CsgmStrategy(Strategy):
             )
 
     def _change(self, cohort: Round) -> Floats:
-        """Release the round; return its mean, of a factorization the increment of the prefix sum."""
+        """Release the round; return its mean (with a factorization, the increment of the prefix sum)."""
         begins = self._server.next_row == 0
         released = cohort.release()
         change = released if begins or self._sum is None else released - self._sum
@@ -195,7 +195,7 @@ class CsgmStrategy(Strategy):
 
 
 def _all_nodes(grid: Grid, size: int) -> list[int]:
-    """The sorted ids of the ``size`` nodes, once so many are connected."""
+    """Wait until ``size`` nodes are connected, and return their sorted ids."""
     nodes = sorted(grid.get_node_ids())
     while len(nodes) < size:
         _LOG.info("csgm: waiting for %d nodes, %d are connected", size, len(nodes))
@@ -204,18 +204,18 @@ def _all_nodes(grid: Grid, size: int) -> list[int]:
     if len(nodes) > size:
         raise UsageError(
             "bad-cohort",
-            f"{len(nodes)} nodes are connected, and the population_size is {size}",
+            f"{len(nodes)} nodes are connected, but population_size is {size}",
             "calibrate for the number of nodes",
         )
     return nodes
 
 
 def _by_node(messages: Iterable[Message]) -> dict[Hashable, Message]:
-    """The messages by the node that each is for."""
+    """The messages by destination node."""
     listed = list(messages)
     found: dict[Hashable, Message] = {message.metadata.dst_node_id: message for message in listed}
     if len(found) < len(listed):
-        raise UsageError("bad-cohort", "the inner strategy sends a node two messages")
+        raise UsageError("bad-cohort", "the inner strategy sends two messages to one node")
     return found
 
 
@@ -223,25 +223,25 @@ def _add(cohort: Round, replies: Iterable[Message]) -> None:
     """Add the payloads of all replies; errors count as lost replies.
 
     Raises:
-        UsageError: a reply that is not encoded or that `Round.add` refuses; an error of a client whose set-up
-            is wrong, or only errors (slug ``client-error``).
+        UsageError: a reply is not encoded or refused by `Round.add`; a client reports a misconfiguration, or
+            all replies are errors (slug ``client-error``).
     """
     failed, added = "", False
     for reply in replies:
         if reply.has_error():
-            # Errors about nodes that are gone come from Flower itself, not from a client of the cohort.
+            # Errors about disconnected nodes come from Flower itself, not from a client of the cohort.
             failed = reply.error.reason or f"error {reply.error.code}"
             if reply.error.code == MISCONFIGURED:
-                raise UsageError("client-error", f"a client refuses the task: {failed}")
+                raise UsageError("client-error", f"a client refused the task: {failed}")
         else:
             cohort.add(reply.metadata.src_node_id, payload_of(reply.content))
             added = True
     if failed and not added:
-        raise UsageError("client-error", f"no client could train; one of them says: {failed}")
+        raise UsageError("client-error", f"no client could train; one reported: {failed}")
 
 
 def _as_reply(inner: Strategy, arrays: ArrayRecord) -> Message:
-    """The model after the noisy mean as the reply of one client, of weight 1."""
+    """The updated model as the reply of a single client with weight 1."""
     weight = getattr(inner, "weighted_by_key", "num-examples")
     content = RecordDict({"arrays": arrays, "metrics": MetricRecord({weight: 1.0})})
     return Message(content, dst_node_id=0, message_type="train")

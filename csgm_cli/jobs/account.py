@@ -237,7 +237,7 @@ def one_round(mechanism: Mechanism) -> tuple[Notice, ...]:
 
 
 def overlapping(mechanism: Mechanism) -> tuple[Notice, ...]:
-    """A notice if the columns of C that one client touches are not orthogonal, which costs masks noise."""
+    """A notice if columns of C that one client affects overlap: masked vectors then need more noise."""
     factors = mechanism.factorization
     if factors is None or factors.repeated is None or mechanism.sends_all:
         return ()

@@ -1,1 +1,1 @@
-"""Local randomizers behind a shuffler: PrivUnit, its error and what shuffling its reports guarantees."""
+"""Local randomizers with a shuffler: the error of PrivUnit, and the guarantee of its shuffled reports."""

@@ -20,19 +20,19 @@ from csgm_cli.errors import NoAnswerError
 
 Array = NDArray[np.float64]
 
-#: Share of delta that truncation may add, in each of four tails and for all dropped cells together.
+#: Fraction of delta that truncation may add: in each of four tails, and for all omitted cells together.
 TRUNCATION = 1e-9
-#: Relative error allowed for scipy's incomplete beta function: five times the largest measured by mpmath.
+#: Relative error assumed for scipy's incomplete beta function: five times the largest measured with mpmath.
 BETA_ERROR = 1e-12
 #: Cells (N_0, N_1) beyond which one evaluation takes more than about 2 s.
 _MOST_CELLS = 4e6
 
 
 def shuffled_delta(n: int, cap_mass: float, odds: float, epsilon: float, scale: float) -> float:
-    """Upper bound on delta at ``epsilon`` of n shuffled reports; ``scale``: the delta that matters.
+    """Upper bound on delta at ``epsilon`` of n shuffled reports; ``scale``: the order of magnitude of delta.
 
-    ``odds`` is E = e^eps0 - 1. Sums over the numbers N_0, N_1 of reference samples in the two caps; the
-    number of other reference samples enters by two binomial distribution functions.
+    ``odds`` is E = e^eps0 - 1. The sum is over the numbers N_0, N_1 of reference samples in the two caps; the
+    number of other reference samples enters through two binomial distribution functions.
     """
     share = 1.0 / (1.0 + cap_mass * odds)
     p, tail = share * cap_mass, TRUNCATION * scale
@@ -59,8 +59,8 @@ def shuffled_delta(n: int, cap_mass: float, odds: float, epsilon: float, scale: 
 def window(n: int, p: float, tail: float) -> Array:
     """Counts outside which one report and Bin(n - 1, p) others have mass at most ``tail`` on each side.
 
-    By Bernstein's inequality, whatever the one report is. So ``tail`` bounds the probability of an omitted
-    count under the law with the client's own report, and hence what it adds to delta.
+    By Bernstein's inequality, for any value of the one report. So ``tail`` bounds the probability of an
+    omitted count under the law with the client's own report, and therefore its contribution to delta.
     """
     nats, mean = -math.log(tail), (n - 1) * p
     reach = math.sqrt(2.0 * mean * (1.0 - p) * nats) + nats / 3.0
@@ -85,7 +85,7 @@ def _log_multinomial(n: int, p: float, x: Array, y: Array) -> Array:
 
 
 def _partial_means(level: Array, count: Array, rate: float) -> tuple[Array, Array]:
-    """Two parts, whose difference is E (level - R)^+ for R ~ Bin(count, rate) and level > 0.
+    """Two terms whose difference is E (level - R)^+ for R ~ Bin(count, rate) and level > 0.
 
     level P(R <= b) and E[R; R <= b] = count rate P(Bin(count - 1, rate) <= b - 1), b = ceil(level) - 1.
     """

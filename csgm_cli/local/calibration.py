@@ -1,4 +1,4 @@
-"""The largest local epsilon at which shuffled reports meet a central (epsilon, delta)."""
+"""The largest local epsilon at which shuffled reports satisfy a central (epsilon, delta)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from csgm_cli.local.blanket import shuffled_delta
 from csgm_cli.local.composition import composed_delta
 from csgm_cli.local.randomizer import optimal_randomizer
 
-#: Largest epsilon and delta with an answer, and largest local epsilon tried: beyond, rounding errors are not
-#: tested.
+#: Largest supported epsilon and delta, and largest local epsilon: rounding errors are not tested beyond them.
 MOST_EPSILON, MOST_DELTA, MOST_LOCAL_EPSILON = 10.0, 0.1, 25.0
 #: Typical probability of the cap at the optimal split: 0.5 to 0.95.
 _TYPICAL_P = 0.7
@@ -24,8 +23,8 @@ _GROWTH = 1.2
 def privunit_epsilon(n: int, messages: int, epsilon: float, delta: float) -> float:
     """The local epsilon of each of ``messages`` PrivUnitG reports per client of n, by the privacy blanket.
 
-    At most 25: a smaller local epsilon than the largest possible one is private, too.
-    Several messages, each through a shuffle of its own, are composed numerically.
+    The result is at most 25; a smaller local epsilon than the largest possible one is also private.
+    Several messages, each with its own shuffle, are composed numerically.
 
     Raises:
         NoAnswerError: epsilon is above 10 or delta above 0.1, or the bound has too many terms.
@@ -58,7 +57,7 @@ def _largest_epsilon(
     At least epsilon / messages, where local privacy alone suffices.
     """
     if epsilon > MOST_EPSILON or delta > MOST_DELTA:
-        message = f"epsilon is {epsilon!r} and delta {delta!r}; shuffled reports have an answer up to"
+        message = f"epsilon is {epsilon!r} and delta {delta!r}; shuffled reports are supported up to"
         message += f" {MOST_EPSILON:g} and {MOST_DELTA:g}"
         raise NoAnswerError("shuffle-out-of-range", message)
 
@@ -81,13 +80,13 @@ def _largest_epsilon(
 def _bracket(
     excess: Callable[[float], float], start: float, least: float, most: float
 ) -> tuple[float, float | None]:
-    """A feasible and an infeasible log local epsilon, the latter None where ``most`` or only ``least`` is."""
+    """A feasible and an infeasible log local epsilon; the latter is None for ``most`` or ``least``."""
     step = math.log(_GROWTH)
     if excess(start) > 0.0:
         high, low = start, max(start - step, least)
         while low > least and excess(low) > 0.0:
             high, low = low, max(low - step, least)
-        # Local privacy alone suffices at ``least``, whether or not the bound shows it.
+        # Local privacy alone suffices at ``least``, even if the bound does not show it.
         return (low, None) if low <= least and excess(low) > 0.0 else (low, high)
     low, high = start, min(start + step, most)
     while excess(high) <= 0.0:
@@ -98,6 +97,6 @@ def _bracket(
 
 
 def _gaussian_guess(n: int, messages: int, epsilon: float, delta: float) -> float:
-    """The local epsilon in the Gaussian limit mu^2 = 2 B p E^2/((E + 1) n): no bound, but a close start."""
+    """The local epsilon in the Gaussian limit mu^2 = 2 B p E^2/((E + 1) n): a starting point."""
     s = mu_for(epsilon, delta) ** 2 * n / (2.0 * messages * _TYPICAL_P)
     return math.log1p((s + math.sqrt(s * s + 4.0 * s)) / 2.0)

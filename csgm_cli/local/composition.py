@@ -1,13 +1,13 @@
-"""The (epsilon, delta) of B reports per client, each through a shuffle of its own, by FFT.
+"""The (epsilon, delta) of B reports per client, each with its own shuffle, by FFT.
 
-Per shuffle, the pair of laws with disjoint caps and m reports from the reference law dominates every pair of
-neighbours once m - 1 is at most the number of other clients whose report is one; dominating pairs compose
-(Zhu, Dong and Wang 2022). With the numbers N_0 and N_1 of such reports in the two caps the privacy loss is
-log((m + E N_0)/(m + E N_1)). Counts, if many, and losses are rounded to grids such that the means of counts
-and of the likelihood ratio are preserved, which only increases every hockey-stick divergence.
+For each shuffle, let m - 1 be at most the number of other clients whose report is a sample of the reference
+law. The pair of laws with disjoint caps and m such samples then dominates every pair of neighbours, and
+dominating pairs compose (Zhu, Dong and Wang 2022). With the numbers N_0 and N_1 of samples in the two caps
+the privacy loss is log((m + E N_0)/(m + E N_1)). Losses (and counts, if there are many) are rounded to grids
+such that the means of the likelihood ratio and of the counts are preserved. This can only increase a
+hockey-stick divergence.
 
-The FFT is in floating point. Its rounding errors are allowed for as measured, not bounded: the answer is
-numerical evidence.
+The rounding errors of the FFT are measured, not bounded: the answer is numerical evidence, not a proof.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-#: Share of delta spent on few reference samples among the other clients' reports.
+#: Fraction of delta reserved for the event of few reference samples among the other clients' reports.
 FEW_SAMPLES = 1e-3
-#: Steps of the loss grid, and least steps of the count grid, per standard deviation of the loss of one
-#: shuffle. Rounding to them adds about 1e-4 of its variance.
+#: Steps of the loss grid, and smallest number of steps of the count grid, per standard deviation of the loss
+#: of one shuffle. Rounding to the grids increases its variance by about 1e-4, relative.
 _LOSS_STEPS, _COUNT_STEPS = 100, 50
-#: FFT error allowed for each message: ten times the largest measured, 1e-16 for 36 to 4,096 messages.
+#: FFT error assumed for each message: ten times the largest measured, 1e-16 for 36 to 4,096 messages.
 _FFT_ERROR = 1e-15
-#: Least delta that truncation is scaled to; the FFT error exceeds it by far.
+#: Smallest delta that truncation is scaled to; the FFT error is far larger.
 _LEAST_SCALE = 1e-200
-#: Cells (N_0, N_1) summed at a time, and in all (about 2 s).
+#: Cells (N_0, N_1) summed at a time, and in total (about 2 s).
 _CELLS_AT_A_TIME, _MOST_CELLS = 4_000_000, 2e8
 
 
@@ -61,7 +61,7 @@ class LossLaw:
 
 
 def composed_delta(n: int, randomizer: Randomizer, messages: int, epsilon: float, scale: float) -> float:
-    """Delta at ``epsilon`` of B = ``messages`` reports per client; ``scale``: the delta that matters."""
+    """Delta at ``epsilon`` of B = ``messages`` reports per client; ``scale``: its order of magnitude."""
     scale = max(scale, _LEAST_SCALE)
     few = FEW_SAMPLES * scale
     m = _least_samples(n, randomizer.reference_share, few / messages) + 1

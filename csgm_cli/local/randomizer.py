@@ -1,9 +1,9 @@
 """PrivUnit: local randomizers of a unit vector, and their mean squared errors.
 
-A report is a sample of a rotation-invariant reference law, conditioned with probability p on the cap around
-the client's vector, otherwise on its complement, over the mean m of its component along that vector. With
-E = e^eps0 - 1 and the mass q <= 1/2 of the cap, p = q (E + 1)/(1 + q E) makes it eps0-LDP: relative to the
-reference law, a report has density (E + 1)/(1 + q E) in the cap and 1/(1 + q E) outside.
+A report is a sample of a rotation-invariant reference law, conditioned on the cap around the client's vector
+with probability p and on its complement otherwise, divided by the mean m of its component along that vector.
+With E = e^eps0 - 1 and the mass q <= 1/2 of the cap, p = q (E + 1)/(1 + q E) makes it eps0-LDP: relative to
+the reference law, a report has density (E + 1)/(1 + q E) in the cap and 1/(1 + q E) outside.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 from csgm_cli.roots import Slope, increasing_root
 
-#: Thresholds from which a continued fraction replaces erfc, and an asymptotic series the fraction.
+#: From these thresholds on, a continued fraction replaces erfc, and an asymptotic series the fraction.
 _USE_FRACTION, _USE_SERIES = 5.0, 30.0
 
 
 @dataclass(frozen=True)
 class Randomizer:
-    """An optimal split: PrivUnitG, whose reference law is N(0, I/d), at ``local_epsilon``.
+    """The optimal PrivUnitG at ``local_epsilon``, whose reference law is N(0, I/d).
 
     ``threshold`` is sqrt(d) times the distance of the cap from the origin; ``cap_mass`` is q.
     """

@@ -26,9 +26,9 @@ Floats: TypeAlias = NDArray[np.float64]
 #: A factorization, or the array B of a factorization file.
 Factors: TypeAlias = Factorization | NDArray[np.floating]
 
-#: Relative difference of the sensitivities of one factorization that was solved on two machines.
+#: Relative tolerance for sensitivities of the same factorization, solved on different machines.
 _SAME = 1e-9
-#: Number of coordinates whose noise is drawn at a time: an array of 512 KiB.
+#: Coordinates per batch of noise: an array of 512 KiB.
 _CHUNK = 1 << 16
 
 
@@ -55,12 +55,12 @@ class FreshNoise:
 
 
 class CorrelatedNoise:
-    """Row t of B Z on the t-th prefix sum; after T rows an epoch ends, and the next has new sums and a new Z.
+    """Adds row t of B Z to the t-th prefix sum; after T rows the next epoch starts with new sums and a new Z.
 
-    ``epochs``: the number begun in earlier runs; an interrupted one counts in full.
+    ``epochs``: number of epochs begun in earlier runs; an interrupted one counts in full.
 
     Raises:
-        UsageError: ``factors`` are not those of the plan (slug ``other-factorization``) or are missing
+        UsageError: ``factors`` do not match the plan (slug ``other-factorization``) or are missing
             (``missing-factors``).
     """
 
@@ -90,7 +90,7 @@ class CorrelatedNoise:
         return self._epochs + self.starts_epoch
 
     def remaining(self, epochs: int) -> int:
-        """The number of rows left if the plan has so many ``epochs``."""
+        """The number of rows left in a plan with ``epochs`` epochs."""
         left = 0 if self._stream is None else self._stream.T - self._stream.t
         return left + self._T * (epochs - self._epochs)
 
@@ -103,13 +103,13 @@ class CorrelatedNoise:
                 self._factors, sigma=self._sigma, dim=self._length, on="sums", seed=self._randomness.key(),
                 dtype=np.float64,
             )  # fmt: skip
-        assert self._stream is not None  # of this epoch
+        assert self._stream is not None  # set above
         self._sums += total
         return self._sums + self._stream.next_round()
 
 
 def _checked_factors(factors: Factors | None, planned: FactorNorms) -> tuple[Factors, float]:
-    """The factors and their sensitivity; errors as of `CorrelatedNoise`."""
+    """The factors and their sensitivity; errors as in `CorrelatedNoise`."""
     if factors is None:
         raise UsageError(
             "missing-factors",
@@ -120,7 +120,7 @@ def _checked_factors(factors: Factors | None, planned: FactorNorms) -> tuple[Fac
         found = factor_norms(factors)
         T, sensitivity, workload = found.T, found.sensitivity, found.workload
     else:
-        factors = checked_matrix(factors).copy()  # what was checked is what is used
+        factors = checked_matrix(factors).copy()  # the caller may change the array later
         T, workload = len(factors), planned.workload
         sensitivity = noise_sensitivity(parse_workload(workload, T), "B", factors)
     same = math.isclose(sensitivity, planned.sensitivity, rel_tol=_SAME)

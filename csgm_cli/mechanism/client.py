@@ -1,4 +1,4 @@
-"""What a client does in a round: rotate, clip, mask, and write the values that are sent."""
+"""The work of a client in a round: rotate, clip, mask, and encode the selected values."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from csgm_cli.mechanism.plan import Plan
 
-#: Vectors with larger values are scaled down before sums and squares overflow. All clips are below 1e31, so
-#: that what is sent stays the same.
+#: Vectors with larger values are scaled down, so that sums and squares do not overflow. All clip norms are
+#: below 1e31, so the payload does not change.
 _HUGE = 1e100
 
 
@@ -46,7 +46,9 @@ def _checked(plan: Plan, vector: ArrayLike) -> NDArray[np.float64]:
         raise UsageError("invalid-type", f"vector must hold real numbers, got {shown(str(given.dtype))}")
     if given.shape != (plan.dim,):
         raise UsageError("wrong-shape", f"vector must have shape ({plan.dim},), got {given.shape}")
-    largest = max(float(given.max()), -float(given.min()))  # before the conversion, which warns of some NaN
+    largest = max(
+        float(given.max()), -float(given.min())
+    )  # before the conversion, which warns about some NaN
     if not math.isfinite(largest):
         raise UsageError(
             "not-finite", "vector holds NaN or infinite values", "send nothing from this client in this round"

@@ -1,4 +1,4 @@
-"""Clipping of rotated vectors; the norms hold despite rounding errors."""
+"""Clipping of rotated vectors, such that the clip norms hold despite rounding errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from csgm_cli.mechanism.plan import Plan
 
 
-#: Below, terms of a sum of squares may have underflowed.
+#: Below this, terms of a sum of squares may have underflowed.
 _LEAST_SQUARED = 1e-200
 
 
@@ -26,7 +26,7 @@ def norm_upper(values: NDArray[np.float64]) -> float:
 
 
 def _rounding(count: int) -> float:
-    """At least four times the relative rounding error of the root of a sum of ``count`` squares."""
+    """At least four times the relative rounding error of the square root of a sum of ``count`` squares."""
     return (count + 8) * 2.0**-52
 
 

@@ -1,7 +1,7 @@
 """The record of released rounds: a JSON file to which a run appends, and which a resumed run continues.
 
-It holds the plan and, for each release, how many releases one client may have influenced so far. It holds
-neither clients nor cohort sizes nor anything secret.
+It contains the plan and, for each release, how many releases one client may have influenced so far. It
+contains neither clients nor cohort sizes nor anything secret.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _COUNTS = Range(1, 1e12, integer=True)
 class Entry:
     """One release.
 
-    ``release``: its number, from 1. ``participations``: the releases, or with a factorization the epochs,
-    that one client may have influenced up to this one. ``population_size``: of cohorts that take turns in a
-    fixed order, None for others. ``UsageError`` for anything but positive whole numbers.
+    ``release``: its number, from 1. ``participations``: number of releases (with a factorization, of epochs)
+    that one client may have influenced up to this one. ``population_size``: for cohorts that take turns in a
+    fixed order, else None. ``UsageError`` for anything but positive integers.
     """
 
     release: int
@@ -49,7 +49,7 @@ class Entry:
 class Ledger:
     """The releases of ``plan`` in the file ``path``, which the first release creates.
 
-    One server at a time may append to it; the file ``path`` + ".lock" keeps others out.
+    Only one server at a time may append to it; the file ``path`` + ".lock" excludes others.
 
     Raises:
         UsageError: the file is not a ledger (slug ``bad-ledger``) or is for another plan (``other-plan``).
@@ -84,7 +84,7 @@ class Ledger:
         self._check_same(_described(plan))
 
     def record(self, entry: Entry) -> None:
-        """Append the next release; on return the entry is on the disk.
+        """Append the next release; on return the entry is on disk.
 
         Raises:
             UsageError: another server has used the ledger (slug ``ledger-changed``), or the plan does not
@@ -97,7 +97,7 @@ class Ledger:
                 raise UsageError(
                     "ledger-changed",
                     f"{str(self._path)!r} has changed since it was read",
-                    "one server at a time may use a ledger; open it again to continue",
+                    "only one server at a time may use a ledger; open it again to continue",
                 )
             entries = [*self._entries, entry]
             if fault := _fault(entries, self._plan):
@@ -148,7 +148,7 @@ class Ledger:
 
 
 def _fault(entries: list[Entry], plan: Plan) -> str | None:
-    """What in ``entries`` no run of ``plan`` records; None for nothing."""
+    """Why no run of ``plan`` can have recorded ``entries``; None if one can."""
     mechanism = plan.mechanism
     if [entry.release for entry in entries] != list(range(1, len(entries) + 1)):
         return "its releases are not numbered from 1"
@@ -166,14 +166,14 @@ def _fault(entries: list[Entry], plan: Plan) -> str | None:
 
 
 def _share(plan: Plan, populations: set[int | None]) -> tuple[int, int]:
-    """In how many of how many releases one client may be: in all, once per epoch, or once per turn."""
+    """(part, whole): one client is in at most ``part`` of ``whole`` releases, by epoch, turn, or in all."""
     if plan.mechanism.factorization is not None:
         return 1, plan.mechanism.factorization.T
     return next(((plan.cohort_size, size) for size in populations if size is not None), (1, 1))
 
 
 def _are_counted(participations: list[int], part: int, whole: int) -> bool:
-    """Whether each is the count before its epoch, or turn, plus ceil(releases since then times part/whole).
+    """Whether each count is that before its epoch (or turn) plus ceil(releases since then * part/whole).
 
     An epoch may have been interrupted after any release, and then counts in full.
     """

@@ -2,7 +2,7 @@
 
 Each coordinate draws a 32-bit integer u from a keystream, and is sent if u < gamma 2^32: independent
 Bernoulli(gamma) draws, with gamma floored to a multiple of 2^-32. The highest byte of u decides for all but
-one coordinate in 256; the three other bytes are drawn only for those.
+one coordinate in 256; the other three bytes are drawn only for those coordinates.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def mask_positions(seed: bytes, gamma: float, length: int) -> NDArray[np.int64]:
     return _positions(seed, threshold, length).copy()
 
 
-@lru_cache(maxsize=1)  # a simulation needs each mask twice in a row: for a client, and for the server
+@lru_cache(maxsize=1)  # a simulation needs each mask twice in a row: for the client and for the server
 def _positions(seed: bytes, threshold: int, length: int) -> NDArray[np.int64]:
     found = [
         _block_positions(seed, threshold, block, min(BLOCK, length - block * BLOCK)) + block * BLOCK

@@ -107,8 +107,8 @@ class Plan:
         if self.mechanism.repeated is not None:
             raise UsageError(
                 "cannot-run",
-                "a run in which clients take part several times without a restart cannot be run here",
-                "calibrate with `epochs`, after each of which the noise starts anew",
+                "a plan in which clients take part several times within the T steps cannot be run here",
+                "calibrate with `epochs`, each of which starts with fresh noise",
             )
         factors = self.mechanism.factorization
         if factors is not None and factors.workload != "prefix-sum":
@@ -189,11 +189,11 @@ def load_plan(
     """The plan that runs the result which ``csgm calibrate --format json --output PATH`` saved.
 
     All numbers in it that follow from others are computed again, its epsilon too, so that an edited or
-    outdated file is not run. A warning says if its words are not those of this version of csgm.
+    outdated file is not run. A warning is issued if its texts differ from those of this version of csgm.
 
     Raises:
         StorageError: the file cannot be read.
-        UsageError: it is no calibration or contradicts itself (slug ``bad-result-file``), or cannot be run
+        UsageError: it is not a calibration or contradicts itself (slug ``bad-result-file``), or cannot be run
             (``cannot-run``).
         NoAnswerError: the guarantee in it does not hold (``not-proven``).
     """
@@ -227,7 +227,7 @@ def read_plan(
 
 
 def client_values(plan: Plan) -> dict[str, bool | float | str]:
-    """What a client needs to know of the plan, as numbers and text that can be sent (see `client_plan`)."""
+    """The parts of the plan that a client needs, as numbers and text that can be sent (see `client_plan`)."""
     mechanism, geometry = plan.mechanism, plan.mechanism.geometry
     return {
         "mechanism": str(mechanism.name),
@@ -243,10 +243,10 @@ def client_values(plan: Plan) -> dict[str, bool | float | str]:
 
 
 def client_plan(values: Mapping[str, Any]) -> Plan:
-    """A plan that encodes as the one of which these are the `client_values`, without its noise and cohorts.
+    """The plan of the given `client_values`, for encoding only: noise and cohorts are placeholders.
 
     Raises:
-        UsageError: a value is missing (slug ``bad-message``), or wrong as in `Plan`.
+        UsageError: a value is missing (slug ``bad-message``); others as in `Plan`.
     """
     names = ("mechanism", "gamma", "norm_ratio", "l2_norm", "dim", "rotation", "rotation_seed", "bits")
     missing = [name for name in (*names, "floating") if name not in values]
@@ -259,7 +259,7 @@ def client_plan(values: Mapping[str, Any]) -> Plan:
 
 
 def _is_proven(plan: Plan, epsilon: float, delta: float) -> bool:
-    """Whether (epsilon, delta) is proven for the mechanism and the noise of the plan, by any accountant."""
+    """Whether the mechanism and the noise of the plan provably satisfy (epsilon, delta)."""
     from csgm_cli.accounting.accountants import log_delta_of
 
     enough = math.log(delta) + _SAME_LOG_DELTA

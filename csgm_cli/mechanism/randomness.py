@@ -1,4 +1,4 @@
-"""The server's random bytes: from the operating system, or from a seed in simulations."""
+"""Random bytes of the server: from the operating system, or from a seed in simulations."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Public random rotations: they spread a vector so that an L-inf clip rarely changes it.
+"""Public random rotations, which spread a vector so that an L-inf clip rarely changes it.
 
-A vector of ``plan.dim`` numbers is given random signs, padded with zeros to ``plan.length`` and transformed
-by an orthonormal matrix. `rotate_back` applies the inverse and drops the padding. Kashin coefficients are
-mapped back in the same way, but are smaller than those of the transform.
+A vector of ``plan.dim`` numbers is multiplied by random signs, padded with zeros to ``plan.length`` and
+transformed by an orthonormal matrix. `rotate_back` applies the inverse and drops the padding. Kashin
+coefficients are mapped back in the same way, but are smaller than those of the transform.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _Transform: TypeAlias = Callable[[Floats], Floats]
 _BLOCK_BITS = 4
 #: Distance of neighbours in the padded vector: odd, near 2^32 divided by the golden ratio.
 _STRIDE = 0x9E3779B1
-#: Of 0.6 to 0.9 and 3 to 15, these had the smallest coefficients for most of five kinds of vectors.
+#: Among 0.6 to 0.9 and 3 to 15, these gave the smallest coefficients for most of five kinds of vectors.
 _KASHIN_DECAY, _KASHIN_STEPS = 0.7, 10
 
 
@@ -71,8 +71,8 @@ def _analyse(plan: Plan, vector: Floats) -> Floats:
 def _places(plan: Plan) -> slice | NDArray[np.int64]:
     """Positions of a vector in the padded one: the first, or for Kashin representations scattered.
 
-    Zeros in all of the second half would make the Hadamard coefficients two copies of each other, and
-    a frame of copies is not redundant. The length is a power of two and the stride odd: positions differ.
+    With zeros in the second half, the second half of the Hadamard coefficients would repeat the first, which
+    adds no redundancy. The length is a power of two and the stride odd, so the positions are distinct.
     """
     if plan.rotation is not Rotation.KASHIN:
         return slice(plan.dim)

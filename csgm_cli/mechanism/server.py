@@ -1,7 +1,7 @@
-"""The server draws cohorts, adds up payloads and releases noisy means.
+"""The server: draws cohorts, sums payloads and releases noisy means.
 
-The sum is kept in the rotated domain. A release adds noise once, divides by n gamma with the planned n, and
-rotates back once. How many clients a round had appears in no message and in no record.
+The sum stays in the rotated domain. A release adds noise once, divides by n gamma with the planned n, and
+rotates back. No message and no record reveals the number of clients in a round.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ _ROUNDING = 0.5
 class Server:
     """Runs the rounds of ``plan``.
 
-    ``ledger`` records each release before it is returned, and a run with the ledger of an earlier one
-    continues that run; after an interruption a factorized stream starts a new epoch. ``factors``: with a
-    factorization, a `Factorization` or the array B of the file that was calibrated. ``new_order``: clients
-    that take turns are not listed in the order of earlier runs in the ledger, so that a new turn begins, and
-    an interrupted one counts in full. ``seed``: in simulations, of all random numbers; the results are NOT
-    PRIVATE, so no ledger is allowed. Threads may share a server.
+    ``ledger`` records each release before it is returned. A run with the ledger of an earlier run continues
+    it; after an interruption a factorization starts a new epoch. ``factors``: for a plan with a
+    factorization, a `Factorization` or the array B of the calibrated file. ``new_order``: clients that take
+    turns are listed in another order than in earlier runs of the ledger, so a new turn begins, and an
+    interrupted one counts in full. ``seed``: seed of all random numbers in a simulation; the results are NOT
+    PRIVATE, so no ledger is allowed. A server is thread-safe.
 
     Raises:
-        UsageError: a ledger of another plan (slug ``other-plan``), other factors (``other-factorization``),
-            or a seed with a ledger (``conflicting-options``).
+        UsageError: the ledger is for another plan (slug ``other-plan``), the factors do not match
+            (``other-factorization``), or there are both a seed and a ledger (``conflicting-options``).
     """
 
     def __init__(
@@ -81,14 +81,14 @@ class Server:
 
     @property
     def released(self) -> int:
-        """Number of releases so far, those of earlier runs in the ledger included."""
+        """Number of releases so far, including those of earlier runs in the ledger."""
         return self._released
 
     @property
     def remaining(self) -> int:
         """Number of releases that the plan still allows.
 
-        A lower bound for cohorts that take turns, before the first draw.
+        For cohorts that take turns this is a lower bound before the first draw.
         """
         rounds = self.plan.mechanism.releases
         if self._stream is not None:
@@ -100,7 +100,7 @@ class Server:
 
     @property
     def next_row(self) -> int:
-        """The row of the factorization, from 0, that the next release has; 0 without a factorization."""
+        """The row of the factorization, from 0, of the next release; 0 without a factorization."""
         return 0 if self._stream is None else self._stream.next_row
 
     def draw(self, clients: Iterable[Hashable]) -> Round:
@@ -109,12 +109,12 @@ class Server:
         * With client sampling, ``clients`` are the whole population, and each takes part with probability q.
         * With disjoint cohorts, they are the whole population, in the same order in every round, and the
           next n of them take part.
-        * Otherwise they are the cohort itself, at most n; with a factorization, none of whom has taken part
-          in this epoch.
+        * Otherwise they are the cohort itself, at most n clients; with a factorization, none of them has
+          taken part in this epoch.
 
         Raises:
-            UsageError: all releases are made (slug ``no-rounds-left``), or clients that the plan does not
-                allow (``bad-cohort``).
+            UsageError: all planned releases have been made (slug ``no-rounds-left``), or the plan does not
+                allow these clients (``bad-cohort``).
         """
         listed = _listed(clients)
         with self._lock:
@@ -146,7 +146,7 @@ class Server:
                 raise UsageError(
                     "bad-cohort",
                     f"sampling_rate times the number of clients must be the planned cohort_size {n}",
-                    "list all clients, those who have left included",
+                    "list all clients, including those who have left",
                 )
             coins = self._randomness.coins(len(clients), rate)
             return [client for client, takes_part in zip(clients, coins, strict=True) if takes_part]
@@ -166,14 +166,14 @@ class Server:
                 "bad-cohort",
                 "cohorts that take turns need the same clients in every round, at least the planned"
                 f" {n} of them, in the same order",
-                "list all clients in the same order, those who have left included",
+                "list all clients in the same order, including those who have left",
             )
         self._population, self._order = size, clients
         if self._turns(self._released) != self._participations:
             raise UsageError(
                 "bad-cohort",
-                "the ledger has a turn that was interrupted, so that who is next is unknown",
-                "pass new_order=True: a new turn begins",
+                "the ledger has an interrupted turn, so it is unknown which clients are next",
+                "pass new_order=True to begin a new turn",
             )
         first = (self._released - self._before[0]) * n % size
         return [clients[(first + i) % size] for i in range(n)]
@@ -217,7 +217,7 @@ class Server:
 class Round:
     """One round of a server: the cohort, its secret mask seeds, and the sum of the payloads so far.
 
-    The cohort is secret with client sampling, the seeds always: each client is sent its own and no other.
+    The seeds are secret: send each client only its own. With client sampling the cohort is secret too.
     ``publish`` turns the sum into the release, while ``lock`` keeps other threads out.
     """
 
@@ -252,7 +252,7 @@ class Round:
         self._check_awaited(client)
         positions, values = decode(self.plan, payload, self.seed_of(client))
         with self._lock:
-            self._check_awaited(client)  # again: another thread may have been faster
+            self._check_awaited(client)  # again: another thread may have added it meanwhile
             self._replied.add(client)
             self.total[positions] += values
 
@@ -260,19 +260,19 @@ class Round:
         """Return the noisy mean (with a factorization, the prefix sum of means) and end the round.
 
         Clients who have not replied count as zeros: neither the divisor nor the noise depends on them. With a
-        ledger the release counts from the moment that it is recorded, even if the process stops then.
+        ledger the release counts once it is recorded, even if the process then stops.
 
         Raises:
             UsageError: the round is over (slug ``round-over``), or the ledger was changed
                 (``ledger-changed``).
-            StorageError: the ledger cannot be written; nothing is released, and the round goes on.
+            StorageError: the ledger cannot be written; nothing is released, and the round stays open.
         """
         with self._lock:
             self._check_open()
             return self._publish(self)
 
     def close(self) -> None:
-        """End the round; a round that was not released is forgotten."""
+        """End the round and discard its sum."""
         self._open = False
         self.total = np.zeros(0)
 
@@ -288,7 +288,7 @@ class Round:
 
 
 def _listed(clients: Iterable[Hashable]) -> list[Hashable]:
-    """The clients; ``UsageError`` (slug ``bad-cohort``) for what does not list distinct ones."""
+    """The clients as a list; ``UsageError`` (slug ``bad-cohort``) unless they are distinct and hashable."""
     try:
         listed = list(clients)
         distinct = len(set(listed))

@@ -1,4 +1,4 @@
-"""A client's payload as bytes: a header and values, whose positions the server derives from the seed.
+"""Encoding of payloads: a header and the values, whose positions the server derives from the seed.
 
 ========  =====  ==================================================================
 bytes     type   content
@@ -12,8 +12,8 @@ bytes     type   content
 ========  =====  ==================================================================
 
 Integers of b bits are levels from -(2^(b-1) - 1) to 2^(b-1) - 1, plus 2^(b-1) - 1, packed without gaps,
-highest bit first. All values are rounded toward zero, so that no norm grows: the noise is calibrated for what
-is decoded.
+highest bit first. All values are rounded toward zero, so the decoded norms, for which the noise is
+calibrated, never exceed the clip norms.
 """
 
 from __future__ import annotations
@@ -53,16 +53,16 @@ def decode(plan: Plan, payload: bytes, mask_seed: bytes) -> tuple[NDArray[np.int
     """The positions and values of a payload, after checking its header, length and norms.
 
     Raises:
-        UsageError: a header of another format (slug ``payload-header``), version (``payload-version``), plan
-            or seed (``payload-plan``); a length that the mask does not have (``payload-length``); NaN,
+        UsageError: the header has another format (slug ``payload-header``), version (``payload-version``),
+            plan or seed (``payload-plan``); the length does not match the mask (``payload-length``); NaN,
             infinite or unused codes (``payload-values``); a norm above the clip (``payload-norm``). No
-            message holds values or counts.
+            message contains values or counts.
     """
     positions = mask_positions(mask_seed, plan.gamma, plan.length)
     _check_header(plan, payload, mask_seed)
     body = memoryview(payload)[_HEADER.size :]
     if len(body) != -(-len(positions) * plan.wire.bits // 8):
-        raise UsageError("payload-length", "the payload does not have the length of its mask")
+        raise UsageError("payload-length", "the length of the payload does not match its mask")
     read = _read_floats if plan.wire.floating else _read_integers
     values = read(plan, body, len(positions))
     if plan.clips_l2 and norm_upper(values) > plan.l2_norm:
@@ -76,9 +76,9 @@ def expected_bytes(plan: Plan) -> float:
 
 
 def fingerprint(plan: Plan, mask_seed: bytes) -> bytes:
-    """Eight bytes that identify the seed and everything in the plan that clients depend on.
+    """Eight bytes that identify the seed and the parts of the plan that clients use.
 
-    A hash: nobody can find the seed, of 128 bits, by trying.
+    It is a hash, and a seed has 128 bits, so the seed cannot be found by brute force.
     """
     numbers = (plan.gamma.hex(), plan.l2_norm.hex(), plan.linf_norm.hex(), plan.dim, plan.length)
     parts = (*numbers, plan.clips_l2, plan.rotation, plan.rotation_seed, plan.wire, "")
@@ -100,7 +100,7 @@ def _check_header(plan: Plan, payload: bytes, mask_seed: bytes) -> None:
 
 
 def _float_codes(plan: Plan, values: NDArray[np.float64]) -> bytes:
-    """Floats in units of the L-inf clip, the largest whose product with it is at most the value."""
+    """Values in units of the L-inf clip, as floats rounded toward zero."""
     codes = (values / plan.linf_norm).astype(_float_type(plan.wire))
     exceeds = np.abs(codes.astype(np.float64) * plan.linf_norm) > np.abs(values)
     codes[exceeds] = np.nextafter(codes[exceeds], codes.dtype.type(0))
@@ -113,7 +113,7 @@ def _float_type(wire: WireFormat) -> np.dtype[np.floating]:
 
 def _read_floats(plan: Plan, body: memoryview, count: int) -> NDArray[np.float64]:
     read = np.frombuffer(body, _float_type(plan.wire), count)
-    if not np.isfinite(read).all():  # before the conversion, which warns of signalling NaN
+    if not np.isfinite(read).all():  # before the conversion, which warns about signalling NaN
         raise UsageError("payload-values", "the payload holds NaN or infinite values")
     codes = read.astype(np.float64)
     if count and np.abs(codes).max() > 1.0:
@@ -122,7 +122,7 @@ def _read_floats(plan: Plan, body: memoryview, count: int) -> NDArray[np.float64
 
 
 def _integer_codes(plan: Plan, values: NDArray[np.float64]) -> bytes:
-    """The levels nearest to the values among those that are not larger, packed."""
+    """Values as integer levels rounded toward zero, packed."""
     top, step = _levels(plan)
     levels = np.clip(np.rint(values / step), -top, top)
     levels -= np.sign(levels) * (np.abs(levels * step) > np.abs(values))

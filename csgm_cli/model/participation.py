@@ -25,10 +25,10 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Participation:
-    """Take part at most ``participations`` times in T steps, any two at least ``min_separation`` steps apart.
+    """A client takes part in at most ``participations`` of T steps, at least ``min_separation`` steps apart.
 
-    Adjacent steps have separation 1. Both are in [1, 1e8]. ``fixed_order``: clients come back in the same
-    order in every pass, so that the steps of one client are exactly ``min_separation`` apart.
+    Adjacent steps have separation 1. Both numbers are in [1, 1e8]. ``fixed_order``: clients take part in the
+    same order in every pass, so the steps of one client are exactly ``min_separation`` apart.
     """
 
     participations: int
@@ -41,23 +41,21 @@ class Participation:
         check_type("fixed_order", self.fixed_order, bool)
 
     def check(self, T: int, bands: int | None = None) -> None:  # noqa: N803 - the name everywhere
-        """Raise ``UsageError`` unless T steps have room for it, and ``bands`` keep columns orthogonal.
+        """Raise ``UsageError`` unless it fits into T steps, and ``bands`` keep columns orthogonal.
 
         Slugs: ``too-many-participations``, ``too-many-bands``.
         """
         most = -(-T // self.min_separation)
         if self.participations > most:
-            message = (
-                f"at separation {self.min_separation} a client takes part at most {most} times in {T} steps"
-            )
+            room = f"at separation {self.min_separation} a client can take part at most {most} times"
             raise UsageError(
-                "too-many-participations", f"{message}, got {self.participations} participations"
+                "too-many-participations", f"{room} in {T} steps, got {self.participations} participations"
             )
         if bands is not None and bands > self.min_separation:
             raise UsageError(
                 "too-many-bands",
                 f"{bands} bands need a separation of at least {bands}, got {self.min_separation}: columns"
-                " of C that one client touches would overlap",
+                " of C that one client affects would overlap",
             )
 
 
@@ -67,10 +65,10 @@ def overridden(
     participations: int | None,
     min_separation: int | None,
 ) -> Participation | None:
-    """What was ``declared``, with each number that is given in its place; None where there is neither.
+    """``declared``, with each number that is given overriding it; None if there is neither.
 
-    The separation is at least 1, and participations are at most ceil(T / min_separation), which they are
-    without a number. Another separation than a fixed order has drops that.
+    The default separation is 1. The default number of participations, and the largest, is
+    ceil(T / min_separation). Overriding the separation of a fixed order with another one drops the order.
     """
     if participations is None and min_separation is None:
         return declared
@@ -86,9 +84,9 @@ def overridden(
 
 @dataclass(frozen=True, kw_only=True)
 class RepeatedParticipation(Participation):
-    """The sensitivities of C for a client that takes part so often in a run without a restart.
+    """The sensitivities of C for a client that takes part several times in one run.
 
-    With c_j the columns of C that the client touches and v_j its vectors, of norm 1 at most:
+    With c_j the columns of C that the client affects and v_j its vectors, of norm at most 1:
 
     ``joint_sensitivity``: at least the largest norm of sum_j c_j v_j^T, for vectors that are sent whole;
     ``is_exact`` if it is attained. ``release_sensitivity``: at least the square root of the largest
@@ -118,7 +116,7 @@ class RepeatedParticipation(Participation):
 
     @property
     def mean_sensitivity(self) -> float:
-        """Of each of ``participations`` releases that together have the joint sensitivity."""
+        """The sensitivity of each of ``participations`` releases that together have the joint sensitivity."""
         mean = self.joint_sensitivity / math.sqrt(self.participations)
         return math.nextafter(mean, math.inf) if self.participations > 1 else mean
 
@@ -135,15 +133,15 @@ class RepeatedParticipation(Participation):
         }
 
     def with_participations(self, count: int) -> RepeatedParticipation:
-        """As many releases of the same sensitivities."""
+        """``count`` participations with the same sensitivities per release."""
         joint = self.joint_sensitivity * math.sqrt(count / self.participations)
         return replace(self, participations=count, joint_sensitivity=joint)
 
 
 def repeated_from(values: Mapping[str, Any]) -> RepeatedParticipation | None:
-    """What `RepeatedParticipation.named` wrote into ``values``; None without participations.
+    """The inverse of `RepeatedParticipation.named`; None if ``values`` have no participations.
 
-    ``UsageError`` for values that are not such.
+    ``UsageError`` for invalid values.
     """
     if values.get("participations") is None:
         return None

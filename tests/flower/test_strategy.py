@@ -345,8 +345,8 @@ FORGED = {
     "arrays added": (with_arrays, "changed after csgm encoded it"),
     "npy": (as_npy, "changed after csgm encoded it"),
     "no payload": (with_payload(lambda _: b""), "not a payload"),
-    "truncated": (with_payload(lambda p: p[:-1]), "length of its mask"),
-    "too long": (with_payload(lambda p: p + b"\0\0\0\0"), "length of its mask"),
+    "truncated": (with_payload(lambda p: p[:-1]), "length of the payload"),
+    "too long": (with_payload(lambda p: p + b"\0\0\0\0"), "length of the payload"),
     "nan": (with_payload(lambda p: p[:-4] + b"\xff\xff\xff\x7f"), "NaN or infinite"),
     "infinite": (with_payload(lambda p: p[:-4] + b"\0\0\x80\x7f"), "NaN or infinite"),
     "above the L-inf clip": (with_payload(lambda p: p[:-4] + b"\0\0\0\x40"), "L-inf clip"),
@@ -443,7 +443,7 @@ def test_a_server_without_the_wrapper_gets_no_update(tmp_path):
     for reply in federation.send_and_receive(messages):
         assert reply.has_error()
         assert not reply.has_content()
-        assert "wrap the strategy of the server in CsgmStrategy" in reply.error.reason
+        assert "wrap the server's strategy in CsgmStrategy" in reply.error.reason
 
 
 def test_a_client_that_trains_another_model_ends_the_run(tmp_path):
@@ -453,7 +453,7 @@ def test_a_client_that_trains_another_model_ends_the_run(tmp_path):
         return Message(RecordDict({"arrays": ArrayRecord({"v": Array(np.zeros(2))})}), reply_to=message)
 
     federation = Federation(4, unit, mods=[csgm_mod, other])
-    with pytest.raises(UsageError, match="a client refuses the task: the trained model has other arrays"):
+    with pytest.raises(UsageError, match="a client refused the task: the trained model has other arrays"):
         train(federation, strategy(tmp_path, plan_with()))
     assert entries(tmp_path) == 0
 
@@ -464,7 +464,7 @@ def test_the_reason_of_a_client_is_made_safe_to_print(tmp_path):
     federation.tamper = lambda _: [
         Message(Error(1102, "\x1b[2J\n" + 10**5 * "x"), reply_to=federation.sent[-1][0])
     ]
-    with pytest.raises(UsageError, match="refuses the task") as raised:
+    with pytest.raises(UsageError, match="refused the task") as raised:
         train(federation, strategy(tmp_path, plan_with()))
     assert raised.value.message.isprintable()
     assert len(raised.value.message) < 1100
@@ -473,7 +473,7 @@ def test_the_reason_of_a_client_is_made_safe_to_print(tmp_path):
 def test_no_release_if_all_clients_fail(tmp_path):
     """Noise alone would cost a release and ruin the model."""
     federation, runs = Federation(4, lambda _: np.full(DIM, np.nan)), strategy(tmp_path, plan_with())
-    with pytest.raises(UsageError, match="no client could train; one of them says: vector holds NaN"):
+    with pytest.raises(UsageError, match="no client could train; one reported: vector holds NaN"):
         train(federation, runs)
     assert entries(tmp_path) == 0
 

@@ -31,14 +31,16 @@ if TYPE_CHECKING:
 _ARRAYS = ("arrays", "dtype", "force")
 _SOLVED = (StrategyName.OPTIMAL, StrategyName.STREAMING)
 _EPOCHS = (
-    "Epochs of T steps in which the noise starts anew: minimise the mean error over all of them, with what an"
-    " epoch carries into the later ones. Default: 1."
+    "Number of epochs of T steps, each with fresh noise: minimise the mean error over all of them, including"
+    " the noise that earlier epochs leave in later ones. Default: 1."
 )
 _PARTICIPATIONS = (
-    "How often one client takes part in the T steps at most, without a restart. Default: T / min-separation,"
-    " rounded up."
+    "Largest number of participations of one client within the T steps. Default: T / min-separation, rounded"
+    " up."
 )
-_SEPARATION = "Least number of steps from one participation of a client to the next; 1 for the next step."
+_SEPARATION = (
+    "Smallest number of steps from one participation of a client to the next; 1 allows adjacent steps."
+)
 #: Rows of C in a picture, at equal distances.
 _ROWS = 4
 
@@ -109,14 +111,14 @@ def _factorize(request: Request, workload: Workload) -> ExitCode:
 
 
 def _with_strategy(request: Request) -> Request:
-    """Return the request with the strategy ``banded`` where a separation is given, and no strategy."""
+    """Return the request with strategy ``banded`` if a separation is given but no strategy."""
     if request["min_separation"] is None or request.rank(["strategy"]) is not Rank.DEFAULT:
         return request
     return Request({**request.values, "strategy": StrategyName.BANDED.value}, request.sources)
 
 
 def _participation(request: Request, workload: Workload) -> Participation | None:
-    """Return how often one client takes part; as often as there is room for, unless given."""
+    """Return how often one client takes part; by default as often as fits into T steps."""
     from csgm_cli.model.participation import Participation
 
     separation, count = request["min_separation"], request["participations"]
@@ -125,7 +127,7 @@ def _participation(request: Request, workload: Workload) -> Participation | None
             raise UsageError(
                 "missing-option",
                 f"{request.label(given)} needs --min-separation",
-                "the least number of steps between two participations",
+                "the smallest number of steps from one participation of a client to the next",
             )
         return None
     found = Participation(-(-workload.T // separation) if count is None else count, separation)
@@ -163,7 +165,7 @@ def _compare(
     from csgm_cli.render.document import strategies_document
 
     if participation is not None and request["plot"] is not None:
-        raise UsageError("conflicting-options", "--plot has no picture of restarts and bands")
+        raise UsageError("conflicting-options", "--plot cannot show restarts and bands")
     needed = compared_bytes(workload, bands)
     check_memory(needed, f"the strategies at T = {workload.T} need", "one --strategy alone may need less")
     progress = Progress(request["tolerance"])

@@ -89,7 +89,10 @@ command = Command(
     options=[
         click.Argument(["file"], type=File()),
         option("workload", text="For arrays made elsewhere: prefix-sum, momentum=0.9 or a .npy file."),
-        option("objective", text="For arrays made elsewhere: squared error that the bound is for."),
+        option(
+            "objective",
+            text="For arrays made elsewhere: squared error to bound, mean over the rows or maximum.",
+        ),
         *options(*OUTPUT),
     ],
     examples=("csgm inspect prefix32.npz", "csgm inspect C.npy --objective max --format json"),

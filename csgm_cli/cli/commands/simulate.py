@@ -29,7 +29,7 @@ _ASKED = ("what", "from", "rotation", "wire", "vectors", "trials", "seed")
 
 #: The dimension is that of the model.
 _COHORT = tuple(name for name in COHORT if name != "dim")
-#: Options of one experiment alone.
+#: Options of only one experiment.
 _MEAN = ("from", "vectors", "trials")
 _TRAIN = (
     "data", "partition", "model", "local_steps", "learning_rate", "momentum", "epsilon", "delta", "mechanism",
@@ -37,7 +37,7 @@ _TRAIN = (
 )  # fmt: skip
 
 
-#: What train is run with where nothing else is asked for.
+#: Defaults of train.
 _DEFAULTS = (
     ("epsilon", "Privacy loss epsilon.", "8"),
     ("delta", "Target delta; well below 1 / number of clients.", "1e-5"),
@@ -100,7 +100,7 @@ class _Simulate(Command):
     """The command, whose help after the name of an experiment is that of the experiment alone."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse, and keep what the help would be of."""
+        """Parse, and remember which experiment was named, for `get_help`."""
         ctx.meta[__name__] = next((_EXPERIMENTS[word] for word in args if word in _EXPERIMENTS), None)
         return super().parse_args(ctx, args)
 
@@ -113,8 +113,8 @@ class _Simulate(Command):
 _ABOUT = {
     "mean": "run the clients and the server of a saved calibration many times. Exits with 1 if the mean"
     " squared error or the bias of the mean contradicts the formulas.",
-    "train": "train a model on simulated clients with a mechanism that it calibrates, and record the accuracy"
-    " and the bytes of each round. Ctrl-C keeps the rounds so far.",
+    "train": "calibrate a mechanism, train a model with it on simulated clients, and record the accuracy and"
+    " the bytes of each round. Ctrl-C keeps the rounds so far.",
 }
 _PRIVACY = "The results are NOT PRIVATE: all randomness comes from --seed."
 _EXAMPLES = (

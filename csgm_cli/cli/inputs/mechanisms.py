@@ -70,7 +70,7 @@ def one_round(request: Request, prefix: str = "--") -> Notices:
     name, sources = "rounds", ["rounds", "training_rounds", "preset"]
     if request["factorization"] is not None:
         name, sources = "epochs", ["epochs", *_REPEATED]
-    if list(request.given(sources)) or _comes_back(request):
+    if list(request.given(sources)) or _repeats(request):
         return ()
     return (one_round_notice(name, " 1" if prefix else " = 1", prefix),)
 
@@ -128,13 +128,13 @@ def asked_factorization(request: Request) -> Asked:
     return load_factorization(request["factorization"], label, *(request[name] for name in _REPEATED))
 
 
-def _comes_back(request: Request) -> bool:
-    """Say whether a client takes part several times in the factorization of the request."""
+def _repeats(request: Request) -> bool:
+    """Whether clients take part several times within the T steps of the requested factorization."""
     return request["factorization"] is not None and asked_factorization(request).norms.repeated is not None
 
 
 def _check_rounds(request: Request, factors: FactorNorms) -> None:
-    """Check that rounds, where they are given, are the participations of a run without a restart."""
+    """Check that rounds, if given, equal the participations of a client in one run."""
     if not list(request.given(["rounds"])):
         return
     names = f"{request.label(['factorization'])} and {request.label(['rounds'])}"

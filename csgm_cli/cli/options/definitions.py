@@ -159,8 +159,8 @@ _SPECS: dict[str, _Spec] = {
     "training_rounds": _Spec(_COHORT, "Training rounds, for --population-size."),
     "factorization": _Spec(
         _COHORT,
-        "Correlated noise B Z: a file of csgm factorize, or a strategy and its T, such as optimal:32, tree:32"
-        " or streaming:4:1024 (4 buffers, T = 1024).",
+        "Correlated noise B Z: a file written by csgm factorize, or a strategy and its T, such as optimal:32,"
+        " tree:32 or streaming:4:1024 (4 buffers, T = 1024).",
         File,
         metavar="FILE|STRATEGY:T",
     ),
@@ -171,12 +171,12 @@ _SPECS: dict[str, _Spec] = {
     ),
     "participations": _Spec(
         _COHORT,
-        "How often one client takes part in the T steps of a factorization, without a restart. Default: what"
-        " the file says; with --min-separation, T / min-separation.",
+        "Largest number of participations of one client within the T steps of a factorization. Default: that"
+        " of the file; with --min-separation, T / min-separation, rounded up.",
     ),
     "min_separation": _Spec(
         _COHORT,
-        "Least number of steps from one participation of a client to the next. Default: what the file says;"
+        "Smallest number of steps from one participation of a client to the next. Default: that of the file;"
         " with --participations, 1.",
     ),
     "accountant": _Spec(
@@ -206,10 +206,13 @@ _SPECS: dict[str, _Spec] = {
     "strategy": _Spec(
         _PROBLEM, "Factorization strategy (with --min-separation: banded):", _strategy, "optimal", "STRATEGY"
     ),
-    "tolerance": _Spec(_PROBLEM, "Certified relative gap to solve to. Default: 1e-9, or 1e-6 for many rows."),
+    "tolerance": _Spec(
+        _PROBLEM, "Certified relative gap at which to stop. Default: 1e-9, or 1e-6 for many rows."
+    ),
     "bands": _Spec(
         _PROBLEM,
-        "Bands of C, for --min-separation: C_ij is 0 for i - j at or above this. Default: min-separation.",
+        "With --min-separation, number of bands of C: C_ij is 0 if i - j is at least this. Default:"
+        " min-separation.",
     ),
     "compare": _Spec(_PROBLEM, "Compare all strategies with the certified optimum.", Switch),
     "checkpoint": _Spec(
@@ -217,8 +220,8 @@ _SPECS: dict[str, _Spec] = {
     ),
     "arrays": _Spec(
         _ARRAYS,
-        "Arrays to write: B, C, C_inv, v, generators, bands. Default: all that the strategy has; for"
-        " streaming:N and blt:N, no dense ones.",
+        "Arrays to write: B, C, C_inv, v, generators, bands. Default: all that the strategy has, except dense"
+        " ones for streaming:N and blt:N.",
         lambda: click.STRING,
         metavar="LIST",
     ),
@@ -248,14 +251,14 @@ _SPECS: dict[str, _Spec] = {
     ),
     "data": _Spec(
         _TRAINING,
-        "Folder with idx files (.gz or not), or one .npz with x_train, y_train, x_test and y_test. Default: a"
-        " synthetic set made from the seed.",
+        "Folder with idx files, gzipped or not, or with one .npz file of x_train, y_train, x_test and y_test."
+        " Default: synthetic data generated from the seed.",
         File,
         metavar="DIR",
     ),
     "partition": _Spec(
         _TRAINING,
-        "How examples are assigned to clients: at random, or with Dirichlet(A) shares of the classes.",
+        "How examples are assigned to clients: at random, or with Dirichlet(A) class proportions.",
         _partition,
         "dirichlet:1",
         "iid|dirichlet:A",
@@ -267,9 +270,9 @@ _SPECS: dict[str, _Spec] = {
         "mlp:64",
         "softmax|mlp:H",
     ),
-    "local_steps": _Spec(_TRAINING, "Steps of gradient descent of a client in a round.", default=1),
-    "learning_rate": _Spec(_TRAINING, "Learning rate of these steps.", default=0.5),
-    "momentum": _Spec(_TRAINING, "Momentum of the server.", default=0.9),
+    "local_steps": _Spec(_TRAINING, "Gradient descent steps per client and round.", default=1),
+    "learning_rate": _Spec(_TRAINING, "Learning rate of the local steps.", default=0.5),
+    "momentum": _Spec(_TRAINING, "Server momentum.", default=0.9),
     "diff": _Spec(
         _TARGET, "Show what the budget spends compared with this earlier one.", File, metavar="OLD.toml"
     ),

@@ -35,9 +35,9 @@ class Exclusive:
 
 #: How to count with a factorization.
 COUNTED_BY_EPOCHS = (
-    "with a factorization a client takes part in at most one step of each of --epochs: training rounds / T of"
-    " them, rounded up; --population-size and --cohort-size check that T is small enough; for clients that"
-    " come back within the T steps, pass --participations and --min-separation"
+    "with a factorization, pass --epochs = training rounds / T, rounded up; a client takes part in at most"
+    " one step of each epoch (--population-size and --cohort-size check that T is small enough); if clients"
+    " take part several times within the T steps, pass --participations and --min-separation"
 )
 #: Holds wherever a command has the options.
 EXCLUSIVES = (
@@ -48,7 +48,7 @@ EXCLUSIVES = (
         ("factorization", "epochs", "participations", "min_separation"),
         sampled=True,
         hint="there is no amplification by client sampling with correlated noise: a client takes part in at"
-        " most one step of each of --epochs",
+        " most one step of each epoch (--epochs)",
     ),
     Exclusive(
         ("sampling_rate", "client_sampling"),

@@ -1,4 +1,4 @@
-"""Banded factorizations: a client takes part several times, at least as many steps apart as C has bands.
+"""Banded factorizations, for clients that take part several times, at least p steps apart.
 
-C is held as its bands, shape (p, T): ``bands[l, j]`` is C[j+l, j], 0 where j + l >= T.
+C has p bands and is stored as them, shape (p, T): ``bands[l, j]`` is C[j+l, j], 0 where j + l >= T.
 """

@@ -5,11 +5,12 @@ the diagonal, the state x_k = (w of block k, sum s of all w so far) is F_k x_{k-
 
     F_k = [-L^-1 U, 0; -1^T L^-1 U, 1],    G_k = [L^-1; 1^T L^-1],
 
-and row t of B has the squared norm Var(s_t). Covariances go forwards and value forms backwards; nothing
-is inverted but the L_k, so that no condition number is squared. O(T b^2) operations, O(T b) numbers.
+and row t of B has the squared norm Var(s_t). A forward recursion computes the covariances, a backward one
+the gradient. Only the L_k are inverted, so no condition number is squared. With p bands this takes O(T p^2)
+operations and O(T p) memory.
 """
 
-# ruff: noqa: N806 - T, L, U, F, G, D and M are what they are called in the formulas
+# ruff: noqa: N806 - T, L, U, F, G, D and M are the names in the formulas
 
 from __future__ import annotations
 
@@ -22,13 +23,13 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-#: Below this a block is not worth the overhead of a step.
+#: Smaller blocks spend more time on the overhead of a step than on arithmetic.
 _LEAST_BLOCK = 16
 
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """The blocks L_k and U_k of C, both (K, m, m), its last rows filled up with those of the identity."""
+    """The blocks L_k and U_k of C, both (K, m, m), padded with rows of the identity."""
 
     lower: Array
     left: Array
@@ -105,7 +106,7 @@ def bands_from(lower: Array, left: Array, shape: tuple[int, int]) -> Array:
 
 
 def trimmed(bands: Array) -> Array:
-    """``bands``, which are overwritten, with 0 for the rows from T on."""
+    """Set the entries of ``bands`` below row T - 1 to 0, in place."""
     for row in range(1, len(bands)):
         bands[row, -row:] = 0.0
     return bands
@@ -133,7 +134,7 @@ class Evaluation:
 def evaluate(bands: Array, weights: Array | Callable[[Array], Array]) -> Evaluation:
     """The errors of C and their gradient.
 
-    ``weights``: u, shape (T,), positive; or a function that makes them of the errors.
+    ``weights``: u, shape (T,), positive; or a function that computes them from the row errors.
     """
     blocks = blocks_of(bands)
     m, covariances, rows = blocks.size, blocks.covariances, blocks.row_errors()
@@ -159,7 +160,7 @@ def dual_blocks(found: Evaluation) -> tuple[Array, Array]:
 
 
 def _reads(m: int) -> Array:
-    """Row t: s_t = s - (w of the later rows), as a function of the state, shape (m, m+1)."""
+    """The matrix, shape (m, m+1), whose row t maps the state to s_t = s - (sum of w over later rows)."""
     return np.concatenate([-np.triu(np.ones((m, m)), 1), np.ones((m, 1))], axis=1)
 
 

@@ -1,4 +1,6 @@
-"""A proven lower bound on the error of all banded C, from any one of them; quadratic in its gradient.
+"""A lower bound on the error of all banded C, computed from any one of them.
+
+Its gap is quadratic in the gradient at that C.
 
 With X = C^T C, D = X^-1 A^T D_u A X^-1, E the part of D in the bands and off the diagonal, n_i the largest
 norm that column i may have, and R = E D^-1 E / 4 (docs/theory.md):
@@ -6,7 +8,7 @@ norm that column i may have, and R = E D^-1 E / 4 (docs/theory.md):
     f*  >=  (f - tr(E X)/2)^2 / (sum_i D_ii n_i^2 + sum_{|i-j|<p} |R_ij| n_i n_j).
 """
 
-# ruff: noqa: N803, N806 - T, D, E, R and X are what they are called in the formula
+# ruff: noqa: N803, N806 - T, D, E, R and X are the names in the formula
 
 from __future__ import annotations
 
@@ -22,14 +24,14 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-#: Rounding of f, D and R, relative: a modest multiple of the last bit for each row, as is customary.
+#: Relative rounding error of f, D and R for each row: a modest multiple of the last bit, as is customary.
 _ROUNDING = 64.0 * 2.0**-53
-#: Block rows at a time, for the sake of memory.
+#: Block rows processed at a time, to save memory.
 _AT_ONCE = 256
 
 
 def lower_bound(found: Evaluation, norms: Array, bands: int) -> float:
-    """A lower bound on the weighted error of every C with so many ``bands`` and columns up to ``norms``."""
+    """A lower bound on the weighted error of every C with this many ``bands`` and columns up to ``norms``."""
     T = len(norms)
     lower, left = dual_blocks(found)
     diagonal = np.einsum("kii->ki", lower).flatten()[:T]
@@ -41,7 +43,7 @@ def lower_bound(found: Evaluation, norms: Array, bands: int) -> float:
 
 
 def _keep_band(lower: Array, left: Array, bands: int, T: int) -> None:
-    """Set to 0 all of D but E."""
+    """Set all entries of D that are not in E to 0."""
     i = np.arange(lower.shape[1])
     gap = i[:, None] - i
     lower *= (abs(gap) < bands) & (gap != 0)
@@ -66,7 +68,7 @@ def _products(found: Evaluation, lower: Array, left: Array, bands: int) -> tuple
 
 
 def _rows_of_root(e: Array, x: Array) -> Array:
-    """E X N, N first differences of rows: block row k from block k - 2 to k + 2, shape (K, m, 5 m)."""
+    """E X N, where N takes first differences: block row k from block k - 2 to k + 2, shape (K, m, 5 m)."""
     m = e.shape[1]
     wide = np.zeros((len(e), m, 5 * m))
     for shift in range(3):

@@ -1,6 +1,6 @@
-"""L-BFGS with backtracking: every step ends where the value is finite and lower.
+"""L-BFGS with backtracking: every step ends at a finite and lower value.
 
-SciPy's line search gives up where the value overflows, as it does beyond the edge of stable filters.
+SciPy's line search fails where the value overflows, as it does for unstable filters.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-#: A step must lower the value by this share of what the gradient promises; it is halved at most so often.
+#: A step must lower the value by this fraction of the linear prediction; most halvings of a step.
 _SUFFICIENT, _MOST_HALVINGS = 1e-4, 40
-#: Curvature below this share of |s| |y| is rounding.
+#: Curvature below this fraction of |s| |y| is rounding error.
 _LEAST_CURVATURE = 1e-12
 
 
@@ -35,16 +35,16 @@ Evaluate: TypeAlias = Callable[[Array], Point]
 
 
 def descent(evaluate: Evaluate, start: Array, pairs: int, scale: Array | float = 1.0) -> Iterator[Point]:
-    """The points of L-BFGS with so many ``pairs`` from ``start``; ends where no step lowers the value.
+    """Yield the points of L-BFGS with this many ``pairs`` from ``start``, until no step lowers the value.
 
-    ``scale``: about the inverse second derivatives, up to a factor.
+    ``scale``: approximate inverse second derivatives, up to a factor.
     """
     point: Point | None = evaluate(start)
     held: deque[tuple[Array, Array, float]] = deque(maxlen=pairs)
     while point is not None:
         yield point
         found = _step(evaluate, point, _direction(point, held, scale))
-        if found is None and held:  # old pairs may mislead: once more without them
+        if found is None and held:  # old pairs may mislead: retry without them
             held.clear()
             found = _step(evaluate, point, _direction(point, held, scale))
         if found is not None:
@@ -56,7 +56,7 @@ def descent(evaluate: Evaluate, start: Array, pairs: int, scale: Array | float =
 
 
 def _direction(point: Point, held: deque[tuple[Array, Array, float]], scale: Array | float) -> Array:
-    """Minus the gradient times the inverse second derivative that the pairs know of."""
+    """Minus the gradient times the approximate inverse Hessian of the pairs."""
     from scipy.linalg.blas import daxpy  # in place
 
     found = -point.gradient
@@ -76,7 +76,7 @@ def _direction(point: Point, held: deque[tuple[Array, Array, float]], scale: Arr
 
 
 def _step(evaluate: Evaluate, point: Point, direction: Array) -> Point | None:
-    """The first of the steps 1, 1/2, 1/4, ... that lowers the value sufficiently; None where none does."""
+    """The first of the steps 1, 1/2, 1/4, ... that lowers the value sufficiently; None if none does."""
     slope = _dot(point.gradient, direction)
     length = 1.0
     for _ in range(_MOST_HALVINGS):

@@ -1,4 +1,4 @@
-"""The banded strategies: the best C with so many bands, and the best with the same bands in every column."""
+"""The banded strategies: the best banded C, and the best banded Toeplitz C."""
 
 # ruff: noqa: N803 - T is the number of rows in every formula
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-#: The default gaps: of the mean error, of the mean error of so many numbers, and of the max error.
+#: Default gaps: of the mean error, of the mean error above _MANY_NUMBERS numbers, and of the max error.
 _TOLERANCE, _LOOSE, _MANY_NUMBERS, _OF_MAX = 1e-6, 1e-3, 1_000_000, 5e-3
-#: Columns of this norm have at most norm 1, rounding included.
+#: Columns scaled to this norm have norm at most 1 after rounding.
 _AT_MOST = 1.0 - 1e-14
 
 
 def band_tolerance(T: int, bands: int, objective: Objective) -> float:
-    """The gap to which the best C with so many ``bands`` is solved by default."""
+    """The default gap of the best C with this many ``bands``."""
     if objective is Objective.MAX:
         return _OF_MAX
     return _TOLERANCE if T * bands <= _MANY_NUMBERS else _LOOSE
@@ -43,7 +43,7 @@ def check_bandable(workload: Workload) -> None:
         raise UsageError(
             "no-banded-form",
             f"bands need prefix-sum or learning rates without momentum, got {workload.name}",
-            "leave momentum to the optimizer that takes the released sums",
+            "apply momentum in the optimizer that uses the released sums",
         )
 
 
@@ -56,10 +56,10 @@ def banded(
     tolerance: float | None,
     progress: Progress | None,
 ) -> Factorization:
-    """The factorization by a banded ``strategy``, with as many ``bands`` as steps of separation unless given.
+    """The factorization by a banded ``strategy``, by default with ``bands`` equal to the separation.
 
-    ``UsageError`` where workload, participations and bands do not fit; ``NoAnswerError`` (slug
-    ``not-certified``) where ``tolerance`` is not reached.
+    ``UsageError`` if workload, participations and bands do not fit together; ``NoAnswerError`` (slug
+    ``not-certified``) if ``tolerance`` is not reached.
     """
     _check(workload, strategy)
     count = min(workload.T, participation.min_separation) if bands is None else min(workload.T, bands)
@@ -78,7 +78,7 @@ def banded(
     if found.gap > tolerance:
         raise NoAnswerError(
             "not-certified",
-            f"a gap of {found.gap:.2g} could be certified, not {tolerance:g}",
+            f"the certified gap is {found.gap:.2g}, above {tolerance:g}",
             "use a larger `tolerance`",
         )
     return replace(found, iterations=steps)
@@ -90,14 +90,14 @@ def _check(workload: Workload, strategy: Strategy) -> None:
         raise UsageError("not-toeplitz", f"{strategy} needs prefix-sum, got {workload.name}", "use banded")
     if workload.epochs > 1:
         raise UsageError(
-            "conflicting-options", "several participations in one run have no restart: epochs must be 1"
+            "conflicting-options", "repeated participation is for a single run: epochs must be 1"
         )
 
 
 def _optimum(
     workload: Workload, objective: Objective, start: Array, tolerance: float, progress: Progress | None
 ) -> tuple[Array, BandedDual | None, int]:
-    """The best C, what proves the bound where C itself does not, and the steps taken."""
+    """The best C, the dual if C itself does not prove the bound, and the number of steps."""
     rates = rates_of(workload)
 
     def follow(step: int, gap: float) -> None:
@@ -123,7 +123,7 @@ def banded_factorization(
     bands: Array,
     dual: BandedDual | None = None,
 ) -> Factorization:
-    """The factorization with C of these ``bands``, measured, and what proves its bound where C does not."""
+    """The measured factorization with these ``bands``; ``dual`` proves its bound if C does not."""
     return Factorization(
         workload,
         strategy,

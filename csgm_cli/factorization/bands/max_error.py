@@ -1,7 +1,7 @@
-"""The banded C of least max error: norms of rows that tend to the maximum, and the bound of fixed weights.
+"""The banded C with the smallest max error, and a lower bound by fixed weights.
 
-The largest of the rows' errors e_t is the limit of the norm (sum e_t^(q+1))^(1/(q+1)), whose gradient is that
-of the weights (e_t/norm)^q. For any weights u of sum 1 no C has less max error than the least sum u_t e_t.
+The largest row error e_t is the limit of the norm (sum e_t^(q+1))^(1/(q+1)), whose gradient is that of the
+sum with weights (e_t/norm)^q. For any weights u of sum 1, the max error of any C is at least min sum u_t e_t.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-#: Exponents q in turn, each from the C of the one before, and the steps for each.
+#: Exponents q in turn, each starting from the C of the previous one, and the steps for each.
 _EXPONENTS, _STEPS = (4, 16, 64, 256, 1024, 4096), 100
 #: The bound needs weight on every row: this share is spread over all of them. It costs up to half of it, with
 #: few bands too much; a smaller one takes more steps, and needs the C of a larger one to begin with.
 _SPREADS = (0.02, 0.01, 0.005)
 #: Steps towards the C of the bound, and between two evaluations of it.
 _BOUND_STEPS, _EVALUATED = 600, 25
-#: The search for the bound ends at this share of the tolerance.
+#: The search for the bound ends at this fraction of the tolerance.
 _ENOUGH = 0.6
 
 
 class MaxError(NamedTuple):
-    """C, its bands; the weights of rows and the bands of the C that prove the lower bound; steps taken."""
+    """The bands of C; the row weights and the bands of the C that prove the lower bound; number of steps."""
 
     bands: Array
     weights: Array
@@ -45,9 +45,9 @@ class MaxError(NamedTuple):
 def solve_max_error(
     start: Array, norms: Array, tolerance: float, progress: Callable[[int, float], None] | None = None
 ) -> MaxError:
-    """A C with columns of these ``norms`` and a small max error for prefix sums, with a proof of how small.
+    """A C with columns of these ``norms`` and a small max error for prefix sums, with a lower bound.
 
-    The gap that is proven is 0.002 to 0.003; the search for the bound ends well below ``tolerance``.
+    The certified gap is 0.002 to 0.003; the search for the bound ends well below ``tolerance``.
     """
     bands, steps = start, 0
     for exponent in _EXPONENTS:

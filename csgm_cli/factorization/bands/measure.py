@@ -31,22 +31,23 @@ def row_errors(workload: Workload, bands: Array) -> Array:
 
 
 def measured(workload: Workload, bands: Array, dual: BandedDual | None = None) -> Measured:
-    """Everything about the C with these ``bands``; the bound holds for every C with as many.
+    """Measure the C with these ``bands``; the lower bound holds for every C with as many bands.
 
-    Without a ``dual`` it is the one on the mean error that C proves by itself; the max error is no less.
+    Without a ``dual`` the bound is the one on the mean error that C itself proves, which also bounds the max
+    error.
     """
     squared = float(np.einsum("lj,lj->j", bands, bands).max())
     rows = squared * row_errors(workload, bands)
     proof, weights = (bands, np.ones(workload.T)) if dual is None else (dual.bands, dual.rows)
     proof, weights = np.asarray(proof), np.asarray(weights) / np.sum(weights)
     norms = np.sqrt(np.einsum("lj,lj->j", proof, proof).max()) / rates_of(workload)
-    # At columns of these norms: that of norm 1 is larger by their square.
+    # The bound is for columns of these norms; for norm 1 it is larger by their square.
     bound = lower_bound(evaluate(proof / rates_of(workload), weights), norms, len(proof))
     bound *= float(norms[0] * rates_of(workload)[0]) ** 2
     return Measured(squared, float(rows.mean()), float(rows.max()), bound)
 
 
 def rates_of(workload: Workload) -> Array:
-    """The learning rates, ones where there are none: for prefix sums C diag(1/rates) has the errors of C."""
+    """The learning rates, or ones: for prefix sums C diag(1/rates) has the errors of C."""
     rates = workload.learning_rates
     return np.ones(workload.T) if rates is None else np.asarray(rates)

@@ -1,4 +1,4 @@
-"""The banded C of least error: L-BFGS on its normalised columns, until the lower bound proves the gap.
+"""The banded C with the smallest error: L-BFGS on normalised columns, until the gap is certified.
 
 The problem is convex in X = C^T C, and C is a smooth function of X: every stationary point is the optimum.
 """
@@ -19,20 +19,20 @@ from csgm_cli.factorization.bands.certificate import lower_bound
 from csgm_cli.factorization.bands.descent import Point, descent
 
 Array = NDArray[np.float64]
-#: The value of an evaluation that is to be lowered; its gradient is that of the evaluation's weights.
+#: The value to minimise; its gradient is that of the evaluation's weighted error.
 Value: TypeAlias = Callable[[Evaluation], float]
 Weights: TypeAlias = Array | Callable[[Array], Array]
 
-#: Pairs of L-BFGS, and fewer where bands have more numbers than that, for the sake of memory.
+#: Pairs of L-BFGS, and fewer for bands with many numbers, to save memory.
 _PAIRS, _FEW_PAIRS, _MANY_NUMBERS = 20, 6, 1_000_000
-#: Steps between two certificates, and in all.
+#: Steps between two certificates, and in total.
 _CERTIFIED, _MOST_STEPS = 25, 5000
-#: The gap is measured once more from columns whose norms are rounded.
+#: Safety factor: the gap is measured again after the column norms are rounded.
 _INSIDE = 0.99
 
 
 def normalised(bands: Array, norms: Array) -> Array:
-    """The same columns brought to these norms."""
+    """The columns scaled to these norms."""
     return np.asarray(bands * (norms / np.sqrt(np.einsum("lj,lj->j", bands, bands))))
 
 
@@ -46,7 +46,7 @@ def solve_bands(
     """The C with columns of these ``norms`` and least weighted error for prefix sums, and the steps taken.
 
     From the bands ``start``, to a certified relative gap below ``tolerance``. ``NoAnswerError`` (slug
-    ``not-certified``) where that is not reached.
+    ``not-certified``) if that is not reached.
     """
     least, step = np.inf, 0
     for step, bands in _at_intervals(descend(start, norms, weights)):
@@ -59,14 +59,14 @@ def solve_bands(
             return bands, step
     raise NoAnswerError(
         "not-certified",
-        f"the gap could not be brought to {tolerance:g} with {len(start)} bands at T = {len(norms)}:"
+        f"the gap did not reach {tolerance:g} with {len(start)} bands at T = {len(norms)}:"
         f" {least:.2g} was certified in {step} steps",
         "use a larger `tolerance`",
     )
 
 
 def _at_intervals(found: Iterator[Array]) -> Iterator[tuple[int, Array]]:
-    """Each 25th, and the last, with its number."""
+    """Every 25th item and the last one, with its index."""
     step, bands = -1, None
     for step, bands in enumerate(found):
         if step % _CERTIFIED == 0:
@@ -88,13 +88,13 @@ def descend(
 
 
 def _scale(bands: Array, weights: Array) -> Array:
-    """About the inverse second derivatives: those of column j go with D_jj, which spans orders of size."""
+    """Approximate inverse second derivatives: 1/D_jj for column j, which varies by orders of magnitude."""
     lower, _ = dual_blocks(evaluate(bands, weights))
     return np.repeat(1.0 / np.einsum("kii->ki", lower).reshape(-1)[: bands.shape[1]], len(bands))
 
 
 def _error(norms: Array, weights: Weights, value: Value, x: Array) -> Point:
-    """The error of the C whose columns are those of ``x``, one after the other, brought to ``norms``."""
+    """The error of the C whose columns are those of ``x``, one after the other, scaled to ``norms``."""
     columns = _columns(x, norms)
     if not (columns[0] > 0.0).all():
         return Point(x, np.inf, x)
@@ -112,5 +112,5 @@ def _error(norms: Array, weights: Weights, value: Value, x: Array) -> Point:
 
 
 def _columns(x: Array, norms: Array) -> Array:
-    """The bands (p, T) of which ``x`` is all columns, one after the other."""
+    """The bands (p, T) whose columns are stored one after the other in ``x``."""
     return x.reshape(len(norms), -1).T

@@ -16,7 +16,7 @@ from csgm_cli.model.factorization import Objective
 Array = NDArray[np.float64]
 
 _PAIRS, _MOST_STEPS = 20, 2000
-#: The search ends where so many steps lower the logarithm of the error by less than this.
+#: The search ends when this many steps lower the logarithm of the error by less than this.
 _PATIENCE, _PROGRESS = 10, 1e-14
 
 
@@ -51,7 +51,7 @@ def _coefficients(weights: Array, bands: int) -> Array:
         return Point(x, float(value) if finite else np.inf, gradient)
 
     k = np.arange(1.0, bands)
-    # Of the square root of prefix sums: they fall, and so the filter is stable.
+    # The coefficients of the square root of prefix sums decrease, so the filter is stable.
     x: Array = np.cumprod((2.0 * k - 1.0) / (2.0 * k)).astype(np.float64)
     before: list[float] = []
     for point in islice(descent(evaluate, x, _PAIRS), _MOST_STEPS):

@@ -1,6 +1,6 @@
-"""The entries of X = C^T C that a client sees whose participations are at least b steps apart."""
+"""The entries of X = C^T C that matter if participations are at least b steps apart."""
 
-# ruff: noqa: N806 - T and X are what they are called in every formula
+# ruff: noqa: N806 - T and X are the names in every formula
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Array = NDArray[np.float64]
 class Gram:
     """``diagonal`` (T,): X_jj; ``overlaps`` (n, T): row e is X_(j, j+b+e) at column j, b the ``separation``.
 
-    Entries beyond the last column are 0, and so is X_(i, j) for j - i >= b + n. ``rounding``: at least the
-    error of each entry.
+    Entries beyond the last column are 0, and so is X_(i, j) for j - i >= b + n. ``rounding``: a bound on the
+    rounding error of each entry.
     """
 
     diagonal: Array
@@ -39,7 +39,7 @@ class Gram:
 
     @property
     def majorant(self) -> Gram:
-        """The least Y whose entries decrease along rows and diagonals and are at least those of X and -X."""
+        """The smallest Y >= |X| (entrywise) that is nonincreasing along rows and diagonals."""
         diagonal = np.maximum.accumulate(self.diagonal[::-1])[::-1]
         overlaps = np.maximum.accumulate(np.abs(self.overlaps)[::-1], axis=0)[::-1]
         overlaps = np.maximum.accumulate(overlaps[:, ::-1], axis=1)[:, ::-1]
@@ -77,12 +77,12 @@ def _overlaps(X: Array, separation: int) -> Array:  # noqa: N803 - as above
 
 
 def _trimmed(overlaps: Array) -> Array:
-    """Without the last rows that are all zeros."""
+    """``overlaps`` without trailing rows of zeros."""
     return overlaps[: 1 + int(np.flatnonzero(overlaps.any(axis=1)).max(initial=-1))]
 
 
 def _disjoint(x: Array, separation: int) -> bool:
-    """Whether every column ends above the rows in which columns ``separation`` or more later begin."""
+    """Whether the last row of every column is above the first row of columns ``separation`` or more later."""
     T = x.shape[1]
     if separation >= T:
         return True

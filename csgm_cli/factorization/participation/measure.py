@@ -1,4 +1,4 @@
-"""Sensitivities for repeated participation of a factorization, from its arrays or from how it was made."""
+"""Sensitivities of a factorization under repeated participation, from its arrays or from its strategy."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from csgm_cli.model.participation import Participation, RepeatedParticipation
 
-#: Relative error of a C that is computed from how it was made.
+#: Relative error of a C that is recomputed from its strategy.
 _COMPUTED = 2.0**-40
 #: Strategies other than bands that take no T x T array.
 _SMALL = (StrategyName.IDENTITY, StrategyName.TOEPLITZ_SQRT, StrategyName.BLT)
@@ -68,7 +68,7 @@ def repeated_bytes_of_arrays(workload: Workload, arrays: Arrays, asked: Particip
 
 
 def participation_of(found: Factorization, asked: Participation) -> RepeatedParticipation:
-    """The sensitivities of the C of ``found`` for clients that take part as ``asked``."""
+    """The sensitivities of the C of ``found`` for the participation ``asked``."""
     fast = None if asked.fixed_order else _of_series(found, asked)
     if fast is not None:
         return fast
@@ -184,7 +184,7 @@ def _grams(workload: Workload, arrays: Arrays, objective: Objective, separation:
 
 
 def _other_factors(workload: Workload, arrays: Arrays) -> Iterator[NDArray[np.floating]]:
-    """The C of noise that is made with B or C_inv, where C was not computed from it."""
+    """The C of noise generated with B or C_inv, if C was not computed from that array."""
     if len(arrays.keys() & set(DENSE)) > 1:
         for name in sorted(arrays.keys() & {"B", "C_inv"}):
             quotient = noise_quotient(workload, name, arrays[name])

@@ -1,9 +1,9 @@
 """Maxima over participation patterns: at most k steps out of T, consecutive ones at least b apart.
 
-Weights are nonnegative, so that further participations never take anything away.
+Weights are nonnegative, so further participations never decrease a sum.
 """
 
-# ruff: noqa: N806 - T is what it is called in every formula
+# ruff: noqa: N806 - T is the name in every formula
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def heaviest(weights: Array, k: int, separation: int) -> float:
     if weights.min() == weights.max():
         return min(k, longest(T, separation)) * float(weights[0])
     limited = k < longest(T, separation)
-    # best[c] after step i: of at most c participations up to there (any number where k does not bind).
+    # best[c] after step i: max over at most c participations up to i (over any number if k is not a limit).
     recent = deque([np.zeros(k + 1 if limited else 1)] * separation, maxlen=separation)
     for weight in weights:
         best, before = recent[-1].copy(), recent[0]
@@ -44,7 +44,7 @@ def heaviest_path(gram: Gram, k: int) -> float:
     """Max over patterns of sum |X_ij|, where X_ij = 0 for |i - j| >= 2 b: only neighbours overlap."""
     overlaps, b = np.abs(gram.overlaps), gram.separation
     T = gram.T
-    best = gram.diagonal.copy()  # of patterns of c participations that end at step i
+    best = gram.diagonal.copy()  # over patterns of c participations that end at step i
     for _ in range(min(k, longest(T, b)) - 1):
         farthest = np.maximum.accumulate(best)
         ahead = np.full(T, -np.inf)
@@ -73,7 +73,7 @@ def _one_side(overlaps: Array, b: int, most: int | None = None) -> Array:
     """The largest sums over at most 0, 1, ..., ``most`` participations on one side: (most + 1, T).
 
     Row e of ``overlaps`` is what a participation at distance b + e adds. Without ``most``: over any number of
-    them, (1, T).
+    participations, (1, T).
     """
     recent = deque([np.zeros(((most or 0) + 1, overlaps.shape[1]))] * b, maxlen=b)
     for row in overlaps[::-1]:

@@ -3,7 +3,7 @@
 The proofs are in docs/theory.md, "Repeated participation".
 
 The exact joint sensitivity is a maximum of a quadratic form over patterns, which is NP-hard in general. It
-is computed where only neighbouring participations overlap, and elsewhere bounded from above and from below.
+is computed if only neighbouring participations overlap, and otherwise bounded from above and from below.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-#: Relative difference between an upper and a lower bound up to which they are one number.
+#: Relative difference up to which an upper and a lower bound count as equal.
 _MEET = 1e-10
-#: Two sums in a row of up to k entries round by up to this times k.
+#: Relative rounding error, per entry, of two nested sums of up to k entries.
 _SUMMED = 2.0**-52
-#: Steps of the power iteration; its bound on the eigenvalue holds after any number of them.
+#: Steps of the power iteration; its upper bound on the eigenvalue holds after any number of steps.
 _POWER_STEPS = 50
 
 
 def repeated_participation(gram: Gram, asked: Participation) -> RepeatedParticipation:
-    """The sensitivities of C with this Gram matrix, of the separation ``asked`` for, rounded up.
+    """The sensitivities, rounded up, of the C with this Gram matrix, for the participation ``asked``.
 
-    Participations count as at most ceil(T / separation).
+    There are at most ceil(T / separation) participations.
     """
     k = min(asked.participations, longest(gram.T, gram.separation))
     found = _in_fixed_order(gram, k) if asked.fixed_order else _in_any_order(gram, k)
@@ -72,7 +72,7 @@ def _in_any_order(gram: Gram, k: int) -> _Squares:
 
 
 def _in_fixed_order(gram: Gram, k: int) -> _Squares:
-    """Of patterns whose steps are exactly ``separation`` apart, as if k were all of them."""
+    """Over patterns whose steps are exactly ``separation`` apart, with as many steps as fit."""
     blocks = list(_regular_blocks(gram))
     sums = [float(np.abs(block).sum()) for block in blocks]
     release = max(largest_eigenvalue_bound(np.abs(block)) for block in blocks)
@@ -87,10 +87,10 @@ def toeplitz_participation(
 ) -> RepeatedParticipation | None:
     """As `repeated_participation`, for the lower-triangular Toeplitz C with this first column, O(T k).
 
-    None unless its entries are nonnegative and never increase: the worst pattern is then 0, b, 2b, ...
-    ``error``: of X, relative to its largest entry, beside the rounding here.
+    None unless its entries are nonnegative and nonincreasing: the worst pattern is then 0, b, 2b, ...
+    ``error``: additional error of X, relative to its largest entry.
     """
-    T = len(series)  # noqa: N806 - what it is called in every formula
+    T = len(series)  # noqa: N806 - the name in every formula
     if (series < 0.0).any() or (np.diff(series) > 0.0).any():
         return None
     k = min(participations, longest(T, separation))
@@ -112,12 +112,12 @@ def toeplitz_participation(
 
 
 def _ordered(gram: Gram, k: int) -> Array:
-    """No pattern of k participations has a Gram matrix with a larger entry anywhere: (k, k)."""
+    """An entrywise upper bound on the Gram matrix of every pattern of k participations: (k, k)."""
     return gram.majorant.at(np.arange(k) * gram.separation)
 
 
 def _joint_square(gram: Gram, k: int, sums: Array, ordered: Array) -> tuple[float, bool]:
-    """At least the largest sum over a pattern of X_ij <v_i, v_j>, and whether that is attained."""
+    """An upper bound on the largest sum over a pattern of X_ij <v_i, v_j>, and whether it is attained."""
     if gram.is_orthogonal:
         return heaviest(gram.diagonal, k, gram.separation), True
     if len(gram.overlaps) <= gram.separation:
@@ -132,7 +132,7 @@ def _regular_patterns(gram: Gram, k: int) -> float:
 
 
 def _regular_blocks(gram: Gram) -> Iterator[Array]:
-    """X at the steps of each remainder of division by b."""
+    """X at the steps of each residue class modulo b."""
     for start in range(min(gram.separation, gram.T)):
         yield gram.at(np.arange(start, gram.T, gram.separation))
 
@@ -144,7 +144,7 @@ def _signed_sum(block: Array) -> float:
 
 
 def largest_eigenvalue_bound(matrix: Array) -> float:
-    """At least the largest eigenvalue of a symmetric nonnegative matrix with a positive diagonal.
+    """An upper bound on the largest eigenvalue of a symmetric nonnegative matrix with a positive diagonal.
 
     For every positive x it is at most max_i (M x)_i / x_i (Collatz and Wielandt).
     """

@@ -1,1 +1,1 @@
-"""Factorizations in closed or streaming form, to compare with the optimum or to use in its place."""
+"""Strategies other than the optimum: BLT, streaming, Toeplitz and tree factorizations."""

@@ -1,9 +1,9 @@
 """``blt:N``: Toeplitz C with N buffers, the buffered linear Toeplitz factors of DP-FTRL, for prefix sums.
 
-C(z) = prod_j (1 - zero_j z)/(1 - pole_j z), poles and zeros interlaced in (0, 1), by their distances a_j and
-h_j from 1. The first columns of C and of B = A C^-1 are sums of exponentials with positive weights, so that
-both errors are closed forms in O(N^2) whatever T. ``blt-normalized:N`` has the same C with its columns scaled
-to norm 1.
+C(z) = prod_j (1 - zero_j z)/(1 - pole_j z) with poles and zeros interlaced in (0, 1), stored as a_j = 1 -
+pole_j and h_j = 1 - zero_j. The first columns of C and of B = A C^-1 are sums of exponentials with positive
+weights, so both errors have closed forms in O(N^2) for every T. ``blt-normalized:N`` has the same C with its
+columns scaled to norm 1.
 """
 
 # ruff: noqa: N803, N806 - T is the number of rows in every formula
@@ -30,16 +30,16 @@ Array = NDArray[np.float64]
 
 #: From 12 to 16 buffers the error falls by 3e-5 at T = 10^8, and by less for fewer rows.
 MOST_BUFFERS = 16
-#: Below this share of 1/T a rate is taken to first order: the closed form would lose as many digits.
+#: A rate below this fraction of 1/T is expanded to first order, since the closed form would cancel.
 _SLOW = 1e-3
-#: The imaginary step of a derivative: its square is nothing beside 1.
+#: Step of the complex-step derivative: its square is negligible relative to 1.
 _IMAGINARY = 1e-30
-#: The normalized form is tuned with so many numbers in buffers, or at T where that is fewer.
+#: The normalized form is tuned at this many rows over the number of buffers, or at T rows if fewer.
 _TUNED_NUMBERS = 65536
 
 
 def check_buffers(strategy: Strategy) -> None:
-    """``UsageError`` (slug ``out-of-range``) for more buffers than lower the error."""
+    """``UsageError`` (slug ``out-of-range``) for more buffers than are useful."""
     if strategy.buffers is not None and strategy.buffers > MOST_BUFFERS:
         raise UsageError(
             "out-of-range",
@@ -79,15 +79,15 @@ def blt_points(
 
 
 def normalized_points(workload: Workload, objective: Objective, buffers: int) -> Array:
-    """Those of the best normalized form: no row of B is longer than with the plain form's points.
+    """The points of the best normalized form; its error is at most that with the plain form's points.
 
-    With D the column norms, falling, row t of B is D_t B_t + sum_{k<t} (D_k - D_(k+1)) B_k in the rows of the
-    plain B, of which no earlier one is longer: it has at most D_0 times the norm of B_t.
+    With D the nonincreasing column norms, row t of B is D_t B_t + sum_{k<t} (D_k - D_(k+1)) B_k in the rows
+    of the plain B, whose norms are nondecreasing: its norm is at most D_0 times that of B_t.
     """
     few = replace(workload, T=min(workload.T, _TUNED_NUMBERS // buffers))
     plain = blt_points(workload, objective, buffers)
     first = plain if few.T == workload.T else blt_points(few, objective, buffers)
-    with np.errstate(all="ignore"):  # what is not finite is refused
+    with np.errstate(all="ignore"):  # non-finite values are rejected
         moves = best_moves(lambda points: _normalized_error(points, few, objective), first)
         tuned = moved(plain, moves)
         tuned = plain if tuned is None else tuned
@@ -119,7 +119,7 @@ def plain_error(
 
 
 def blt_generators(points: Array, T: int, *, normalized: bool) -> Generators:
-    """C with its largest column, or each, of norm 1."""
+    """Generators of C scaled to sensitivity 1, or with every column scaled to norm 1 (``normalized``)."""
     a, h = _distances(points)
     shape = (T, len(a))
     decays, outputs = np.broadcast_to(1.0 - a, shape), np.broadcast_to(residues(h, a), shape)
@@ -157,12 +157,12 @@ def _parameters(points: Array) -> Array:
 
 
 def _interlaced(x: Points) -> Points:
-    """Points from numbers without constraints: the first logarithm, then those of the relative distances."""
+    """Increasing points from unconstrained numbers: log p_1, then the logarithms of p_(j+1)/p_j - 1."""
     return np.asarray(np.exp(np.cumsum(np.concatenate([x[..., :1], np.log1p(np.exp(x[..., 1:]))], -1), -1)))
 
 
 def _distances(points: Points) -> tuple[Points, Points]:
-    """1 - pole and 1 - zero of C: those d with d^2/(1 - d) = point, in (0, 1)."""
+    """1 - pole and 1 - zero of C: the d in (0, 1) with d^2/(1 - d) = point."""
     distances = 2.0 * points / (points + np.sqrt(points * (points + 4.0)))
     return distances[..., ::2], distances[..., 1::2]
 
@@ -199,7 +199,7 @@ def _normalized_error(points: Array, workload: Workload, objective: Objective) -
 
 
 def _normalized_rows(points: Array, T: int) -> Array:
-    """The squared row norms of B of the normalized form: variances of sums of D_t y_t for y = C^-1 z.
+    """The squared row norms of B in the normalized form: variances of the sums of D_t y_t for y = C^-1 z.
 
     With q_k the states of C^-1, y = z - sum_k weights_k q_k, and cov(sum of D y, q_k) is a filter of
     the closed forms cov(y_t, q_k(t)).

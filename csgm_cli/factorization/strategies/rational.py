@@ -4,7 +4,7 @@
 
     r(x) = prod_j (x + p_2j) / (x + p_(2j-1)) = 1 + sum_j w_j / (x + p_(2j-1)),
 
-all w_j positive because they are interlaced. A constant factor is left out: columns of C are normalized.
+all w_j positive because they are interlaced. The constant factor is omitted, since C is normalized.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-#: Points as they are searched for: complex where their derivatives are taken along.
+#: Points in a search: complex if derivatives are computed by complex steps.
 Points = NDArray[Any]
 
-#: Coefficients of a move: all parameters of one or two poles; two more gain a few per cent of the excess.
+#: Coefficients of a move. They reach all parameters of one or two poles; two more would reduce the excess by
+#: a few per cent.
 _MOVES = 4
-#: The search: its first steps, in the logarithm of a point, and its most evaluations for each coefficient.
+#: The search: initial step in the logarithm of a point, and largest number of evaluations per coefficient.
 _STEP, _EVALUATIONS = 0.3, 40
-#: It ends where points of its simplex are that close, and their errors, relatively.
+#: Stopping criteria: size of the simplex, and relative difference of the errors at its points.
 _LAST_STEP, _LAST_ERROR = 1e-2, 1e-6
 
 
@@ -35,9 +36,9 @@ def residues(zeros: Points, poles: Points) -> Points:
 
 
 def moved(points: Array, moves: Array) -> Array | None:
-    """The points times exp of a polynomial in their index; None where they are no longer interlaced.
+    """The points times exp of a polynomial in their index; None if they are no longer increasing.
 
-    ``moves``: its Chebyshev coefficients.
+    ``moves``: the Chebyshev coefficients of the polynomial.
     """
     index = np.arange(1, len(points) + 1) / (len(points) + 1)
     found = points * np.exp(np.polynomial.chebyshev.chebval(2.0 * index - 1.0, moves))
@@ -45,10 +46,9 @@ def moved(points: Array, moves: Array) -> Array | None:
 
 
 def best_moves(error: Callable[[Array], float], points: Array) -> Array:
-    """The moves of ``points`` with the least ``error``, by the method of Nelder and Mead.
+    """The moves of ``points`` with the smallest ``error``, by the Nelder-Mead method.
 
-    It takes errors that are not differentiable, as that of the worst row. ``error`` of no points in range
-    may be infinite or NaN.
+    The error need not be differentiable (the max error is not), and may be infinite or NaN.
     """
     from scipy.optimize import minimize
 

@@ -1,4 +1,4 @@
-"""``streaming:N``: which N poles make the best factorization with N buffers."""
+"""``streaming:N``: the N poles of the best factorization with N buffers."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from csgm_cli.model.factorization import Dual, Generators, Objective, Workload
 
 Array = NDArray[np.float64]
 
-#: The poles are tuned with so many numbers in buffers, or at T where that is fewer.
+#: The poles are tuned at this many rows over the number of buffers, but at least _TUNED_ROWS, and at most T.
 _TUNED_NUMBERS, _TUNED_ROWS = 8192, 256
-#: The gap of the weights that they are tuned with: what many poles leave is less than that of worse ones.
+#: Gap of the dual for tuning: small, since the excess of many poles is small too.
 _TUNED_GAP = 1e-9
 
 
@@ -36,8 +36,8 @@ def check_streams(workload: Workload) -> None:
 def streaming_generators(workload: Workload, dual: Dual, objective: Objective, buffers: int) -> Generators:
     """C with ``buffers`` numbers of state, from the optimal ``dual`` of ``workload``.
 
-    C^T C is D_v^(-1/2) r(K^-1) D_v^(-1/2) for the r with the least error among those moved from Zolotarev's;
-    it is found at a moderate T. The workload must pass ``check_streams``.
+    C^T C is D_v^(-1/2) r(K^-1) D_v^(-1/2) for the r with the smallest error in a family around Zolotarev's,
+    which is tuned at a moderate T. The workload must pass ``check_streams``.
     """
     rows = min(workload.T, max(_TUNED_ROWS, _TUNED_NUMBERS // buffers))
     few, few_dual = workload, dual
@@ -49,7 +49,7 @@ def streaming_generators(workload: Workload, dual: Dual, objective: Objective, b
     def error(points: Array) -> float:
         try:
             rows = row_errors(few, _generators(few, few_dual, points, few_norms))
-        except NoAnswerError:  # moved too far
+        except NoAnswerError:  # points out of range
             return math.inf
         mean, worst = mean_and_max(few, rows)
         return mean if objective is Objective.MEAN else worst
@@ -68,10 +68,10 @@ def _generators(workload: Workload, dual: Dual, points: Array, norms: Array) -> 
 
 
 def _first_points(workload: Workload, dual: Dual, buffers: int) -> Array:
-    """Zolotarev's points where most eigenvalues of K^-1 are, K = D_v^(1/2) A^T D_u A D_v^(1/2).
+    """Zolotarev's points on the range of most eigenvalues of K^-1, K = D_v^(1/2) A^T D_u A D_v^(1/2).
 
-    The largest of K is of the size of its trace. Up to what its ends add, those of K^-1 are below four times
-    the reciprocals of u_i v_i rates_i^2, of which the geometric mean is taken.
+    The largest eigenvalue of K is comparable to its trace. Up to boundary effects, the eigenvalues of K^-1
+    are below 4/(u_i v_i rates_i^2), of which the geometric mean is used.
     """
     rows, columns = np.asarray(dual.rows), np.asarray(dual.columns) * structure(workload).rates ** 2
     trace = float(columns @ np.cumsum(rows[::-1])[::-1])

@@ -1,7 +1,7 @@
 """Toeplitz factorizations: C and B by their first columns, series c and b with b * c = a.
 
-The square root is that of Fichtenberger, Henzinger and Upadhyay (2022); with its columns brought to norm 1 it
-stays lower-triangular but not Toeplitz.
+The square root is that of Fichtenberger, Henzinger and Upadhyay (2022); with its columns scaled to norm 1 it
+is lower-triangular but no longer Toeplitz.
 """
 
 # ruff: noqa: N806 - T is the number of rows in every formula
@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 _DIRECT = 2048
 _LARGEST_DIRECT = 65536
 _COLUMNS = 256
-#: The trapezoid rule below errs by exp(-pi^2/(2 step)), and by exp(-reach).
+#: The errors of the trapezoid rule below are about exp(-pi^2/(2 step)) and exp(-reach).
 _STEP, _REACH = 0.16, 34.0
 
 
@@ -78,7 +78,7 @@ def normalized_row_errors(workload: Workload, c: Array) -> Array:
 
 
 def _normalized_rows_of_sums(c: Array) -> Array:
-    """The same for prefix sums in O(T) for each of some 200 exponentials.
+    """As `normalized_row_errors` for prefix sums, in O(T) for each of about 200 exponentials.
 
     Row i of B is D_i C_i + sum_{k<i} (D_k - D_{k+1}) C_k, and the products of the rows of C are sums of
     exponentials: C_i . C_k = sum_j w_j x_j^(i-k) sum_{p<=k} x_j^p c_p. All terms are positive.

@@ -1,9 +1,8 @@
 """Binary trees over the steps (Dwork et al. 2010, Chan et al. 2011) and Honaker's estimates (2015).
 
-The tree is complete: T is filled up to a power of two with steps that never happen, and a step is in one
-node per level, the root included. ``tree`` adds up the nodes that make a prefix; ``honaker-online``
-improves each by the nodes below it; ``honaker-full`` uses the whole tree (which is causal after a rotation
-of the noise).
+The tree is complete: T is padded to a power of two, and a step is in one node per level, including the root.
+``tree`` sums the nodes that cover a prefix; ``honaker-online`` improves the estimate of each node by the
+nodes below it; ``honaker-full`` uses the whole tree (which is causal after a rotation of the noise).
 """
 
 # ruff: noqa: N803 - T is the number of rows in every formula
@@ -23,7 +22,7 @@ _Subtree: TypeAlias = tuple[Array, Array, float]
 
 
 def levels(T: int) -> int:
-    """Nodes that a step is in: 1 + log2 of T rounded up to a power of two. The squared sensitivity."""
+    """Number of nodes that contain a step, 1 + ceil(log2 T): the squared sensitivity."""
     return 1 + (T - 1).bit_length()
 
 
@@ -49,22 +48,22 @@ def row_errors(T: int, strategy: StrategyName) -> Array:
 
 
 def _node_variances(count: int) -> Array:
-    """Of a node's sum, given it and all below, by height: 2^h / (2^(h+1) - 1)."""
+    """Variances of a node's sum, estimated from it and all nodes below, by height: 2^h / (2^(h+1) - 1)."""
     h = np.arange(count)
     return np.asarray(1.0 / (2.0 - 0.5**h))
 
 
 def _full(T: int) -> Array:
-    """Least-squares variances from all nodes, steps that never happen known to be 0.
+    """Least-squares variances from all nodes; the padding steps are known to be 0.
 
-    For a subtree with precision L (nodes strictly inside and its root): a = 1'L^-1 1, and for each of its
+    For a subtree with precision L (its nodes including the root): a = 1'L^-1 1, and for each of its
     prefixes e: r = e'L^-1 1 and q = e'L^-1 e. The root adds 11' to the precision of its halves.
     """
     return _subtree(levels(T) - 1, T)[0]
 
 
 def _subtree(height: int, leaves: int) -> _Subtree:
-    """The subtree of 2^height steps of which the first ``leaves`` (at least one) happen."""
+    """The subtree of 2^height steps; all but the first ``leaves`` (at least one) are padding."""
     if height == 0:
         return np.ones(1), np.ones(1), 1.0
     half = 1 << (height - 1)
@@ -81,7 +80,7 @@ def _joined(left: _Subtree, right: _Subtree) -> _Subtree:
 
 
 def _rooted(q: Array, r: Array, a: float) -> _Subtree:
-    """With one more node, over everything."""
+    """The subtree with a root added above it."""
     return q - r**2 / (1.0 + a), r / (1.0 + a), a / (1.0 + a)
 
 

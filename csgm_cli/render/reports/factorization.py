@@ -26,9 +26,9 @@ _STRATEGY = {
     "honaker-full": "binary tree, each sum improved by the whole tree",
     "identity": "independent noise on every step",
     "output": "independent noise on every released row",
-    "banded": "C with the bands of least error, within the gap",
+    "banded": "the best banded C, within the gap",
     "fixed-order": "dense C, columns of one client orthogonal, within the gap",
-    "banded-toeplitz": "C with the same bands in every column",
+    "banded-toeplitz": "C with the same coefficients in every column",
 }
 _WORKLOAD = {
     "prefix-sum": "running sums",
@@ -55,7 +55,7 @@ def factorize_report(inputs: Document, result: Document) -> Report:
     ]
     without = ("rmse", "sensitivity") if repeated else ("restarts",)
     columns = [column for column in columns if column[0] not in without]
-    of = "no banded C is below it" if repeated else "no factorization has a smaller error"
+    of = "no banded C has a smaller error" if repeated else "no factorization has a smaller error"
     facts = (
         *_setting({**first, "strategy": None}),
         Fact(
@@ -117,7 +117,7 @@ def _certificate(result: Document) -> tuple[Fact, ...]:
     squared = round_up(result["sensitivity_squared"])
     of = "banded C" if result["bands"] else "factorization"
     if result["strategy"] == "fixed-order":
-        of = "C with such columns"
+        of = "such C"
     return (
         Fact(
             "lower bound",
@@ -146,14 +146,14 @@ def _setting(result: Document) -> tuple[Fact, ...]:
 def _participation(result: Document) -> tuple[Fact, ...]:
     facts = []
     if result["epochs"] > 1:
-        apart = "the noise starts anew in each; errors are over all of them"
+        apart = "each with fresh noise; errors are over all of them"
         facts.append(Fact("epochs", exact(result["epochs"]), apart))
     if result["participations"] is not None:
         how = "exactly" if result["strategy"] == "fixed-order" else "at least"
         apart = f"of one client, {how} {exact(result['min_separation'])} steps apart"
         facts.append(Fact("participations", exact(result["participations"]), apart))
     if result["bands"] is not None:
-        facts.append(Fact("bands", exact(result["bands"]), "C_ij is 0 for i - j at or above this"))
+        facts.append(Fact("bands", exact(result["bands"]), "C_ij is 0 if i - j is at least this"))
     return tuple(facts)
 
 

@@ -40,7 +40,7 @@ def stream_setting(inputs: Document) -> tuple[Fact, ...]:
 
 
 def _repeated(inputs: Document) -> tuple[Fact, ...]:
-    """How often a client takes part in a run without a restart, and what that costs."""
+    """How often a client takes part within one run, and what that costs."""
     how = "exactly" if inputs["fixed_order"] else "at least"
     apart = f"of one client, {how} {exact(inputs['min_separation'])} steps apart"
     facts = [Fact("participations", exact(inputs["participations"]), apart)]

@@ -262,7 +262,7 @@ def test_saved_results(csgm, banded, place, line):
 def test_a_saved_plan_is_not_run(csgm, banded, place):
     """The server restarts its noise, and refuses a run that does not."""
     csgm(f"{CALIBRATE_SIZED} --factorization {banded} {TWICE} --format json --output saved.json")
-    with pytest.raises(UsageError, match="without a restart") as caught:
+    with pytest.raises(UsageError, match="several times within the T steps") as caught:
         csgm_api.load_plan(place / "saved.json")
     assert caught.value.slug == "cannot-run"
 

@@ -161,7 +161,11 @@ CONFLICT = "conflicting-options"
     ("further", "slug", "said"),
     [
         ("--sampling-rate 0.1 --rounds 9 --factorization tree:4", CONFLICT, "with correlated noise"),
-        ("--sampling-rate 0.1 --factorization tree:4 --epochs 2", CONFLICT, "one step of each of --epochs"),
+        (
+            "--sampling-rate 0.1 --factorization tree:4 --epochs 2",
+            CONFLICT,
+            "one step of each epoch (--epochs)",
+        ),
         ("--client-sampling poisson --factorization tree:4", CONFLICT, "with correlated noise"),
         ("--sampling-rate 0.1 --training-rounds 9", CONFLICT, "pass --rounds = all training rounds"),
         (f"--client-sampling poisson {SIZES} --training-rounds 9", CONFLICT, "for cohorts drawn at random"),

@@ -1,4 +1,4 @@
-"""The client: trains as without csgm; the mod encodes what leaves it."""
+"""The client: ordinary training code; the mod encodes each update."""
 
 from flwr.app import Array, ArrayRecord, Message, RecordDict
 from flwr.clientapp import ClientApp

@@ -1,4 +1,4 @@
-"""The server: FedAvg, wrapped in the mechanism of the calibration."""
+"""The server: FedAvg, wrapped in the calibrated mechanism."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ def main(grid, context):
     strategy = CsgmStrategy(
         FedAvg(), folder / "calibration.json", folder / "ledger.json", population_size=clients
     )
-    features, labels = examples(10**6, 2000)  # of the server: no client's data
+    features, labels = examples(10**6, 2000)  # the server's own test data
 
     def evaluate(_, arrays):
         return MetricRecord({"accuracy": accuracy(arrays["weights"].numpy(), features, labels)})

@@ -3,16 +3,16 @@
 import numpy as np
 
 CLASSES, FEATURES = 4, 15
-EXAMPLES = 50  # of each client
+EXAMPLES = 50  # per client
 
 
 def initial_model():
-    """The weights of each class, the last row for the bias: 64 parameters."""
+    """The weights, one column per class, with the biases in the last row: 64 parameters."""
     return np.zeros((FEATURES + 1, CLASSES), np.float32)
 
 
 def examples(seed, count):
-    """Features, with a constant one at the end, and labels."""
+    """Features, with a constant 1 as the last one, and labels."""
     centres = np.random.default_rng(0).normal(size=(CLASSES, FEATURES))
     rng = np.random.default_rng(seed)
     labels = rng.integers(CLASSES, size=count)
@@ -21,7 +21,7 @@ def examples(seed, count):
 
 
 def train(weights, features, labels, steps=5, learning_rate=0.5):
-    """The weights after some steps of gradient descent."""
+    """The weights after ``steps`` steps of gradient descent."""
     for _ in range(steps):
         scores = features @ weights
         scores = np.exp(scores - scores.max(axis=1, keepdims=True))
@@ -31,5 +31,5 @@ def train(weights, features, labels, steps=5, learning_rate=0.5):
 
 
 def accuracy(weights, features, labels):
-    """The share of examples whose class has the largest score."""
+    """The fraction of examples whose class has the largest score."""
     return float(np.mean(np.argmax(features @ weights, axis=1) == labels))
