@@ -55,7 +55,7 @@ def factorize_report(inputs: Document, result: Document) -> Report:
     ]
     without = ("rmse", "sensitivity") if repeated else ("restarts",)
     columns = [column for column in columns if column[0] not in without]
-    of = "no banded C has a smaller error" if repeated else "no factorization has a smaller error"
+    of = "no banded C has less error" if repeated else "no factorization has a smaller error"
     facts = (
         *_setting({**first, "strategy": None}),
         Fact(

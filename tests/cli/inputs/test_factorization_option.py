@@ -229,7 +229,7 @@ def test_rounds_beside_a_factorization(csgm):
     """The hint says which epochs such rounds are."""
     outcome = csgm(f"{CALIBRATE_SIZED} --factorization optimal:32 --rounds 512")
     assert outcome.status == 2
-    assert "--epochs: training rounds / T of them, rounded up" in outcome.stderr
+    assert "--epochs = training rounds / T, rounded up" in outcome.stderr
 
 
 CLIENTS = "--cohort-size 200 --norm-ratio 9 --population"
