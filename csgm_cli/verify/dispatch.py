@@ -43,7 +43,8 @@ class Method:
     """How delta is recomputed.
 
     ``agreement``: the largest relative difference that counts as agreement; below delta = e^-100 it grows
-    with log delta. ``rounding``: how far, relative, an answer may be below its recomputation.
+    with log delta, and above epsilon = 1000 with epsilon. ``rounding``: how far, relative, an answer may be
+    below its recomputation.
     """
 
     digits: int
@@ -117,7 +118,7 @@ def verify(
     on_grid = any(certificate.step is not None for certificate in certificates)
     for recomputed, certificate in found:
         room = GRID_ROOM if on_grid and certificate.step is None else 0.0
-        _compare(certificate.delta, recomputed, negligible, room)
+        _compare(certificate, recomputed, negligible, room)
         if delta < _capped(recomputed.value) * (1 - recomputed.method.rounding):
             raise _disagreement(delta, recomputed)
     decisive, certificate = max(found, key=lambda pair: pair[0].value)
@@ -125,12 +126,13 @@ def verify(
     return Verification(decisive.method.digits, float(abs(_capped(certificate.delta) - truth) / truth))
 
 
-def _compare(claimed: float, found: _Recomputed, negligible: float, room: float) -> None:
-    truth, answer = _capped(found.value), _capped(claimed)
-    agreement = found.method.agreement * max(1.0, abs(float(mpmath.log(truth))) / 100) + room
+def _compare(certificate: Certificate, found: _Recomputed, negligible: float, room: float) -> None:
+    truth, answer = _capped(found.value), _capped(certificate.delta)
+    size = max(1.0, abs(float(mpmath.log(truth))) / 100, certificate.epsilon / 1000)
+    agreement = found.method.agreement * size + room
     highest = max(max(truth, _capped(found.highest)) * (1 + mpmath.mpf(agreement)), negligible)
     if not truth * (1 - mpmath.mpf(found.method.rounding)) <= answer <= highest:
-        raise _disagreement(claimed, found)
+        raise _disagreement(certificate.delta, found)
 
 
 def _capped(delta: Number) -> mpmath.mpf:

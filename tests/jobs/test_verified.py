@@ -71,6 +71,14 @@ def test_calibrate_and_account_are_verified(mechanism, target, accountant, proof
         assert verified.relative_difference < (1e-9 if verified.digits > 4 else 1e-3)
 
 
+def test_a_large_epsilon_is_verified():
+    """Rounding errors of log u are relative to it, so that those of delta grow with epsilon."""
+    found = calibrate(
+        Mechanism(L2, 9e-8, Geometry(116814.63393775126), 5743), Target(1e4, 4e-47), verify=True
+    )
+    assert found.guarantee.verified.relative_difference < 1e-8
+
+
 def test_a_triangle_with_the_closed_bound_of_the_remove_direction_is_verified():
     """That bound holds, and is above the supremum over vectors: the answer lies between both."""
     mechanism = Mechanism(L2, 0.1, Geometry(4.0, dim=32), 3, "replace-one")
