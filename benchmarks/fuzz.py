@@ -22,7 +22,7 @@ from tests.fuzzing.promises import Outcome, PromiseBrokenError, check, quiet_pla
 def tables(*, quick: bool, examples: int | None = None, seed: int = 0) -> Iterator[Table]:
     """Check ``examples`` command lines, on all cores; example i of a seed is always the same."""
     number = examples or (100 if quick else 10_000)
-    with ProcessPoolExecutor(os.cpu_count(), initializer=_settle) as pool:
+    with ProcessPoolExecutor(os.cpu_count(), initializer=settle) as pool:
         found = list(pool.map(_ending, repeat(seed), range(number), chunksize=10))
     ended = Counter((end.status, end.slug) for end in found if not end.broken)
     kinds = Counter(end.broken for end in found if end.broken)
@@ -49,7 +49,7 @@ class _Ending(NamedTuple):
 _place = ExitStack()
 
 
-def _settle() -> None:
+def settle() -> None:
     """Run this process in an empty folder until it ends."""
     _place.enter_context(quiet_place())
     register(_place.close)

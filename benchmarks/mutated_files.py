@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
-from atexit import register
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack
 from functools import cache
 from itertools import repeat
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
+from benchmarks.fuzz import settle
 from benchmarks.measure import ROOT, Table, show
 from tests.fuzzing.lines import Line
-from tests.fuzzing.promises import HUNG, quiet_place, run
+from tests.fuzzing.promises import HUNG, run
 
 _BUDGET = (ROOT / "docs" / "examples" / "budget.toml").read_text(encoding="utf-8")
 _CONFIG = """[tool.csgm]
@@ -99,7 +98,7 @@ _TARGETS = (
 def tables(*, quick: bool, examples: int | None = None, seed: int = 0) -> Iterator[Table]:
     """Change ``examples`` files, on all cores; example i of a seed is always the same."""
     number = examples or (100 if quick else 4_000)
-    with ProcessPoolExecutor(os.cpu_count(), initializer=_settle) as pool:
+    with ProcessPoolExecutor(os.cpu_count(), initializer=settle) as pool:
         found = list(pool.map(_ending, repeat(seed), range(number), chunksize=10))
     ended = Counter((_target(i).name, end.status) for i, end in enumerate(found))
     broken = Counter(end.broken for end in found if end.broken)
@@ -122,15 +121,6 @@ class _Ending(NamedTuple):
     status: int
     seconds: float
     broken: str
-
-
-_place = ExitStack()
-
-
-def _settle() -> None:
-    """Run this process in an empty folder until it ends."""
-    _place.enter_context(quiet_place())
-    register(_place.close)
 
 
 def _target(i: int) -> Target:
